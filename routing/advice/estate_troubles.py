@@ -10,7 +10,8 @@ from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
 from routing.advice.silence_remedies import read_queue, turn_on
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
-from routing.cases.server_evidence import CLOSED, IN_ERROR, EndpointCount, ServerEvidence
+from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import CLOSED, IN_ERROR, EndpointCount
 from routing.render.phrases import join_words, named
 from routing.render.wording import count
 from routing.terms import JsonObject, Word

@@ -11,7 +11,7 @@ from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.stuck_messages import AdviceEstate
-from routing.cases.server_evidence import AvailabilityListener, EndpointFacts
+from routing.cases.server_facts import AvailabilityListener, EndpointFacts
 from routing.render.phrases import join_words, named
 from routing.rules import text
 

@@ -9,7 +9,7 @@ from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import part_endpoints
 from routing.advice.stuck_messages import AdviceEstate
-from routing.cases.server_evidence import TELLS, QueueFacts
+from routing.cases.server_facts import TELLS, QueueFacts
 from routing.render.phrases import join_words, named, when
 from routing.rules.timeline import moment_of
 

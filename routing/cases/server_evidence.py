@@ -10,29 +10,33 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
 
-from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
+from routing.cases.server_facts import (
+    CLOSED,
+    IN_ERROR,
+    TELLS,
+    AvailabilityListener,
+    CertificateFacts,
+    DatabaseFacts,
+    EndpointCount,
+    EndpointFacts,
+    ExportError,
+    ExportRefusal,
+    QueueFacts,
+    find_permission,
+)
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
-from routing.render.phrases import count_places, named
 from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
-TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
-"""What each view beside the routing tells, and which permission its export needs."""
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
 _NEVER = "1900-01-01"
-_EVERY_PART = "every part"
-# No permission: on an object, in a database, for a server's state, to open a database.
-_DENIED = (229, 262, 297, 300, 916)
-_OWN_OWNER = "0x01"
-CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
 _STATES = {
     "STARTED_OUTBOUND": "SO",
     "STARTED_INBOUND": "SI",
@@ -44,130 +48,9 @@ _STATES = {
 }
 
 
-class DatabaseFacts(NamedTuple):
-    """A database beside its broker: owner, rights, state, and whether it is a replica or mirrored."""
-
-    owner_sid: str | None
-    owner_is_known: bool | None
-    is_trustworthy: bool | None
-    is_read_only: bool | None
-    state: str | None
-    user_access: str | None
-    group_database_id: str | None
-    mirroring_role: str | None
-    mirroring_partner: str | None
-    is_readable: bool
-
-    @property
-    def is_in_group(self) -> bool:
-        """Whether it belongs to an availability group."""
-        return self.group_database_id is not None
-
-    @property
-    def is_mirrored(self) -> bool:
-        """Whether it belongs to a mirroring session."""
-        return self.mirroring_role is not None
-
-    @property
-    def has_valid_owner(self) -> bool:
-        """Whether the export shows that its owner is a login of the instance."""
-        return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
-
-
-class EndpointFacts(NamedTuple):
-    """The Service Broker endpoint of an instance; ``algorithms`` are empty where they were not exported."""
-
-    name: str | None
-    state: str | None
-    port: int | None
-    ip_address: str | None
-    authentication: str | None
-    algorithms: frozenset[str]
-    certificate_id: int | None
-    certificate_name: str | None
-
-
-class QueueFacts(NamedTuple):
-    """The queue of a service; ``messages`` is how many it holds, ``waiting`` how many programs wait for one."""
-
-    schema: str | None
-    name: str
-    is_receiving: bool | None
-    is_enqueueing: bool | None
-    activation: str | None
-    is_activated: bool | None
-    messages: int | None
-    waiting: int | None
-    services: tuple[str, ...]
-
-
-class EndpointCount(NamedTuple):
-    """How many conversation endpoints of a database are alike; ``never_secured``: their security time is 1900."""
-
-    instance: str
-    database: str
-    state: str
-    service: str | None
-    far_service: str | None
-    is_initiator: bool | None
-    never_secured: bool
-    endpoints: int
-
-
-class CertificateFacts(NamedTuple):
-    """A certificate of a database; times are as they were exported, in UTC."""
-
-    name: str
-    certificate_id: int | None
-    subject: str | None
-    user_name: str | None
-    expires: str | None
-    has_private_key: bool | None
-
-
-class ExportError(NamedTuple):
-    """A part of an export that was refused, or cut off after a number of rows."""
-
-    instance: str
-    part: str
-    database: str | None
-    number: int | None
-    left_out: int | None
-
-
-class ExportRefusal(NamedTuple):
-    """A part of an export that was refused in ``databases``, or cut off; ``permission`` is what it needs."""
-
-    instance: str
-    part: str
-    number: int | None
-    databases: tuple[str, ...]
-    left_out: int
-    permission: str | None
-
-    def state(self) -> str:
-        """Return the sentence on it, with the GRANT that would have told more."""
-        where_to = f" of {count_places(self.databases, 'database')}" if self.databases else ""
-        if self.left_out:
-            return f"{named(self.instance)}: {self.left_out:,} rows of sys.{self.part}{where_to} were left out"
-        view = "nothing" if self.part == _EVERY_PART else f"sys.{self.part}"
-        what = f"{view}{where_to} was {'' if self.part == _EVERY_PART else 'not '}exported"
-        number = "" if self.number is None else f" (error {self.number})"
-        grant = "" if self.permission is None else f"; GRANT {self.permission} TO [<login>] lets it"
-        return f"{named(self.instance)}: {what}{number}{grant}"
-
-
-class AvailabilityListener(NamedTuple):
-    """A name that leads to the primary of an availability group, with its replicas that were exported."""
-
-    name: str
-    primary: str | None
-    replicas: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class ServerEvidence:
-    """What was exported of servers beside the routing.
+    """The rows beside the routing that were exported of servers.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
     ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table.
@@ -330,15 +213,20 @@ class ServerEvidence:
 
     def list_refusals(self) -> list[ExportRefusal]:
         """Return the refused and cut parts of exports: those that are alike in several databases are one."""
-        databases: dict[tuple[str, str, int | None, bool], list[str]] = defaultdict(list)
-        left_out: Counter[tuple[str, str, int | None, bool]] = Counter()
+        alike: dict[ExportError, list[ExportError]] = defaultdict(list)
         for one in self.errors:
-            key = one.instance, one.part, one.number, one.left_out is not None
-            databases[key] += [] if one.database is None else [one.database]
-            left_out[key] += one.left_out or 0
+            is_cut = None if one.left_out is None else 0
+            alike[one._replace(database=None, left_out=is_cut)].append(one)
         return [
-            ExportRefusal(*key[:3], tuple(names), left_out[key], _find_permission(key[1], key[2]))
-            for key, names in databases.items()
+            ExportRefusal(
+                key.instance,
+                key.part,
+                key.number,
+                tuple(one.database for one in errors if one.database is not None),
+                sum(one.left_out or 0 for one in errors),
+                find_permission(key.part, key.number),
+            )
+            for key, errors in alike.items()
         ]
 
     @cached_property
@@ -486,16 +374,6 @@ NO_EVIDENCE = ServerEvidence()
 """Nothing was exported beside the routing."""
 
 
-def _find_permission(part: str, number: int | None) -> str | None:
-    """Return the permission whose lack is the cause of an error; None where it is another cause."""
-    if number not in _DENIED:
-        return None
-    if part == _EVERY_PART:
-        return "CONNECT ANY DATABASE"
-    permission = TELLS[part][1] if part in TELLS else "VIEW ANY DEFINITION"
-    return permission.partition(",")[0]
-
-
 def _is_granted(row: TableRow) -> bool:
     return (row["state_desc"] or "GRANT").startswith("GRANT")
 
@@ -505,7 +383,7 @@ def collect_evidence(
     units: Mapping[str, Mapping[Unit, datetime]],
     dialogs: Sequence[TableRow] = (),
 ) -> ServerEvidence:
-    """Collect what an export shows beside the routing; ``rows`` are those of its views, as they are spelt."""
+    """Collect the facts beside the routing of an export; ``rows`` are those of its views, as they are spelt."""
     kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
     return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs)
 
@@ -526,14 +404,13 @@ def _count_endpoints(
         for row in kept.get("services", ())
         if row["service_id"] is not None
     }
-    counts: Counter[tuple[str, str, str, str | None, str | None, bool | None, bool]] = Counter()
+    counts: Counter[EndpointCount] = Counter()
     for row in rows.get("conversation_endpoints", ()):
         if MARKER in row or row["state"] is None or unit_of(row) in counted:
             continue
         service = row["service_name"] or names.get((*unit_of(row), row["service_id"]))
         state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
         never = (row["security_timestamp"] or "").startswith(_NEVER)
-        alike = row["instance_name"], row["database_name"], state, service, row["far_service"]
-        counts[(*alike, row["is_initiator"], never)] += 1
-    for key, many in counts.items():
-        yield EndpointCount(*key, many)
+        who = row["instance_name"], row["database_name"], state, service, row["far_service"]
+        counts[EndpointCount(*who, row["is_initiator"], never, 0)] += 1
+    yield from (alike._replace(endpoints=many) for alike, many in counts.items())

@@ -64,7 +64,7 @@ def import_export(
 
 
 def _leave_evidence_out(export: CatalogExport) -> None:
-    """Take the views out of an export that no table needs, with a note."""
+    """Remove the views from an export that no table needs, with a note."""
     views = [view for view in export.rows if view in EVIDENCE]
     for view in views:
         del export.rows[view]

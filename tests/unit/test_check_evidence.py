@@ -165,7 +165,7 @@ def test_two_instances_of_one_machine_on_one_port(tmp_path: Path, status: str) -
     for name in ("FIRST", "SECOND"):
         named = broker_endpoint("BOX", name=f"{name} Broker", machine_name=None)
         is_target = name == "SECOND"
-        views = {} if is_target else {"services": {"msdb": [], "Stock": []}}
+        views: dict[str, Any] = {} if is_target else {"services": {"msdb": [], "Stock": []}}
         target(tmp_path, f"BOX\\{name}", service_broker_endpoints=[named], **views)
     remedy = only_remedy(tmp_path)
     assert remedy.place == ("BOX\\SECOND", "master")
@@ -311,8 +311,8 @@ def test_a_queue_of_the_target(tmp_path: Path) -> None:
 
 
 def test_nobody_may_send_to_the_target(tmp_path: Path) -> None:
-    unbound = {"remote_service_bindings": {"Orders": []}}
-    grants = {"database_permissions": {"Stock": []}}
+    unbound: dict[str, Any] = {"remote_service_bindings": {"Orders": []}}
+    grants: dict[str, Any] = {"database_permissions": {"Stock": []}}
     remedy = silent(tmp_path / "nobody", unbound, **grants)
     assert remedy.place == ("STOCK", "Stock")
     assert remedy.statement == "USE [Stock];\nGRANT SEND ON SERVICE::[//stock] TO [public];"
@@ -342,7 +342,7 @@ def test_whether_the_target_knows_the_dialog(tmp_path: Path) -> None:
 
 def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) -> None:
     shop(tmp_path, routes=AWAY)
-    views = {
+    views: dict[str, Any] = {
         "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
         "service_broker_endpoints": [broker_endpoint("STOCK")],
         "routes": {"msdb": [route("AutoCreatedLocal")], "Stock": [route("Back", "//from", "TCP://shop:4022")]},
