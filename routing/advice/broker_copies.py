@@ -15,10 +15,6 @@ from routing.rules.estate import Database, SqlInstance
 from routing.terms import MSDB, MatchingStep
 
 MASTER = "master"
-_IF_IN_USE = (
-    "If it fails because others use the database (error 5070), write WITH ROLLBACK IMMEDIATE in place of WITH"
-    " NO_WAIT: that rolls back their open transactions and ends their sessions."
-)
 _LEAVE_RISK = (
     "Until it is back the database has no replica to fail over to. ROLLBACK IMMEDIATE rolls back the open"
     " transactions of everybody in the database and ends their sessions."
@@ -75,7 +71,12 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
     if twins:
         twin = named(min(twin.name for twin in twins))
         actions.append(f"Leave the broker of {twin} off or give it NEW_BROKER: it has the same id (error 9772).")
-    actions.append(_IF_IN_USE)
+    at_once = statements.enable_broker_at_once(database)
+    if at_once is not None:
+        actions.append(
+            f"If it fails because others use the database (error 5070), run {at_once.rstrip(';')}: that rolls back"
+            " their open transactions and ends their sessions."
+        )
     return ready(place, cause, actions, statements.enable_broker(database), risk=ENABLE_RISK)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from routing.advice import server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
@@ -12,7 +13,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
-from routing.render.phrases import named
+from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.terms import MSDB
 
@@ -27,6 +28,7 @@ _CREATE = (
 )
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
+_SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _UNKNOWN = "<database>"
 _SCHEMA = "dbo."
@@ -106,11 +108,25 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
 def correct_connection(status: ReportedStatus) -> Remedy | None:
     """Return the remedy where the exports show why nothing answers at the address; None where they do not."""
     return (
-        server_remedies.correct_listener(status)
+        server_remedies.refuse_on_managed(status)
+        or server_remedies.correct_listener(status)
+        or server_remedies.follow_primary(status)
         or server_remedies.part_ports(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
     )
+
+
+def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
+    """Advise on connections of an instance that fail at many addresses with one error: they have one cause."""
+    cause = (
+        f"The connections of {named(instance)} to {len(addresses)} addresses fail with the same error, {error}."
+    )
+    actions = (
+        f"Look for one cause on {named(instance)} first: its firewall, its DNS, its certificate or its account.",
+        f"Then look at the others one by one: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
+    )
+    return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
 
 
 def _own_endpoint(status: ReportedStatus) -> str:
@@ -290,7 +306,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
 
 def make_master_key(status: ReportedStatus) -> Remedy:
     """Advise how to create the master key, or open it and encrypt it by the service master key."""
-    return _master_key(_entry(status), _database_in_text(status) or _here(status))
+    return _master_key(status, _database_in_text(status) or _here(status))
 
 
 def open_master_key(status: ReportedStatus) -> Remedy:
@@ -298,23 +314,26 @@ def open_master_key(status: ReportedStatus) -> Remedy:
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
         place = _here(status)
-    return _master_key(_entry(status), place)
+    return _master_key(status, place)
 
 
-def _master_key(entry: TroubleEntry, place: RemedyPlace) -> Remedy:
-    which = (
-        f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if there is none, else OPEN and ALTER"
-        " MASTER KEY."
-    )
-    return to_fill_in(
-        place,
-        entry.cause,
-        (*entry.actions, which),
-        "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';",
-        "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';",
+def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
+    entry, has_key = _entry(status), status.server.has_master_key(place.instance, place.database or "")
+    look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
+    create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
+    encrypt = (
         "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
         "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
     )
+    if has_key is None:
+        which = (
+            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if there is none, else OPEN and"
+            " ALTER MASTER KEY."
+        )
+        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
+    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
+    lines = encrypt if has_key else (create,)
+    return to_fill_in(place, f"{entry.cause} {which}", entry.actions, *lines, confidence=Confidence.LIKELY)
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:

@@ -10,6 +10,7 @@ from routing.advice.broker_copies import COPY_RISK, part_copies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
+from routing.advice.server_remedies import lead_to_listener
 from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
 from routing.cases.near_misses import NearMiss
@@ -114,6 +115,12 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
     number = _loop_to_break(one, describe) if is_loop else len(one.hop_path.hops) - 1
     stuck = describe(number)
     before = None if number == 0 else describe(number - 1)
+    if before is not None:
+        route, source = before.verdict.route_name, RemedyPlace(before.instance, before.scope)
+        at_listener = lead_to_listener(estate, stuck.instance, source, route)
+        if at_listener is not None:
+            yield stuck, at_listener
+            return
     anew = None if before is None or one.is_return else pin_anew(before, stuck)
     if anew is not None:
         yield stuck, anew

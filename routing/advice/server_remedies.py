@@ -5,12 +5,14 @@ Each function is one case: None where it is not the one at hand, or where its vi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.stuck_messages import AdviceEstate
+from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener, EndpointFacts
 from routing.render.phrases import join_words, named
 from routing.rules import text
@@ -276,6 +278,14 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
     )
 
 
+# A Managed Instance, and the replicas of an availability group.
+
+_NOT_ON_MANAGED = (
+    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
+    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
+)
+
+
 def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
     """Return words in place of an endpoint, where the sender is a Managed Instance: it has none of its own."""
     if not status.server.is_managed(status.instance):
@@ -289,3 +299,53 @@ def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
         "Open port 4022 of both subnets in their network security groups.",
     )
     return Remedy(RemedyPlace(status.instance, status.scope), cause, actions)
+
+
+def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
+    """Return a remedy without a statement that a Managed Instance does not support."""
+    statement = remedy.statement or ""
+    if not (server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED)):
+        return remedy
+    note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
+    return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+
+
+def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the addresses by which routes reach instances: replicas of a group by their listener's name alone."""
+    preferred = dict(addresses)
+    for instance in addresses:
+        endpoint, listeners = server.endpoint(instance), server.listeners_of(instance)
+        port = None if endpoint is None else endpoint.port
+        if listeners and port is not None:
+            preferred[instance] = [f"tcp://{listener.name}:{port}" for listener in listeners]
+    return preferred
+
+
+def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, route: str | None) -> Remedy | None:
+    """Return ALTER ROUTE to the listener, where a route of the sender leads to a secondary replica."""
+    server = estate.server
+    if reached not in server.secondaries():
+        return None
+    listener, endpoint = server.listeners_of(reached)[0], server.endpoint(reached)
+    port = "<port>" if endpoint is None or endpoint.port is None else endpoint.port
+    cause = (
+        f"Route {named(route)} of {named(sender.database)} leads to {named(reached)}, a secondary replica of an"
+        " availability group, which takes no messages."
+    )
+    actions = (
+        f"Let the route lead to the listener {named(listener.name)}, which follows the primary.",
+        "Give the endpoint of every replica the same port.",
+        "Use the listener's name and not an IP address, of which it may have several.",
+    )
+    clause = statements.with_clause(address=f"TCP://{listener.name}:{port}")
+    build = to_fill_in if endpoint is None else ready
+    return build(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+
+
+def follow_primary(status: ReportedStatus) -> Remedy | None:
+    """Return ALTER ROUTE to the listener, where the address is that of a secondary replica."""
+    target = status.find_target_instance()
+    if target is None or status.supposed is None:
+        return None
+    sender = RemedyPlace(status.instance, status.scope)
+    return lead_to_listener(status.estate, target.name, sender, status.supposed.route_name)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.server_remedies import part_endpoints
+from routing.advice.server_remedies import lead_to_listener, part_endpoints
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.server_facts import TELLS, QueueFacts
 from routing.render.phrases import join_words, named, when
+from routing.rules.estate import SqlInstance
 from routing.rules.timeline import moment_of
 
 _EVERYBODY = "public"
@@ -45,11 +46,8 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for what the target's views show; empty where they show nothing, or are missing."""
     target = silent.target
     if target is None or target.database is None:
-        shared = None
-        if silent.address is not None:
-            sender = silent.sender
-            shared = part_endpoints(silent.estate, silent.address, silent.service, sender, silent.route)
-        return [] if shared is None else [shared]
+        at_address = None if silent.address is None else _look_at_address(silent, silent.address)
+        return [] if at_address is None else [at_address]
     queue = silent.estate.server.queue_of(*target, silent.service)
     found = (
         _say_older(silent, target),
@@ -61,6 +59,16 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     )
     first = next((remedy for remedy in found if remedy is not None), None)
     return [] if first is None else [first]
+
+
+def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
+    """Return the remedy where a secondary replica, or several instances, listen at an address."""
+    estate, sender = silent.estate, silent.sender
+    here = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
+    owners = estate.network.owners(address, here) or (estate.find_instance_of_host(address),)
+    replicas = (lead_to_listener(estate, one.name, sender, silent.route) for one in owners if one is not None)
+    at_listener = next((remedy for remedy in replicas if remedy is not None), None)
+    return at_listener or part_endpoints(estate, address, silent.service, sender, silent.route)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:

@@ -11,6 +11,7 @@ from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check
+from routing.views.check.problems import find_problems, state_silence
 from tests.exported import GUID, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 
 REFUSED = "Connection attempt failed with error: '10061(No connection could be made because …)'."
@@ -118,8 +119,6 @@ def test_a_broker_that_is_off(tmp_path: Path) -> None:
 
 
 def test_messages_that_routing_keeps_were_not_sent(tmp_path: Path) -> None:
-    from routing.views.check.problems import state_silence
-
     orders = database("Orders", "0d0d0d0d", is_enabled=0)
     shop(tmp_path, databases=[database("msdb", "d4d4d4d4", 4), orders])
     [group] = check([str(tmp_path)]).groups
@@ -157,6 +156,50 @@ def test_a_listener_whose_primary_listens_on_another_port(tmp_path: Path) -> Non
     assert advice.remedy.statement == "USE [master];\nALTER ENDPOINT [NODEB Broker] AS TCP (LISTENER_PORT = 4022);"
     assert advice.remedy.risk is not None
     assert "ALTER ROUTE" not in advice.remedy.text
+
+
+def test_a_route_to_a_secondary_replica_is_led_to_the_listener(tmp_path: Path) -> None:
+    shop(tmp_path, routes=to_stock("TCP://nodea:4022"))
+    replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
+    replica(tmp_path, "NODEB", 4022, "d7d7d7d7", is_open=True)
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("SHOP", "Orders")
+    assert remedy.statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stocklistener:4022';"
+
+
+def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
+    shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
+    replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
+    replica(tmp_path, "NODEB", 4022, "d7d7d7d7", is_open=True)
+    statement = only_remedy(tmp_path).statement or ""
+    assert "CREATE ROUTE" in statement
+    assert "tcp://stocklistener:4022" in statement
+    assert "nodeb" not in statement.lower()
+
+
+def test_a_managed_instance(tmp_path: Path) -> None:
+    managed = {"server_properties": [{"engine_edition": 8, "edition": "SQL Azure"}]}
+    shop(tmp_path, TIMED_OUT, 9754, routes=to_stock("TCP://onpremises:5022"), **managed)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement is None
+    assert "4022" in remedy.cause
+    unbound = "Dialog security is not available for this conversation because there is no remote service binding."
+    shop(tmp_path, unbound, 9727, routes=to_stock("TCP://other:4022"), **managed)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement is None
+    assert "does not support" in remedy.text
+
+
+@pytest.mark.parametrize(("keys", "expected"), [([], "CREATE MASTER KEY"), ([{}], "ADD ENCRYPTION")])
+def test_the_master_key_that_was_exported(tmp_path: Path, keys: list[dict[str, Any]], expected: str) -> None:
+    text = "An exception occurred while enqueueing a message in the target queue. Error: 15581, State: 7."
+    rows = [{"name": "##MS_DatabaseMasterKey##", **key} for key in keys]
+    services = {"msdb": [], "Orders": [{"name": "//stock"}]}
+    routes = {"msdb": [], "Orders": [route("AutoCreatedLocal")]}
+    shop(tmp_path, text, 28005, services=services, routes=routes, symmetric_keys={"Orders": rows})
+    statement = only_remedy(tmp_path).statement or ""
+    assert expected in statement
+    assert ("CREATE MASTER KEY" in statement) == (not keys)
 
 
 @pytest.mark.parametrize("status", ["", REFUSED], ids=["silent", "refused"])
@@ -239,6 +282,22 @@ def test_an_endpoint_that_was_exported_as_stopped(tmp_path: Path) -> None:
     remedy = only_remedy(tmp_path)
     assert remedy.place == ("STOCK", "master")
     assert remedy.statement == "USE [master];\nALTER ENDPOINT [STOCK Broker] STATE = STARTED;"
+
+
+def test_one_error_at_many_addresses_is_one_problem(tmp_path: Path) -> None:
+    numbers = range(1, 6)
+    routes = [route(f"To{number}", f"//s{number}", f"TCP://host{number}:4022") for number in numbers]
+    queue = [
+        waiting(number, f"//s{number}", transmission_status=TIMED_OUT, error_number=9754) for number in numbers
+    ]
+    reached = waiting(9, "//s9", transmission_status=REFUSED, error_number=9754)
+    routes.append(route("To9", "//s9", "TCP://host9:4022"))
+    whole_shop(tmp_path, [*queue, reached], routes={"msdb": [route("AutoCreatedLocal")], "Orders": routes})
+    common, other = find_problems(check([str(tmp_path)]).groups)
+    assert (common.count, other.count) == (5, 1)
+    [advice] = common.advice
+    assert advice.remedy.statement is None
+    assert all(f"TCP://host{number}:4022" in advice.remedy.text for number in numbers)
 
 
 # 916 within one instance.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.server_remedies import allow_on_managed, prefer_listeners
 from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
@@ -263,7 +264,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     facts_for_remedies = RemedyFacts(
         estate.instances,
         EstateAddresses(
-            {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            prefer_listeners(
+                estate.evidence.server,
+                {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            ),
             list_route_addresses(estate.instances),
         ),
         {result.case.service for result in every},
@@ -360,9 +364,11 @@ class _Adviser:
         status_remedies = [GroupAdvice(remedy, count) for remedy, count in answers]
         if bare.is_silent and not status_remedies and not on_path:
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in self._break_silence(bare)]
-        if bare.first.case.is_on_its_way:
-            return MessageGroup(ordered, helped.near, (*status_remedies, *on_path))
-        return MessageGroup(ordered, helped.near, (*on_path, *status_remedies))
+        is_away = bare.first.case.is_on_its_way
+        every = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
+        server = self._estate.server
+        allowed = [replace(one, remedy=allow_on_managed(server, one.remedy)) for one in every]
+        return MessageGroup(ordered, helped.near, tuple(allowed))
 
     def _break_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case
