@@ -10,7 +10,7 @@ import pytest
 from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.cases.server_evidence import ServerEvidence
-from routing.views.check.checking import Check, check
+from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence
 from tests.exported import GUID, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 
@@ -412,6 +412,8 @@ def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) 
     remedy = only_remedy(tmp_path)
     assert "not known" in remedy.cause
     assert remedy.statement is None
+    [note] = [note for note in find_notes(check([str(tmp_path)])) if "long before" in note]
+    assert note.startswith("'STOCK' was exported at 2026-01-05T03:00:00Z, long before 'SHOP'")
 
 
 def test_what_would_tell_more_is_named(tmp_path: Path) -> None:
