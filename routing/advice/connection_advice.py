@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routing.advice import server_remedies, statements
+from routing.advice import handshake_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
@@ -96,7 +96,11 @@ def mend_connection(status: ReportedStatus) -> Remedy:
 
 def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise what to compare at the endpoints, and how to give a login its permission."""
-    corrected = correct_port(status) or server_remedies.agree_on_encryption(status)
+    corrected = (
+        correct_port(status)
+        or handshake_remedies.agree_on_encryption(status)
+        or handshake_remedies.agree_on_authentication(status)
+    )
     if corrected is not None:
         return corrected
     logins = [name for name in status.quoted_names if "\\" in name]
@@ -205,7 +209,9 @@ def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
 def renew_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
     is_of_dialog = status.status_text.number in (28024, 28025)
-    return renew_dialog_certificate(status) if is_of_dialog else renew_endpoint_certificate(status)
+    if is_of_dialog:
+        return renew_dialog_certificate(status)
+    return handshake_remedies.renew_peer_certificate(status) or renew_endpoint_certificate(status)
 
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
@@ -223,7 +229,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 
 def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
-    installed = server_remedies.install_certificate(status)
+    installed = handshake_remedies.install_certificate(status)
     if installed is not None:
         return installed
     return _on_both_sides(

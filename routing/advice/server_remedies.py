@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import statements
+from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import AvailabilityListener, EndpointFacts
+from routing.cases.server_facts import AvailabilityListener
 from routing.render.phrases import join_words, named
 from routing.rules import text
 
-MASTER = "master"
-_PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
-_ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
+PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
+"""What another port or authentication of an endpoint costs."""
 TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
 """What TRUSTWORTHY costs."""
 _NO_ACCESS = 916
@@ -80,7 +80,7 @@ def _alter_port(status: ReportedStatus, instance: str, port: str, cause: str, ac
     name = None if endpoint is None else statements.identifier(endpoint.name)
     line = f"ALTER ENDPOINT {name or '[<endpoint>]'} AS TCP (LISTENER_PORT = {port});"
     build = to_fill_in if name is None else ready
-    return build(place, cause, actions, line, risk=_PORT_RISK, confidence=Confidence.LIKELY)
+    return build(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
 
 
 def part_ports(status: ReportedStatus) -> Remedy | None:
@@ -119,7 +119,7 @@ def part_endpoints(
     name = (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
     line = f"ALTER ENDPOINT {name} AS TCP (LISTENER_PORT = <port>);"
     place = RemedyPlace(moved, MASTER)
-    return to_fill_in(place, cause, actions, line, risk=_PORT_RISK, confidence=Confidence.LIKELY)
+    return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
 
 
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
@@ -177,75 +177,6 @@ def start_endpoint(status: ReportedStatus, instance: str, cause: str) -> Remedy 
     why = f"{cause} The endpoint of {named(instance)} is {endpoint.state}."
     line = None if name is None else f"ALTER ENDPOINT {name} STATE = STARTED;"
     return ready(RemedyPlace(instance, MASTER), why, ("Start it.",), line, confidence=Confidence.CERTAIN)
-
-
-# The handshake: encryption, authentication, certificates.
-
-
-def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ENDPOINT for two endpoints without a common encryption algorithm."""
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
-    here = status.server.endpoint(status.instance)
-    there = None if target is None else status.server.endpoint(target.name)
-    sides = [(status.instance, here), *([] if target is None else [(target.name, there)])]
-    known = [(name, one) for name, one in sides if one is not None and one.algorithms]
-    if len(known) == 2 and not known[0][1].algorithms & known[1][1].algorithms:
-        pass
-    elif len(known) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
-        return None
-    shown = [f"{named(name)} {_list(one)}" for name, one in known]
-    also = f": {join_words(shown)}" if shown else ""
-    old = [name for name, one in known if "AES" not in one.algorithms]
-    place = RemedyPlace(old[0] if old else status.instance, MASTER)
-    endpoint = status.server.endpoint(place.instance)
-    name = None if endpoint is None else statements.identifier(endpoint.name)
-    line = f"ALTER ENDPOINT {name or '[<endpoint>]'} FOR SERVICE_BROKER (ENCRYPTION = REQUIRED ALGORITHM AES);"
-    build = ready if name is not None and old else to_fill_in
-    return build(
-        place,
-        f"The two endpoints have no encryption algorithm in common{also}.",
-        ("Let both endpoints use AES: run the statement on each that does not.", "RC4 is no longer safe."),
-        line,
-        risk=_ALGORITHM_RISK,
-        confidence=Confidence.CERTAIN if len(known) == 2 else Confidence.LIKELY,
-    )
-
-
-def _list(endpoint: EndpointFacts) -> str:
-    return "uses " + ", ".join(sorted(endpoint.algorithms))
-
-
-def install_certificate(status: ReportedStatus) -> Remedy | None:
-    """Return the statements that make the peer's certificate known; the own endpoint stays as it is."""
-    words = (status.status_text.text or "").lower()
-    is_missing = "not found" in words or status.status_text.number == 28045
-    if status.status_text.number not in (28035, 28045) or not is_missing:
-        return None
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
-    peer = "the other side" if target is None else named(target.name)
-    theirs = None if target is None else status.server.endpoint_certificate(target.name)
-    certificate = (None if theirs is None else statements.identifier(theirs.name)) or "[<certificate>]"
-    endpoint = name_endpoint(status, status.instance)
-    cause = f"{named(status.instance)} does not know the certificate that the endpoint of {peer} uses."
-    actions = (
-        (
-            f"On {peer}, write the public certificate of its endpoint to a file: BACKUP CERTIFICATE {certificate}"
-            " TO FILE."
-        ),
-        f"Copy the file, and create the certificate in master of {named(status.instance)} for a user of its own.",
-        "Leave the endpoints and their own certificates as they are.",
-    )
-    return to_fill_in(
-        RemedyPlace(status.instance, MASTER),
-        cause,
-        actions,
-        "CREATE LOGIN [<login>] WITH PASSWORD = N'<password>';",
-        "CREATE USER [<user>] FOR LOGIN [<login>];",
-        f"CREATE CERTIFICATE {certificate} AUTHORIZATION [<user>] FROM FILE = N'<file>';",
-        f"GRANT CONNECT ON ENDPOINT::{endpoint} TO [<login>];",
-        risk="Whoever has the private key of that certificate can connect to the endpoint.",
-        confidence=Confidence.LIKELY,
-    )
 
 
 # The target's database: its owner, or what its initiator may do.

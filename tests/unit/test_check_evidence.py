@@ -276,6 +276,35 @@ def test_a_peer_whose_certificate_is_not_known(tmp_path: Path) -> None:
     assert "ALTER ENDPOINT" not in statement
 
 
+def test_a_peer_whose_certificate_has_expired(tmp_path: Path) -> None:
+    status = (
+        "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
+        " The certificate has expired. State 81."
+    )
+    shop(tmp_path, status, 28035, routes=to_stock("TCP://stock:4022"))
+    known = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2026-01-01T00:00:00"}]
+    target(tmp_path, certificates={"master": known})
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("STOCK", "master")
+    assert "'StockCert', valid until 2026-01-01" in remedy.cause
+    assert "ALTER ENDPOINT [STOCK Broker]" in (remedy.statement or "")
+    assert "SHOP Broker" not in (remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "differs"),
+    [("NTLM", True), ("NEGOTIATE", True), ("NTLM, CERTIFICATE", False), ("CERTIFICATE", False)],
+)
+def test_endpoints_without_a_common_authentication(tmp_path: Path, ours: str, differs: bool) -> None:
+    closed = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
+    own = broker_endpoint("SHOP", connection_auth_desc=ours)
+    shop(tmp_path, closed, 9757, routes=to_stock("TCP://stock:4022"), service_broker_endpoints=[own])
+    target(tmp_path)
+    remedy = only_remedy(tmp_path)
+    assert ("no kind of authentication in common" in remedy.cause) is differs
+    assert "[SHOP Broker]" in (remedy.statement or "")
+
+
 def test_an_endpoint_that_was_exported_as_stopped(tmp_path: Path) -> None:
     shop(tmp_path, REFUSED, 9754, routes=to_stock("TCP://stock:4022"))
     target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", state_desc="STOPPED")])
