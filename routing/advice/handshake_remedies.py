@@ -78,7 +78,7 @@ def install_certificate(status: ReportedStatus) -> Remedy | None:
         "CREATE USER [<user>] FOR LOGIN [<login>];",
         f"CREATE CERTIFICATE {certificate} AUTHORIZATION [<user>] FROM FILE = N'<file>';",
         f"GRANT CONNECT ON ENDPOINT::{endpoint} TO [<login>];",
-        risk="Whoever has the private key of that certificate can connect to the endpoint.",
+        risk="The holder of that private key can then connect to the endpoint.",
         confidence=Confidence.LIKELY,
     )
 
