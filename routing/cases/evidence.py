@@ -18,6 +18,7 @@ from routing.cases.exported_files import (
     read_exports,
     read_scripts,
 )
+from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_evidence
 from routing.importing.catalog import CatalogExport, StandIns, cover
 from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
@@ -42,6 +43,7 @@ from routing.importing.tsql.script_statements import (
     ScriptStatement,
     StatementProblem,
 )
+from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
@@ -186,7 +188,8 @@ class FileEvidence:
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``spots`` tell where things are defined, ``problems`` are those of scripts, with
-    their instances. ``of_scripts`` says whose the scripts are that do not say so.
+    their instances. ``of_scripts`` says whose the scripts are that do not say so. ``server`` is what was exported
+    beside the routing.
     """
 
     rows: Mapping[str, Sequence[TableRow]]
@@ -196,6 +199,7 @@ class FileEvidence:
     spots: Mapping[SubjectKey, Spot]
     problems: tuple[tuple[str, StatementProblem], ...] = ()
     of_scripts: StandIns = field(default_factory=StandIns)
+    server: ServerEvidence = NO_EVIDENCE
 
     @property
     def instances(self) -> list[str]:
@@ -276,7 +280,23 @@ def _of_exports(
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
     )
-    return FileEvidence(rows, tuple(covered.without_endpoint), views, log, spots_of_export(export.rows))
+    server = collect_evidence(export.rows, covered.units, rows["dialogs"])
+    rows["instances"] = _without_listeners(rows["instances"], server)
+    spots = spots_of_export(export.rows)
+    return FileEvidence(rows, tuple(covered.without_endpoint), views, log, spots, server=server)
+
+
+def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:
+    """Return the instances, those of a secondary replica without its listeners: these lead to the primary."""
+    secondaries = server.secondaries()
+
+    def own(addresses: Sequence[str]) -> list[str] | None:
+        return [one for one in addresses if server.listener(text.host(one)) is None] or None
+
+    return [
+        {**row, "addresses": own(row["addresses"] or ())} if row["instance_name"] in secondaries else row
+        for row in rows
+    ]
 
 
 def _is_one(endpoint: TableRow) -> bool:

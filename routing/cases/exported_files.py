@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,19 +30,18 @@ from routing.render.wording import format_time, printable
 from routing.terms import MSDB
 
 # Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
-#
 # `check` and `lint` answer for the moment, and a note says what was taken. `import` asks instead: an old file's
 # time could replace what is newer.
 
 
-# What stands in a folder's name for the backslash of a named instance.
+# A folder's name has one of these for the backslash of a named instance.
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
 # What stands in the names of files without naming a database.
 _NO_DATABASE = frozenset(
     [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
 )
-_ANY_INSTANCE = "instance"
+_ANY_INSTANCE, _NAMED = "instance", re.compile(r"(?<=\w)\$(?=\w)")
 _Parts = Mapping[str, Sequence[FoundResultSet]]
 
 
@@ -168,7 +168,7 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
         below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
-        yield file, instance or as_shown(next(iter(below), top.name)) or _ANY_INSTANCE
+        yield file, instance or _NAMED.sub(r"\\", as_shown(next(iter(below), top.name)), count=1) or _ANY_INSTANCE
 
 
 def _databases(

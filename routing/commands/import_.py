@@ -21,6 +21,7 @@ from routing.commands.command_context import (
     tell_sentences,
     variables,
 )
+from routing.commands.server_options import add_script_options, script_of
 from routing.document import Cell, DataTable, Document, Paragraph, Tone, TonedText, Words, make_columns
 from routing.errors import EXIT_DONE, EnvironmentFault
 from routing.render.wording import count
@@ -47,7 +48,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help="print the T-SQL script that exports the views from an instance",
         description="Print the T-SQL script that exports all views from an instance, for sqlcmd or SSMS. It only"
-        " reads.",
+        " reads. With --events print scripts that also create an event session.",
         example="sbroute import queries > queries.sql",
     )
     queries.add_argument(
@@ -55,6 +56,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the scripts that record the broker's events there, and that read them",
     )
+    add_script_options(queries)
 
 
 def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -143,13 +145,14 @@ def _add_unfinished(kind: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Read the sources, bring them into the tables, and print what became of them."""
+    if options.kind == "queries":
+        from routing.importing.catalog.query_script import queries
+
+        script = queries(of_events=True) if options.events else script_of(options)
+        console.result(script.rstrip("\n"))
+        return EXIT_DONE
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
-    if options.kind == "queries":
-        from routing.importing.catalog.views import queries
-
-        console.result(queries(of_events=options.events).rstrip("\n"))
-        return EXIT_DONE
     done = _BY_KIND[options.kind](options, console)
     if options.format == "json":
         console.result(json.dumps(done.as_json()))

@@ -28,8 +28,29 @@ PASSWORD_VARIABLE = "SBROUTE_SQL_PASSWORD"
 _SECONDS = 120
 
 
+def add_script_options(command: argparse._ActionsContainer) -> None:
+    """Declare the options of the script that exports the views."""
+    command.add_argument(
+        "--no-people", action="store_true", help="leave out logins, owners, client addresses and the error log"
+    )
+    command.add_argument(
+        "--most-endpoints",
+        metavar="N",
+        type=at_least_one,
+        help="the most conversation endpoints, and rows of the queue, of each database (default: 1000000)",
+    )
+
+
+def script_of(options: argparse.Namespace) -> str:
+    """Return the script that exports the views."""
+    from routing.importing.catalog.query_script import MOST_ENDPOINTS, queries
+
+    most = options.most_endpoints or MOST_ENDPOINTS
+    return queries(with_people=not options.no_people, most_endpoints=most)
+
+
 def add_servers(command: argparse.ArgumentParser, *, required: bool) -> None:
-    """Declare the options."""
+    """Declare the options that name servers and say how to sign in."""
     group = command.add_argument_group("running servers (experimental)")
     group.add_argument(
         "--server",
@@ -65,6 +86,7 @@ def add_servers(command: argparse.ArgumentParser, *, required: bool) -> None:
         default=_SECONDS,
         help=f"give a server up after so many seconds (default: {_SECONDS})",
     )
+    add_script_options(group)
 
 
 def read_access(options: argparse.Namespace) -> ServerAccess:
@@ -95,12 +117,11 @@ def read_servers(
     options: argparse.Namespace, access: ServerAccess, folder: str, console: Console
 ) -> ServersExport:
     """Read the named servers into a folder. Raises EnvironmentFault, OutputError."""
-    from routing.importing.catalog import queries
     from routing.importing.servers.server_exports import export_servers
 
     servers = list({server.strip().casefold(): server.strip() for server in options.servers}.values())
     with console.during(f"reading {count(len(servers), 'server')}", left="servers read"):
-        done = export_servers(servers, access, queries(), Path(folder), options.time_limit)
+        done = export_servers(servers, access, script_of(options), Path(folder), options.time_limit)
     console.command_progress.is_stuck = any(one.is_given_up for one in done.exports)
     return done
 

@@ -135,7 +135,7 @@ def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path
     head = "1. DELAYED, SCOPE_BROKER_DISABLED: 40 messages from 'SHOP', database 'Orders' to 40 services"
     assert f"\n{head}\n" in text
     assert "\n2. " not in text
-    assert text.count("ALTER DATABASE [Orders] SET ENABLE_BROKER") == 1
+    assert text.count("ALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT") == 1
     assert "and 30 more rows" in text
     assert "SQL Server says nothing of 40 messages, " in text
 

@@ -156,6 +156,8 @@ class RowReader:
             _check_range(value, column)
         # A time may lie before the first year, or after the last, once its zone counts.
         except (ValueError, OverflowError) as error:
+            if column.beside:
+                return None
             raise ValueError(f"{name}: {error}{_whose(cells)}") from None
         return value
 
@@ -358,7 +360,7 @@ def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str
     if why := find_lack(part):
         raise unreadable_file(part.file, why, "see sbroute import queries")
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
-    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
+    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns and not c.beside]
     if missing and part.rows.omits_null:
         export.notes.append(
             f"{part.file}: {', '.join(missing)} in no row, read as NULL, which FOR JSON leaves out"
@@ -389,6 +391,17 @@ def keep_latest(export: CatalogExport) -> None:
         if earlier:
             export.left_out[view] += len(earlier)
         export.rows[view] = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
+        if view == "service_broker_endpoints":
+            _keep_names(export.rows[view], earlier)
+
+
+def _keep_names(rows: Iterable[TableRow], earlier: Iterable[TableRow]) -> None:
+    """Fill in network names that only an earlier export of an endpoint has: the view itself has none."""
+    known = {(unit_of(row), row["endpoint_id"]): row for row in earlier}
+    for row in rows:
+        before = None if MARKER in row else known.get((unit_of(row), row["endpoint_id"]))
+        if before is not None and all(row[name] is None for name in _EXTRAS):
+            row.update({name: before[name] for name in _EXTRAS})
 
 
 def unit_of(row: TableRow) -> tuple[str, str | None]:

@@ -76,6 +76,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
         *_list_changes(done, limits),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
         *report.others(listed_problems[len(shown) :]),
+        *report.troubles(),
         *report.lint(),
         *report.not_known(),
         *_Report(done, limits).read(),
@@ -111,6 +112,11 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
                 remedies.setdefault(key, remedy)
                 about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
                 reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
+    for one in done.shown.troubles if asked is None else ():
+        if one.remedy.statement is not None:
+            key = one.remedy.instance, one.remedy.statement
+            remedies.setdefault(key, one.remedy)
+            reasons[key].append("\n".join([f"{one.kind}: {one.what}.", *list_sentences(one.remedy)]))
     # What can be run comes first: a server that is only in comments need not be reached for it.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
@@ -123,7 +129,7 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
 
 def answer_line(done: Check) -> str:
     """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.shown.groups), len(done.results))
+    return state_answer(find_problems(done.shown.groups), len(done.results), done.shown.troubles)
 
 
 class _Report:
@@ -137,7 +143,7 @@ class _Report:
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
         done = self._done
-        answer = state_answer(problems, len(done.results))
+        answer = state_answer(problems, len(done.results), done.troubles)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
@@ -190,6 +196,20 @@ class _Report:
                 f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
             )
 
+    def troubles(self) -> Iterator[Block]:
+        """Yield the troubles that no waiting message shows."""
+        troubles = self._done.troubles
+        if not troubles:
+            return
+        yield DocumentHeading("Beside the messages")
+        for one in troubles[: self._limits.problems]:
+            place = where(one.remedy.place.instance, one.remedy.place.database)
+            yield Paragraph((TonedText(str(one.kind), Tone.BAD), f": {one.what} ({place})"))
+            yield from list_remedy(one.remedy, f"what to do on {named(one.remedy.instance)}", indent=1)
+        left = len(troubles) - len(troubles[: self._limits.problems])
+        if left:
+            yield Paragraph(f"and {count(left, 'more trouble')} (--verbose lists all)")
+
     def lint(self) -> Iterator[Block]:
         """Yield the number of lint findings that do not stand with a problem."""
         others = self._done.other_findings
@@ -201,10 +221,10 @@ class _Report:
 
     def not_known(self) -> Iterator[Block]:
         """Yield the gaps in what was read that may decide."""
-        gaps = self._done.gaps
-        if gaps:
+        sentences = [*map(gap_sentence, self._done.gaps), *_refusals(self._done)]
+        if sentences:
             yield DocumentHeading("Not known")
-            yield from _items(shorten(map(gap_sentence, gaps), self._limits.sentences))
+            yield from _items(shorten(sentences, self._limits.sentences))
 
     def read(self) -> Iterator[Block]:
         """Yield the list of what was read, rejected and left out."""
@@ -225,6 +245,10 @@ class _Report:
         for what, sentences in lists.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
             yield from _items(shorten(cuts, self._limits.notes))
+
+
+def _refusals(done: Check) -> list[str]:
+    return [one.state() for one in done.evidence.server.list_refusals()]
 
 
 def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
@@ -378,6 +402,7 @@ def _endings(done: Check) -> list[str]:
 def _not_known(done: Check) -> Iterator[str]:
     """Yield sentences on gaps, rejected rows and notes, of both checks where scripts are tried."""
     yield from map(gap_sentence, (done.tried or done).gaps)
+    yield from _refusals(done)
     # Those of scripts that are tried are told apart from those of what was read.
     for check in (done, *([] if done.tried is None else [done.tried])):
         yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.log.rejected)

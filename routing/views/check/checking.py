@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
+from routing.advice.estate_troubles import EstateTrouble, find_troubles
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions
 from routing.cases.known_estate import EstateKnowledge
@@ -271,6 +272,13 @@ class Check:
         """How many others lint has, by severity."""
         return count_severities(set(self.every_finding) - set(self.findings))
 
+    @cached_property
+    def troubles(self) -> Sequence[EstateTrouble]:
+        """The troubles beside the messages, without those that a group's remedy is about."""
+        said = {(advice.remedy.place, advice.remedy.statement) for one in self.groups for advice in one.advice}
+        every = find_troubles(self.evidence.server)
+        return [one for one in every if (one.remedy.place, one.remedy.statement) not in said]
+
     @property
     def outcomes(self) -> Counter[str]:
         """How many messages have each outcome, NOT_KNOWN among them."""
@@ -354,7 +362,32 @@ _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_
 
 def find_notes(done: Check) -> list[str]:
     """List the notes on what was read and on times; an earlier time knows only what an export itself dates."""
-    return [*done.evidence.log.notes, *notes_on_times(done, done.evidence.instances)]
+    return [
+        *done.evidence.log.notes,
+        *notes_on_times(done, done.evidence.instances),
+        *_note_older_exports(done.shown),
+    ]
+
+
+_APART = timedelta(hours=1)
+"""Exports of two ends that are further apart do not show one state of the estate."""
+
+
+def _note_older_exports(done: Check) -> Iterator[str]:
+    """Yield a note on each instance on a path of messages that was exported long before their sender."""
+    met = {
+        (one.first.case.instance, hop.instance_name)
+        for one in done.groups
+        for way in (() if one.path is None else one.path.all_ways)
+        for hop in way.hop_path.hops
+    }
+    for sender, name in sorted(met):
+        sent_at, exported_at = (done.evidence.views.newest(each) for each in (sender, name))
+        if sent_at is not None and exported_at is not None and sent_at - exported_at > _APART:
+            yield (
+                f"{quote_name(name)} was exported at {format_time(exported_at)}, long before {quote_name(sender)}"
+                f" at {format_time(sent_at)}: what became of the messages there since then is not known"
+            )
 
 
 def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:

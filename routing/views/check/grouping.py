@@ -9,9 +9,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.path_remedies import find_remedies, find_silence_remedies
+from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Confidence, Remedy
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.server_remedies import allow_on_managed, prefer_listeners
+from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -25,6 +27,7 @@ from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
+from routing.rules.timeline import micros_of
 from routing.terms import MSDB, Outcome, SortKey, Word
 
 
@@ -261,10 +264,14 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     facts_for_remedies = RemedyFacts(
         estate.instances,
         EstateAddresses(
-            {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            prefer_listeners(
+                estate.evidence.server,
+                {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            ),
             list_route_addresses(estate.instances),
         ),
         {result.case.service for result in every},
+        estate.evidence.server,
     )
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
     results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
@@ -357,18 +364,37 @@ class _Adviser:
         status_remedies = [GroupAdvice(remedy, count) for remedy, count in answers]
         if bare.is_silent and not status_remedies and not on_path:
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in self._break_silence(bare)]
-        if bare.first.case.is_on_its_way:
-            return MessageGroup(ordered, helped.near, (*status_remedies, *on_path))
-        return MessageGroup(ordered, helped.near, (*on_path, *status_remedies))
+        is_away = bare.first.case.is_on_its_way
+        every = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
+        server = self._estate.server
+        allowed = [replace(one, remedy=allow_on_managed(server, one.remedy)) for one in every]
+        return MessageGroup(ordered, helped.near, tuple(allowed))
 
     def _break_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case
-        sent = self._sent(case)
+        sent, silent = self._sent(case), self._describe_silence(bare)
         if case.path is not None:
-            return find_silence_remedies(case.path, sent, self._estate)
+            return find_silence_remedies(case.path, sent, silent)
         if case.verdict is None:
             raise ValueError("messages on their way have a verdict")
-        return [remedy_of(self._estate.describe_stuck(sent, case.verdict))]
+        usual = remedy_of(self._estate.describe_stuck(sent, case.verdict))
+        return find_causes(silent) or [with_next_steps(silent, usual)]
+
+    def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
+        case, verdict = bare.first.case, bare.verdict
+        rows = [result.row for result in bare.results if result.is_unacknowledged]
+        arriving = None if case.path is None else find_arrival(case.path)
+        target = RemedyPlace(case.instance, None if verdict is None else verdict.destination_database)
+        return SilentMessages(
+            estate=self._estate,
+            sender=RemedyPlace(case.instance, case.scope if case.path is not None else case.database),
+            service=case.service,
+            target=target if case.path is None else arriving,
+            conversations=frozenset(row["conversation_id"] for row in rows if row.get("conversation_id")),
+            newest=max(micros_of(row["enqueue_time"]) for row in rows),
+            route=None if verdict is None else verdict.route_name,
+            address=None if verdict is None else verdict.address,
+        )
 
     def _sent(self, case: MessageCase) -> SentMessage:
         who = case.instance, case.database, case.service, case.from_service

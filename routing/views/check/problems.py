@@ -6,7 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from routing.advice.connection_advice import look_for_one_cause
+from routing.advice.estate_troubles import EstateTrouble
+from routing.advice.status_meanings import find_numbers
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
@@ -68,13 +72,68 @@ def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
 
 def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
     """Return the problems of groups, in the order of their first groups."""
+    groups = list(groups)
     groups_by_cause: dict[object, list[MessageGroup]] = defaultdict(list)
+    failing = _find_common_failures(groups)
     for group in groups:
+        if failing.get(id(group)) is not None:
+            groups_by_cause[failing[id(group)]].append(group)
+            continue
         what, cause = state_outcome(group), _name_cause(group)
         remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
         groups_by_cause[group.kind, what, cause, remedies, group.gaps, alone].append(group)
-    return [_make_problem(alike) for alike in groups_by_cause.values()]
+    return [
+        _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
+        for cause, alike in groups_by_cause.items()
+    ]
+
+
+class CommonFailure(NamedTuple):
+    """A connection error that one instance has at many addresses."""
+
+    instance: str
+    error: str
+
+
+MANY_ADDRESSES = 3
+"""At so many addresses one error of an instance is one problem, and not a problem for each."""
+
+
+def _find_common_failures(groups: Iterable[MessageGroup]) -> dict[int, CommonFailure]:
+    """Return the groups, by id, whose connection fails as at many other addresses, and no statement mends it."""
+    alike: dict[CommonFailure, list[MessageGroup]] = defaultdict(list)
+    for group in groups:
+        is_mended = any(advice.remedy.is_complete for advice in group.advice)
+        text = group.trouble
+        if group.kind is ProblemKind.CONNECTION_FAILS and text is not None and not is_mended:
+            inner = sorted(find_numbers(text.text or "") - {text.number})
+            numbers = [str(text.number or "not numbered"), *map(str, inner)]
+            alike[CommonFailure(group.first.row["instance_name"], ", ".join(numbers))].append(group)
+    return {
+        id(group): failure
+        for failure, theirs in alike.items()
+        if len(_addresses_of(theirs)) >= MANY_ADDRESSES
+        for group in theirs
+    }
+
+
+def _addresses_of(groups: Iterable[MessageGroup]) -> list[str]:
+    addresses = (None if group.verdict is None else group.verdict.address for group in groups)
+    return list(dict.fromkeys(address for address in addresses if address is not None))
+
+
+def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup]) -> MessageProblem:
+    addresses = _addresses_of(groups)
+    remedy = look_for_one_cause(failure.instance, addresses, failure.error)
+    every = sorted(
+        (result for group in groups for result in group.results),
+        key=lambda one: (one.row["enqueue_time"], one.row["message_sequence_number"]),
+    )
+    advice = [GroupAdvice(remedy, len(every))]
+    whole = replace(groups[0], results=every, advice=advice)
+    what = f"connections to {len(addresses)} addresses fail"
+    return MessageProblem(groups[0].kind, what, state_cause(whole), groups, advice, whole)
 
 
 def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
@@ -185,7 +244,8 @@ def state_silence(group: MessageGroup) -> str:
     """State that SQL Server reports nothing of messages which were sent long ago."""
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
-    what = "no queue has taken them" if is_here else "sent and not acknowledged"
+    is_kept = group.verdict is not None and not group.first.case.is_on_its_way
+    what = "no queue has taken them" if is_here else "not sent" if is_kept else "sent and not acknowledged"
     return f"SQL Server says nothing of {count(group.unacknowledged, 'message')}, {since}: {what}"
 
 
@@ -200,11 +260,19 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 # The line that a check begins with: how many messages are stuck, and what a script would change.
 
 
-def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
+def state_answer(problems: Sequence[MessageProblem], total: int, troubles: Sequence[EstateTrouble] = ()) -> str:
     """State how many of all messages are stuck, and what else is wrong, in one line.
 
-    ``problems`` are all that there are, messages on their way among them.
+    ``problems`` are all that there are, messages on their way among them. Of ``troubles`` the worst is named.
     """
+    line = _state_messages(problems, total)
+    if not troubles:
+        return line
+    more = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
+    return f"{line[:-1]}; beside them: {troubles[0].what}{more}."
+
+
+def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
     if total == 0:
         return "No message waits in the transmission queues."
     kinds = count_kinds(problems)

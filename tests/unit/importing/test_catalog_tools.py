@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import CatalogExport, StandIns, read_export
+from routing.importing.catalog import VIEWS, CatalogExport, StandIns, read_export
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HUB = StandIns("hub", "Shop", AT)
@@ -364,3 +364,28 @@ def test_long_texts_end_in_time(tmp_path: Path, piece: str) -> None:
     with suppress(ContractError):
         read(tmp_path, "routes.txt", text)
     assert time.process_time() - begin < 20
+
+
+def test_the_queries_with_their_views_beside_the_routing(tmp_path: Path) -> None:
+    """One file as sqlcmd -W -s "," writes it: a result set a view, and one that is empty."""
+    sets = {
+        "service_queues": ["dbo", "StockQueue", "NULL", "NULL", "0", "1", "1", "1", "70", "NULL", "12"],
+        "certificates": ["My, Cert", "CN=a", "NULL", "2026-01-01T00:00:00", "2027-01-01T00:00:00", "NULL", "NULL"],
+        "export_errors": ["certificates", "Secret", "the login cannot open it", "916", "NULL"],
+        "symmetric_keys": [],
+    }
+    lines: list[str] = []
+    for view, cells in sets.items():
+        columns = VIEWS[view].exported
+        head = [view, '"HUB"', *(['"Stock"'] if VIEWS[view].per_database else []), "2026-01-05T12:00:00Z"]
+        quoted = [f'"{cell}"' if cell[:1].isalpha() and cell != "NULL" else cell for cell in cells]
+        row = [*head, *quoted, *["NULL"] * (len(columns) - len(head) - len(cells))]
+        lines += [",".join(columns), ",".join("-" * len(name) for name in columns), ",".join(row), ""]
+    (tmp_path / "HUB.csv").write_text("\n".join(lines), encoding="utf-8")
+    export = read_export([str(tmp_path)], StandIns())
+    assert export.rejected == []
+    [queue], [certificate], [error] = (export.rows[view] for view in list(sets)[:3])
+    assert (queue["name"], queue["messages"], queue["database_name"]) == ("StockQueue", 12, "Stock")
+    assert (certificate["name"], certificate["expiry_date"]) == ("My, Cert", "2027-01-01T00:00:00")
+    assert (error["part"], error["of_database"], error["error_number"]) == ("certificates", "Secret", 916)
+    assert [row["is_empty"] for row in export.rows["symmetric_keys"]] == [True]
