@@ -115,7 +115,7 @@ def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
 
 
 def _lacks(part: FoundResultSet, column: str) -> bool:
-    if column not in part.view.added_columns:
+    if column not in part.view.added_columns or (column == "database_name" and part.rows.database is not None):
         return False
     return column not in part.rows.columns or any(not _text(cell) for cell in part.rows.rows.different(column))
 

@@ -25,8 +25,14 @@ _PLAIN_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 # Spreadsheets write a flag in the language of their user.
-_TRUE = ("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda")
-_FALSE = ("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz")
+_TRUE = (
+    *("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
+    *("pravda", "igaz", "tosi", "sann", "истина", "doğru", "adevărat"),
+)
+_FALSE = (
+    *("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
+    *("nepravda", "hamis", "epätosi", "usann", "ложь", "yanlış", "yanliş", "fals"),
+)
 _FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 _GUID_BYTES = 16
 _BIGINT = 2**63
@@ -145,6 +151,11 @@ def _integer(cell: object) -> int:
     if not -_BIGINT <= number < _BIGINT:
         raise ValueError(f"{quote(cell)} does not fit a bigint")
     return number
+
+
+def is_flag(text: str) -> bool:
+    """Return True if a text is 0 or 1, in a spreadsheet's words too."""
+    return text.lower() in _FLAGS
 
 
 def _flag(cell: object) -> bool:

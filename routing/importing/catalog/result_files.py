@@ -7,19 +7,17 @@ from dataclasses import dataclass, field
 
 from routing.errors import InputError, first_sentence
 from routing.importing.catalog.cell_rows import SharedTexts
-from routing.importing.catalog.delimited import SEPARATORS, result_sets, unquoted
-from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
 from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
+from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines_of
+from routing.importing.catalog.text_lines import SEPARATORS, unquoted
+from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import (
     VIEW_NAME,
     VIEWS,
     CatalogView,
     ResultSet,
-    are_dashes,
     find_view,
     find_view_by_columns,
-    is_remark,
-    lines_of,
 )
 from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
 from routing.importing.import_files import KEEP, FilePlace, Reach, copied, list_files, on_this_disk
@@ -208,10 +206,10 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     return part
 
 
-_DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
+_TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html", ".htm"}
 _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet"}
-_ENDINGS = ", ".join(sorted(_DELIMITED | _JSON | _PARQUET))
+_ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
 _LONGEST_HEADER = 20_000
 _TELLING = frozenset(max(view.known_by, key=len) for view in VIEWS.values())
@@ -283,7 +281,7 @@ def _read_all(
 
 def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> list[FoundResultSet]:
     """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export."""
-    if path.suffix.lower() not in _DELIMITED | _JSON | _PARQUET:
+    if path.suffix.lower() not in _TEXT | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []
     try:
@@ -327,7 +325,38 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         return []
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
-    return [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
+    found = [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
+    _tell_apart(found)
+    return found
+
+
+def _tell_apart(found: Sequence[FoundResultSet]) -> None:
+    """Reject result sets of one view of which nothing tells whose each is; the lines around them may name databases.
+
+    Where nothing has to be told apart, such a line does not count: a script may have used a database before.
+    """
+    parts_by_view: dict[str, list[FoundResultSet]] = {}
+    for part in found:
+        owner = "database_name" if part.view.per_database else "instance_name"
+        if owner not in part.rows.columns and part.rows.columns and not part.rows.omits_null:
+            parts_by_view.setdefault(part.view.name, []).append(part)
+    if len({part.rows.database for part in found}) == 1 and all(len(parts) == 1 for parts in parts_by_view.values()):
+        for part in found:
+            part.rows.database = None
+    for parts in parts_by_view.values():
+        unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
+        if len(parts) > 1 and unnamed and not _are_equal([part.rows for part in parts]):
+            what = "database" if parts[0].view.per_database else "instance"
+            why = f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
+            for rows in unnamed:
+                rows.rejected += [(number, f"{why} of which {what} this one is") for number in rows.rows.numbers]
+                rows.rows.clear()
+
+
+def _are_equal(sets: Sequence[ResultSet]) -> bool:
+    """Return True if result sets hold the same rows, so that it does not matter whose each is."""
+    first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets if part.database is None]
+    return all(one == first for one in others)
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:
@@ -348,14 +377,14 @@ def _say_by_columns(
 ) -> Iterator[str]:
     """Yield a note on each view that was recognised by its columns, and on rows that are of no view."""
     views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
-    for view in dict.fromkeys(views_of_columns):
-        if view is not None and view is not named:
-            yield f"{file}: its columns tell that it holds sys.{view.name}"
-    for rows, view in zip(sets, views, strict=True):
-        if view is None and (len(rows.rows) or rows.rejected):
-            count = len(rows.rows) + len(rows.rejected)
-            phrase = f"{count} rows beside it are not read, their columns tell no view"
-            yield f"{file}: {phrase}: {', '.join(rows.columns)[:_LONGEST]}"
+    told = [f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named]
+    if told:
+        yield f"{file}: its columns tell that it holds {', '.join(told)}"
+    others = [rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)]
+    if others:
+        count = sum(len(rows.rows) + len(rows.rejected) for rows in others)
+        columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in others))
+        yield f"{file}: {count} rows beside it are not read, their columns tell no view: {columns[:_LONGEST]}"
 
 
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:
@@ -363,7 +392,7 @@ def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | No
         return json_sets(text, file) if view is not None or _json_tells_its_view(text) else []
     if view is None and not _tells_its_view(text):
         return []
-    return fixed_width(text, file) if is_fixed_width(text) else result_sets(text, file, view)
+    return result_sets(text, file, view)
 
 
 def _tells_its_view(text: str) -> bool:

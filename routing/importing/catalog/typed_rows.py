@@ -306,7 +306,7 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     export.rows_read[view.name] += len(part.rows.rejected)
     for number, why in part.rows.rejected:
         export.reject(view.name, f"{part.file}, row {number}", why)
-    stand_in_values = stand_ins.as_row()
+    stand_in_values = _stand_in_values(part, stand_ins)
     if not len(part.rows.rows) and all(stand_in_values[name] is not None for name in view.added_columns):
         rows.append(_marker({name: stand_in_values[name] for name in view.added_columns}, part.file))
     reader = RowReader(view, stand_in_values, times)
@@ -332,6 +332,12 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     export.notes += [sentence for sentence in reader_notes if sentence not in export.notes]
 
 
+def _stand_in_values(part: FoundResultSet, stand_ins: StandIns) -> TableRow:
+    """Return the values of missing columns: the database that the text around the rows names comes first."""
+    values = stand_ins.as_row()
+    return values if part.rows.database is None else {**values, "database_name": part.rows.database}
+
+
 def _read_odd_row(
     export: CatalogExport, reader: RowReader, cells: Mapping[str, object], fault: str | None, place: str
 ) -> TableRow | None:
@@ -351,7 +357,7 @@ def _read_odd_row(
 
 
 def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str], stand_ins: StandIns) -> None:
-    view, stand_in_values = part.view, stand_ins.as_row()
+    view, stand_in_values = part.view, _stand_in_values(part, stand_ins)
     for name in view.added_columns:
         if name not in columns and stand_in_values[name] is None:
             raise stand_in_missing(part.file, name, _OPTIONS[name])
