@@ -180,14 +180,20 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
     if not text:
         return None
     if number is None:
-        return StatusTrouble.UNREAD
+        # In any language, nothing but an attempt to connect ends in a refused connection.
+        is_refused = not find_system_numbers(text).isdisjoint(_REFUSED)
+        return StatusTrouble.NOTHING_LISTENS if is_refused else StatusTrouble.UNREAD
     named = {number, *find_numbers(text)}
     lowered = text.lower()
     rows = (row.trouble for row in CAUSES if row.is_of(number, named, lowered))
     return next(rows, StatusTrouble.OTHER_NUMBER)
 
 
+def find_system_numbers(text: str) -> set[int]:
+    """Return the numbers of the operating system that a text may name."""
+    return {int(each) for each in _OF_THE_SYSTEM.findall(text)}
+
+
 def find_numbers(text: str) -> set[int]:
     """Return the numbers of exceptions and of the operating system that a text may name."""
-    numbers = (*_OF_THE_SYSTEM.findall(text), *_STANDING_ALONE.findall(text))
-    return {int(each) for each in numbers}
+    return find_system_numbers(text) | {int(each) for each in _STANDING_ALONE.findall(text)}

@@ -392,7 +392,7 @@ def read_exports(
     if needed is not None:
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
-    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], options.times)
+    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True))
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 

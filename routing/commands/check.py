@@ -152,7 +152,7 @@ def _is_found(done: Check, what: str) -> bool:
         severities = count_severities(done.findings)
         return severities["error"] > 0 or (what == "warning" and severities["warning"] > 0)
     if what == "not-known":
-        return any(result.verdict is None for result in done.results)
+        return done.evidence.log.refused_messages > 0 or any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

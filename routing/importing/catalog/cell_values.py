@@ -20,6 +20,8 @@ _TIME = re.compile(
     r"(?:[T ]+(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
     r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
 )
+# What a spreadsheet shows of a time and saves of it: minutes, a number of days, or nothing in a narrow column.
+_SHOWN_TIME = re.compile(r"\d{1,3}:\d{2}(?:[.,]\d{1,7})?|\d{5}(?:[.,]\d+)?|#+")
 _GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
 _PLAIN_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
@@ -72,6 +74,20 @@ def is_iso_time(text: str) -> bool:
     return _TIME.fullmatch(text.strip()) is not None
 
 
+def is_shown_time(cell: object) -> bool:
+    """Return whether a cell holds what a spreadsheet shows of a time, from which the time cannot be known."""
+    return isinstance(cell, str) and _SHOWN_TIME.fullmatch(cell.strip()) is not None
+
+
+class UnknownTime(datetime):
+    """A time that a cell does not tell; its value is that of the export."""
+
+    @classmethod
+    def of_export(cls, at: datetime) -> UnknownTime:
+        """Return the time that stands in for an unknown one."""
+        return cls(*at.timetuple()[:6], at.microsecond, at.tzinfo)
+
+
 def time(cell: object, form: TimeForm | None = None) -> datetime:
     """Return a UTC time, or one without zone where the cell says none. Raises ValueError."""
     if isinstance(cell, datetime):
@@ -87,6 +103,9 @@ def time(cell: object, form: TimeForm | None = None) -> datetime:
 
 def _iso_time(text: str, form: TimeForm | None) -> datetime:
     match = _TIME.fullmatch(text)
+    if is_shown_time(text):
+        how = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
+        raise ValueError(f"{quote(text)} is what a spreadsheet shows of a time, not the time: {how}")
     if match is None:
         others = "(--date-format names another)" if form is None else f"nor of {form.text}"
         raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {others}")

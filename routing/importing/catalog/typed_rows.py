@@ -13,7 +13,9 @@ from routing.errors import quote
 from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.catalog.cell_values import (
     TimeForm,
+    UnknownTime,
     is_iso_time,
+    is_shown_time,
     moment_of,
     plain_guid,
     read_cell,
@@ -34,6 +36,8 @@ from routing.terms import TableRow
 
 
 _EXPORTED_AT = "exported_at"
+# A route with a lifetime is another matter: whether it counts depends on that.
+_LENIENT = {"transmission_queue": ("enqueue_time",), "conversation_endpoints": ("lifetime",)}
 _FAULT = object()
 """Stands for the value of a cell that cannot be read."""
 # The numbers that tables hold as an int; all others are bigint, or no column of a table.
@@ -44,11 +48,13 @@ _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
 class TimeFormats:
     """The formats of times beside ISO 8601, and the zone of the clock that ``exported_at`` was read from.
 
-    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says.
+    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says. ``is_lenient`` where
+    a message counts whose time a spreadsheet has lost: as one of the time of its export.
     """
 
     form: TimeForm | None = None
     zone: tzinfo | None = None
+    is_lenient: bool = False
 
 
 @dataclass
@@ -119,11 +125,16 @@ class RowReader:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
-    def read_view_columns(self, cells: Mapping[str, object]) -> TableRow:
+    def read_view_columns(self, cells: Mapping[str, object], exported_at: datetime) -> TableRow:
         """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
         row: TableRow = {}
         for column in self.view.columns:
             name = column.name
+            if self.times.is_lenient and name in _LENIENT.get(self.view.name, ()) and is_shown_time(cells.get(name)):
+                row[name] = UnknownTime.of_export(exported_at) if column.required else None
+                shown = f"{name} {quote(cells[name])} is what a spreadsheet shows of a time, so it is not known"
+                self.notes_by_topic.setdefault(name, shown)
+                continue
             value = self._value(cells, name)
             row[name] = value = None if value == "" else value
             if value is None and column.required:
@@ -280,7 +291,7 @@ def export_of(
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
     """Find the format of a file's times. Raises InputError where several formats fit."""
-    cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
+    cells = {cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))}
     form = find_culture_form(cells, file) if cells else None
     if form is None:
         return times
@@ -349,7 +360,7 @@ def _read_odd_row(
         row = reader.read_added_columns(cells)
         if all(cells.get(column.name) in (None, "") for column in view.columns):
             return _marker(row, place)
-        return {**row, **reader.read_view_columns(cells), "place": place}
+        return {**row, **reader.read_view_columns(cells, row["exported_at"]), "place": place}
     except ValueError as error:
         export.reject(view.name, place, str(error), reader.doubt(cells))
         export.rows_read[view.name] += 1

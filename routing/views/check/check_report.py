@@ -123,7 +123,8 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
 
 def answer_line(done: Check) -> str:
     """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.shown.groups), len(done.results))
+    refused = done.evidence.log.refused_messages
+    return state_answer(find_problems(done.shown.groups), len(done.results), refused)
 
 
 class _Report:
@@ -137,7 +138,7 @@ class _Report:
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
         done = self._done
-        answer = state_answer(problems, len(done.results))
+        answer = state_answer(problems, len(done.results), done.evidence.log.refused_messages)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
+from routing.importing.catalog.cell_values import UnknownTime
 from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
 from routing.rules.judging import JudgedPath, PathWay
@@ -60,6 +61,8 @@ class MessageProblem:
 def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
     """Return for how long a message waits, and since when; ``times`` are those of the decision, by instance."""
     since: datetime = result.row["enqueue_time"]
+    if isinstance(since, UnknownTime):
+        return "for an unknown time"
     waited = moment_of(times[result.row["instance_name"]]) - since
     if waited < timedelta():
         return f"since {when(since)}"
@@ -200,11 +203,17 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 # The line that a check begins with: how many messages are stuck, and what a script would change.
 
 
-def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
+def state_answer(problems: Sequence[MessageProblem], total: int, refused: int = 0) -> str:
     """State how many of all messages are stuck, and what else is wrong, in one line.
 
-    ``problems`` are all that there are, messages on their way among them.
+    ``problems`` are all that there are, messages on their way among them; ``refused`` are rows of queues that could
+    not be read.
     """
+    if refused:
+        unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
+        whose = "its message" if refused == 1 else "their messages"
+        answer = f"{unread}: what becomes of {whose} is not known."
+        return answer if total == 0 else f"{answer} {state_answer(problems, total)}"
     if total == 0:
         return "No message waits in the transmission queues."
     kinds = count_kinds(problems)
