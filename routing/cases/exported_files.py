@@ -392,7 +392,9 @@ def read_exports(
     if needed is not None:
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
-    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True))
+    export = export_of(
+        result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
+    )
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
@@ -507,6 +509,7 @@ def _read_by_instance(
         raise unreadable_script(str(file), error) from error
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
+    notes += dict.fromkeys(guess for _, script in split for guess in script.guesses)
     yield from split
 
 

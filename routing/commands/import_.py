@@ -102,6 +102,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="ZONE",
         help="the zone of --scripted-at where it names none, such as Europe/Berlin or +02:00 (UTC)",
     )
+    shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     of_scripts.add_argument(
         "--snapshot",

@@ -126,7 +126,7 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
 
 FORMATS = ("table", "json", "sarif", "junit")
 """What ``--format`` takes here."""
-_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "address", "variables")
+_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "encoding", "address", "variables")
 _OF_TABLES = ("messages", "fail_under")
 
 

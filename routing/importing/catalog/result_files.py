@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from routing.errors import InputError, first_sentence
-from routing.importing.catalog.cell_rows import SharedTexts
+from routing.errors import InputError, first_sentence, quote
+from routing.importing.catalog.cell_rows import CellRows, SharedTexts
 from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
 from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines_of
 from routing.importing.catalog.text_lines import SEPARATORS, unquoted
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import (
+    LONGEST,
     VIEW_NAME,
     VIEWS,
     CatalogView,
@@ -20,7 +21,8 @@ from routing.importing.catalog.views import (
     find_view_by_columns,
 )
 from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
-from routing.importing.import_files import KEEP, FilePlace, Reach, copied, list_files, on_this_disk
+from routing.importing.encodings import GUESS, is_plausible, say_guess
+from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.script_statements import length
 from routing.tables.arrow_rows import plain_values
@@ -34,7 +36,7 @@ _RARE = 50
 _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
 
 
-def read_text(path: FilePlace) -> str:
+def read_text(path: FilePlace) -> DecodedScript:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
     Raises InputError where it cannot be read, NoTextError where it is not text.
@@ -45,7 +47,7 @@ def read_text(path: FilePlace) -> str:
         raise unreadable_file(str(path), error.strerror or "the system says no more") from error
     if not is_text(decoded):
         raise NoTextError.of_file(str(path))
-    return decoded.text
+    return decoded
 
 
 def is_text(decoded: DecodedScript) -> bool:
@@ -315,11 +317,12 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
 
     ``notes`` gets a sentence on a view that was recognised by its columns, and on result sets that are of no view.
     """
-    file, view = str(path), forced or find_view(path.stem)
+    file, view, decoded = str(path), forced or find_view(path.stem), None
     if path.suffix.lower() in _PARQUET:
         sets = [parquet(path, file)]
     else:
-        sets = _read_text(file, read_text(path), path.suffix.lower() in _JSON, view)
+        decoded = read_text(path)
+        sets = _read_text(file, decoded.text, path.suffix.lower() in _JSON, view)
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
     if not any(views):
         return []
@@ -327,7 +330,26 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         notes += _say_by_columns(file, sets, views, view)
     found = [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
     _tell_apart(found)
+    if decoded is not None and decoded.encoding == GUESS:
+        notes.append(say_guess(file, as_shown(decoded.text)))
+        _refuse_implausible([part.rows.rows for part in found])
     return found
+
+
+def _refuse_implausible(parts: Sequence[CellRows]) -> None:
+    """Refuse rows whose names have letters beyond ASCII, where a guess makes any name of the file implausible."""
+    columns = [(rows, name, rows.column(name)) for rows in parts for name in LONGEST]
+    names = [
+        (rows, name, place, cell)
+        for rows, name, cells in columns
+        for place, cell in enumerate(cells)
+        if isinstance(cell, str) and not cell.isascii()
+    ]
+    if all(is_plausible(cell) for _, _, _, cell in names):
+        return
+    for rows, name, place, cell in names:
+        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give --encoding"
+        rows.faults.setdefault(place, why)
 
 
 def _tell_apart(found: Sequence[FoundResultSet]) -> None:
@@ -340,14 +362,18 @@ def _tell_apart(found: Sequence[FoundResultSet]) -> None:
         owner = "database_name" if part.view.per_database else "instance_name"
         if owner not in part.rows.columns and part.rows.columns and not part.rows.omits_null:
             parts_by_view.setdefault(part.view.name, []).append(part)
-    if len({part.rows.database for part in found}) == 1 and all(len(parts) == 1 for parts in parts_by_view.values()):
+    if len({part.rows.database for part in found}) == 1 and all(
+        len(parts) == 1 for parts in parts_by_view.values()
+    ):
         for part in found:
             part.rows.database = None
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and not _are_equal([part.rows for part in parts]):
             what = "database" if parts[0].view.per_database else "instance"
-            why = f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
+            why = (
+                f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
+            )
             for rows in unnamed:
                 rows.rejected += [(number, f"{why} of which {what} this one is") for number in rows.rows.numbers]
                 rows.rows.clear()
@@ -377,10 +403,14 @@ def _say_by_columns(
 ) -> Iterator[str]:
     """Yield a note on each view that was recognised by its columns, and on rows that are of no view."""
     views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
-    told = [f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named]
+    told = [
+        f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named
+    ]
     if told:
         yield f"{file}: its columns tell that it holds {', '.join(told)}"
-    others = [rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)]
+    others = [
+        rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
+    ]
     if others:
         count = sum(len(rows.rows) + len(rows.rejected) for rows in others)
         columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in others))

@@ -79,7 +79,9 @@ def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:
     """Return True if cells can be a row: all fit their columns, and at least one that is no text has a value."""
     if len(names) != len(cells):
         return False
-    known = [(_EVERY[name], cell.strip()) for name, cell in zip(names, cells, strict=True) if name in _EVERY and cell]
+    known = [
+        (_EVERY[name], cell.strip()) for name, cell in zip(names, cells, strict=True) if name in _EVERY and cell
+    ]
     values = [(check, text) for check, text in known if text and text != "NULL"]
     return bool(values) and all(check(text) for check, text in values)
 

@@ -34,7 +34,9 @@ _TRIED = 100
 _HEAD = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
-_TABLE = re.compile(r"<table\b[^>]*>\s*(?:<!--.*?-->\s*)*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE | re.DOTALL)
+_TABLE = re.compile(
+    r"<table\b[^>]*>\s*(?:<!--.*?-->\s*)*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE | re.DOTALL
+)
 # Of box drawings and Markdown: what stands between rows and is none.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)

@@ -94,7 +94,9 @@ class _TextReader:
             self._flush(table)
         sets = [table.result_set for table in self._tables]
         if not sets and self._view is not None:
-            raise unreadable_file(self._file, "it is empty" if self._is_first else "no table with a header is in it")
+            raise unreadable_file(
+                self._file, "it is empty" if self._is_first else "no table with a header is in it"
+            )
         if sets:
             sets[0].rejected[:0] = self._early
         for part in sets:
@@ -135,7 +137,9 @@ class _TextReader:
             self._is_first = False
         elif (error := find_error(text)) is not None:
             self._was_error = True
-            self._reject(number, f"the server reports error {error}, so the export is not whole: {text.strip()[:100]}")
+            self._reject(
+                number, f"the server reports error {error}, so the export is not whole: {text.strip()[:100]}"
+            )
         elif was_error and not (self._table is not None and 1 < self._table.width == len(cells)):
             # The error's own text.
             pass
@@ -191,7 +195,6 @@ class _TextReader:
             self._reject(number, "it looks like a row, but stands below the end of its table")
 
     # Headers
-
 
     def _begin(self, line: TextLine, below: TextLine) -> bool:
         """Begin a table where a line is a header, and return whether it is."""
@@ -271,7 +274,6 @@ class _TextReader:
 
     # Rows
 
-
     def _flush(self, table: _Table) -> None:
         """Move the lines of a table into its result set, or reject them."""
         lines, table.lines = table.lines, []
@@ -343,7 +345,6 @@ class _TextReader:
         return misfits
 
     # Layouts of tables without a header
-
 
     def _find_layout(self, lines: Sequence[TextLine]) -> tuple[str, ...]:
         fitting = self._find_layouts(lines)

@@ -130,7 +130,11 @@ class RowReader:
         row: TableRow = {}
         for column in self.view.columns:
             name = column.name
-            if self.times.is_lenient and name in _LENIENT.get(self.view.name, ()) and is_shown_time(cells.get(name)):
+            if (
+                self.times.is_lenient
+                and name in _LENIENT.get(self.view.name, ())
+                and is_shown_time(cells.get(name))
+            ):
                 row[name] = UnknownTime.of_export(exported_at) if column.required else None
                 shown = f"{name} {quote(cells[name])} is what a spreadsheet shows of a time, so it is not known"
                 self.notes_by_topic.setdefault(name, shown)
@@ -291,7 +295,9 @@ def export_of(
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
     """Find the format of a file's times. Raises InputError where several formats fit."""
-    cells = {cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))}
+    cells = {
+        cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))
+    }
     form = find_culture_form(cells, file) if cells else None
     if form is None:
         return times
