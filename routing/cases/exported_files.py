@@ -13,6 +13,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
+from routing.importing.catalog.views import query_of
 from routing.importing.import_faults import unreadable_file
 from routing.importing.import_files import as_shown, list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
@@ -388,13 +389,14 @@ def read_exports(
     one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
     Raises InputError, EnvironmentFault.
     """
-    result_sets, notes = find_result_sets(paths, others=(_SCRIPT,))
+    result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT,))
     if needed is not None:
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
+    export.files_skipped = skipped
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
@@ -407,7 +409,7 @@ def _leave_short_ones_out(
         if lack is None:
             complete_sets.append(part)
         else:
-            notes.append(f"{part.file}: not read, {lack} (see sbroute import queries)")
+            notes.append(f"{part.file}: not read, {lack} (export it with {query_of(part.view)})")
     return complete_sets
 
 

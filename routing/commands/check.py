@@ -18,6 +18,7 @@ from routing.commands.command_context import (
 )
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 from routing.process import no_search_for_cycles
+from routing.render.wording import count_files
 
 if TYPE_CHECKING:
     from routing.views.check.checking import Check
@@ -105,6 +106,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         )
         console.say("describing what keeps the messages")
         _print(done, options, console)
+    log = done.evidence.log
+    console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))
     if options.html is not None:
         _write_page(done, options.html, console)
     return EXIT_FOUND if any(_is_found(done.shown, what) for what in options.fail_on) else EXIT_DONE

@@ -23,6 +23,7 @@ from routing.commands.command_context import (
 )
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
+from routing.render.wording import count_files
 from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.document(make_document(done))
     if done.script is not None:
         tell_sentences(console, done.script.rejected, done.script.notes)
+        refused = len(done.script.rejected)
+        console.note(count_files(len(options.with_script or ()), 0, refused, "statement"))
     return EXIT_FOUND if fails(done.counts, words) else EXIT_DONE
 
 

@@ -1,4 +1,4 @@
-"""The encoding of files that are neither marked nor UTF-8: what ``--encoding`` names, else Windows-1252 with a note."""
+"""Encoding of files that are neither marked nor UTF-8: that of ``--encoding``, or Windows-1252 with a note."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ GUESS = "Windows-1252"
 _CHOSEN: ContextVar[str | None] = ContextVar("encoding", default=None)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHOWN = 60
+_BYTES = range(128, 256)
+# A byte that Windows-1252 does not have is kept as half a character.
+_GUESSED = frozenset(bytes(_BYTES).decode("cp1252", "ignore")) | {chr(0xDC00 + byte) for byte in _BYTES}
 
 
 @contextmanager
@@ -56,8 +59,13 @@ def _check(encoding: str) -> None:
 
 
 def is_plausible(text: str) -> bool:
-    """Return True if a name that was read as Windows-1252 may be right: it has Latin letters beyond ASCII alone."""
-    return all(map(_is_latin_letter, _BEYOND_ASCII.findall(text)))
+    """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only Latin letters."""
+    return all(_is_latin_letter(one) for one in _BEYOND_ASCII.findall(text) if one in _GUESSED)
+
+
+def is_guessed(text: str) -> bool:
+    """Return True if a text has a character that a byte beyond ASCII stands for in Windows-1252."""
+    return not _GUESSED.isdisjoint(text)
 
 
 def _is_latin_letter(character: str) -> bool:

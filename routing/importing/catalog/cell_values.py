@@ -33,7 +33,7 @@ _TRUE = (
 )
 _FALSE = (
     *("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
-    *("nepravda", "hamis", "epätosi", "usann", "ложь", "yanlış", "yanliş", "fals"),
+    *("nepravda", "hamis", "epätosi", "usann", "ложь", "yanl\u0131ş", "yanliş", "fals"),
 )
 _FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 _GUID_BYTES = 16

@@ -69,6 +69,9 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
         is_full = name and len(name) == end - start and name not in NAMES
         if is_full and any(known in NAMES for known in names) and any(one.startswith(name) for one in NAMES):
             raise export_again(file, f"sqlcmd has cut off the name of its column {name}", "-Y 0 and -y 0")
+    if len(spans) > 1 and not any(names[1:]) and len(NAMES.intersection(line.lower().split())) > 1:
+        shown = ", ".join(line.lower().split())
+        raise export_again(file, f"its blanks have collapsed, so that no cell is under its column: {shown}", "-s")
     return FixedColumns(names, spans) if any(names) else None
 
 

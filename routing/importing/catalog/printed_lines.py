@@ -8,15 +8,15 @@ from typing import NamedTuple
 _LINE_END = re.compile(r"\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
 _REST = r"(?:[^()\d]|\([^()\d]*\))*"
-_COUNT = re.compile(rf"[(（]{_REST}\d[\d.,' \u00a0\u202f]*{_REST}[)）]")
+_COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]*{_REST}[)\uff09]")
 # SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
-_MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:：] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
+_MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
 _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
 # Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too.
-_COMMA = r"(?:, |[，、] ?)"
+_COMMA = r"(?:, |[\uff0c、] ?)"
 _ERROR = re.compile(
-    rf"[^\W\d_][^\d,;|，、\t]{{0,40}} ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
-    rf"[^\d,，、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,，、]{{1,40}}\d{{1,3}}(?!\d)"
+    rf"[^\W\d_][^\d,;|\uff0c、\t]{{0,40}} ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
+    rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
 _CONTEXT = re.compile(
@@ -29,7 +29,7 @@ _DATABASE = (
 )
 _BEGIN = re.compile(
     rf"[-=*#\s]*(?P<end>(?i:end|ende|fin|fine|fim|koniec|конец)\b[\w ]{{0,12}} )?(?i:[^\W\d]+ (?:of )?)?"
-    rf"(?i:{_DATABASE})(?i: name)?\s*[:：=]\s*(?P<name>.+?)[-=*#\s]*"
+    rf"(?i:{_DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.+?)[-=*#\s]*"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from routing.errors import InputError, first_sentence, quote
 from routing.importing.catalog.cell_rows import CellRows, SharedTexts
@@ -17,11 +18,14 @@ from routing.importing.catalog.views import (
     VIEWS,
     CatalogView,
     ResultSet,
+    find_nearest_view,
     find_view,
     find_view_by_columns,
+    query_of,
+    say_lack,
 )
+from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
 from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
-from routing.importing.encodings import GUESS, is_plausible, say_guess
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.script_statements import length
@@ -213,7 +217,7 @@ _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
-_LONGEST_HEADER = 20_000
+_LONGEST_HEADER, _HEADS = 20_000, 100
 _TELLING = frozenset(max(view.known_by, key=len) for view in VIEWS.values())
 """The longest of the names that each view is known by."""
 
@@ -227,31 +231,35 @@ class FoundResultSet:
     rows: ResultSet
 
 
-def read_sources(
-    sources: Sequence[str], view: str | None, reach: Reach = on_this_disk
-) -> tuple[list[FoundResultSet], list[str]]:
+class SourcesRead(NamedTuple):
+    """The result sets of files, the notes on these, and how many files were skipped."""
+
+    sets: list[FoundResultSet]
+    notes: list[str]
+    skipped: int
+
+
+def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
     """Read the result sets of files and folders, with the notes on them. Raises InputError.
 
     ``view`` is the view of the one file that is named, ``reach`` gives their places. Raises InputError for a file
     that cannot be read, EnvironmentFault where a package is missing.
     """
     places = [reach(source) for source in sources]
-    sets, notes = _find_in(places, _force(places, view))
-    if not sets:
+    done = _find_in(places, _force(places, view))
+    if not done.sets:
         raise unreadable_file(" ".join(sources), "it holds no export of a view")
-    return sets, notes
+    return done
 
 
-def find_result_sets(
-    sources: Sequence[str], others: Collection[str] = ()
-) -> tuple[list[FoundResultSet], list[str]]:
+def find_result_sets(sources: Sequence[str], others: Collection[str] = ()) -> SourcesRead:
     """Read the result sets of folders that may hold none; ``others`` are endings of files to leave out."""
     return _find_in([on_this_disk(source) for source in sources], others=others)
 
 
 def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, others: Collection[str] = ()
-) -> tuple[list[FoundResultSet], list[str]]:
+) -> SourcesRead:
     sets: list[FoundResultSet] = []
     unread: list[str] = []
     notes: list[str] = []
@@ -260,7 +268,8 @@ def _find_in(
             sets.extend(_read_all(path, forced, others, unread, notes))
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    return sets, [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
+    every = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
+    return SourcesRead(sets, every, len(unread))
 
 
 def _read_all(
@@ -276,6 +285,9 @@ def _read_all(
         return
     named = _read(path, forced, notes)
     if not named:
+        lack = _find_lack(path)
+        if lack is not None:
+            raise unreadable_file(str(path), lack)
         hint = "copy a grid with its headers, or call the file like its view (import: --view)"
         raise unreadable_file(str(path), "neither its name nor its columns tell its view", hint)
     yield from named
@@ -292,8 +304,22 @@ def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> l
         unread.append(f"{path}: not read, it is not text")
         return []
     if not sets:
-        unread.append(f"{path}: not read, neither its name nor its columns tell a view")
+        lack = _find_lack(path)
+        unread.append(f"{path}: not read, {lack or 'neither its name nor its columns tell a view'}")
     return sets
+
+
+def _find_lack(path: FilePlace) -> str | None:
+    """Return what a text lacks to be an export of the view that its columns are nearly of; None for others."""
+    if path.suffix.lower() not in _TEXT:
+        return None
+    for line in lines_of(read_text(path).text)[:_HEADS]:
+        for separator in (*SEPARATORS, None):
+            names = [cell.strip(' "').lower() for cell in line[:_LONGEST_HEADER].split(separator)]
+            view = find_nearest_view(names)
+            if view is not None:
+                return f"{say_lack(view, names)}: export it with {query_of(view)}"
+    return None
 
 
 def _limit_sentences(sentences: Sequence[str], what: str) -> list[str]:
@@ -348,12 +374,14 @@ def _refuse_implausible(parts: Sequence[CellRows]) -> None:
     if all(is_plausible(cell) for _, _, _, cell in names):
         return
     for rows, name, place, cell in names:
+        if not is_guessed(cell):
+            continue
         why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give --encoding"
         rows.faults.setdefault(place, why)
 
 
 def _tell_apart(found: Sequence[FoundResultSet]) -> None:
-    """Reject result sets of one view of which nothing tells whose each is; the lines around them may name databases.
+    """Reject result sets of one view if nothing tells whose each is; lines around them may name databases.
 
     Where nothing has to be told apart, such a line does not count: a script may have used a database before.
     """

@@ -16,10 +16,11 @@ _TIME = re.compile(r"(?=.*\d)[\w:./,+\- \u00a0\u202f]{1,60}").fullmatch
 _HEX = re.compile(r"0[xX][0-9A-Fa-f]*").fullmatch
 
 _INTEGERS = (
-    "route_id principal_id service_id service_queue_id service_contract_id far_principal_id send_sequence"
-    " end_dialog_sequence receive_sequence receive_sequence_frag system_sequence first_out_of_order_sequence"
-    " last_out_of_order_sequence last_out_of_order_frag source_database_id"
-).split()
+    *("route_id", "principal_id", "service_id", "service_queue_id", "service_contract_id", "far_principal_id"),
+    *("send_sequence", "end_dialog_sequence", "receive_sequence", "receive_sequence_frag", "system_sequence"),
+    *("first_out_of_order_sequence", "last_out_of_order_sequence", "last_out_of_order_frag"),
+    "source_database_id",
+)
 _FLAGS = ("is_conversation_error", "is_end_of_dialog", "is_system")
 _REQUIRED = frozenset(("route_id", "service_id"))
 _UNREAD: dict[str, tuple[Callable[[str], object], str]] = {

@@ -34,9 +34,7 @@ _TRIED = 100
 _HEAD = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
-_TABLE = re.compile(
-    r"<table\b[^>]*>\s*(?:<!--.*?-->\s*)*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE | re.DOTALL
-)
+_TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Of box drawings and Markdown: what stands between rows and is none.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
@@ -232,7 +230,7 @@ def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quot
     """Return the text of a cell, None for NULL.
 
     ``padded`` where the tool fills columns up with blanks, ``is_all_quoted`` where it quotes everything: then the
-    quotes do not tell the text NULL from no value. ``has_quotes`` if quotation marks around a cell are no part of it.
+    quotes do not tell the text NULL from no value. ``has_quotes`` if quotes around a cell are not its own.
     """
     inside = unquoted(cell.strip(" ")) if has_quotes else None
     if inside is not None:

@@ -1,13 +1,13 @@
-"""Read the tables of a text into result sets: one path from cell to row to check, in whatever form they are written.
+"""Read the tables of a text into result sets: one path from cell to row to check, whatever form they have.
 
-A header names the columns: a line with dashes below it, or one of column names. Without any, a layout that the rows
-fit tells them. A line is a row if its cells fit their columns. What tools print between tables is none, and what may
-be one is rejected with its place.
+A header names the columns: a line with dashes below it, or one of column names. Without a header, the layout that
+the rows fit names them. A line is a row if its cells fit their columns. Lines that tools print between tables are
+skipped, and a line that may be a row is rejected with its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from routing.importing.catalog import row_check
@@ -42,7 +42,7 @@ _TRIED = 100
 _MANY_BLANKS = "  "
 _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
-_ODD_BEGINNINGS = ("-", '"-', "(", "（", "#", "=", "*")
+_ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*")
 _NO_LINE: TextLine = (0, [""])
 
 
@@ -314,9 +314,11 @@ class _TextReader:
         width, separator = len(table.result_set.columns), self._layout.separator
         if len(cells) == width:
             return cells
-        while len(cells) > width and not cells[-1].strip():
+        end = len(cells)
+        while end > width and not cells[end - 1].strip():
             # Spreadsheets fill lines up with empty cells.
-            cells = cells[:-1]
+            end -= 1
+        cells = cells[:end]
         if separator == "\t" and 1 < len(cells) < width:
             # Editors take blanks off the ends of lines, and with them the last empty cells of a grid.
             cells = [*cells, *[""] * (width - len(cells))]
@@ -349,6 +351,10 @@ class _TextReader:
     def _find_layout(self, lines: Sequence[TextLine]) -> tuple[str, ...]:
         fitting = self._find_layouts(lines)
         if len(fitting) != 1:
+            words = [word.lower() for word in lines[0][1][0].split()]
+            if len(lines[0][1]) == 1 and find_view_by_columns(words) is not None:
+                why = f"its columns are apart by blanks alone, so cells cannot be told: {', '.join(words)}"
+                raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
             why = f"it has no header line, and its {len(lines[0][1])} columns cannot be known"
             raise unreadable_file(self._file, why, "export it with a header, or with sbroute import queries")
         return fitting[0]

@@ -24,7 +24,7 @@ from routing.importing.catalog.cell_values import (
 )
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
-from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn
+from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn, query_of
 from routing.importing.compact_rows import row_maker
 from routing.importing.covered_rows import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
@@ -48,8 +48,8 @@ _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
 class TimeFormats:
     """The formats of times beside ISO 8601, and the zone of the clock that ``exported_at`` was read from.
 
-    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says. ``is_lenient`` where
-    a message counts whose time a spreadsheet has lost: as one of the time of its export.
+    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says. ``is_lenient`` if a
+    message whose time a spreadsheet has lost counts as one of the time of its export.
     """
 
     form: TimeForm | None = None
@@ -251,6 +251,8 @@ class CatalogExport:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    files_read: int = 0
+    files_skipped: int = 0
 
     def reject(self, view: str, place: str, why: str, whose: Doubt = (None, None, None)) -> None:
         """Note a row that cannot be used; ``whose`` it is, as far as that can be read."""
@@ -270,8 +272,10 @@ def read_export(
 
     Raises InputError and EnvironmentFault.
     """
-    sets, notes = read_sources(sources, view, reach)
-    return export_of(sets, notes, lambda part: stand_ins, times)
+    done = read_sources(sources, view, reach)
+    export = export_of(done.sets, done.notes, lambda part: stand_ins, times)
+    export.files_skipped = done.skipped
+    return export
 
 
 def export_of(
@@ -284,7 +288,7 @@ def export_of(
 
     The rows are taken out of the result sets. Raises InputError.
     """
-    export = CatalogExport(notes=notes)
+    export = CatalogExport(notes=notes, files_read=len({part.file for part in sets}))
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
         file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
@@ -379,7 +383,7 @@ def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str
         if name not in columns and stand_in_values[name] is None:
             raise stand_in_missing(part.file, name, _OPTIONS[name])
     if why := find_lack(part):
-        raise unreadable_file(part.file, why, "see sbroute import queries")
+        raise unreadable_file(part.file, why, f"export it with {query_of(part.view)}")
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
     missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
     if missing and part.rows.omits_null:

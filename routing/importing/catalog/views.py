@@ -239,6 +239,31 @@ def find_view_by_columns(columns: Collection[str]) -> CatalogView | None:
     return next((VIEWS[name] for name in _BY_COLUMNS if VIEWS[name].known_by <= names), None)
 
 
+_ALL = {name: {*view.layout, *(column.name for column in view.columns)} for name, view in VIEWS.items()}
+_OWN = {
+    name: columns.difference(*(others for other, others in _ALL.items() if other != name))
+    for name, columns in _ALL.items()
+}
+"""The columns that no other view has."""
+
+
+def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
+    """Return the view that columns (in lower case) are nearly of: two of them are its alone."""
+    return next((VIEWS[name] for name in _BY_COLUMNS if len(_OWN[name].intersection(columns)) > 1), None)
+
+
+def say_lack(view: CatalogView, columns: Collection[str]) -> str:
+    """State which columns a result set lacks that its view needs."""
+    needed = dict.fromkeys((*(c.name for c in view.columns if c.required), *sorted(view.known_by)))
+    lacking = [name for name in needed if name not in columns]
+    return f"as sys.{view.name} it lacks {', '.join(lacking)}"
+
+
+def query_of(view: CatalogView) -> str:
+    """Return the query that exports a view."""
+    return f"SELECT * FROM sys.{view.name}, or with sbroute import queries"
+
+
 # One result set of a file, whatever the tool wrote it as; and the names by which columns are known.
 
 
@@ -253,8 +278,8 @@ class ResultSet:
     """One result set: its column names in lower case, and a cell or None for each in every row.
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
-    why). ``omits_null`` where a row without a column may have had NULL in it. ``database`` is the one that the text
-    around the rows names.
+    why). ``omits_null`` where a row without a column may have had NULL in it. ``database`` is the one that the
+    text around the rows names.
     """
 
     columns: tuple[str, ...]

@@ -206,8 +206,8 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 def state_answer(problems: Sequence[MessageProblem], total: int, refused: int = 0) -> str:
     """State how many of all messages are stuck, and what else is wrong, in one line.
 
-    ``problems`` are all that there are, messages on their way among them; ``refused`` are rows of queues that could
-    not be read.
+    ``problems`` are all that there are, messages on their way among them; ``refused`` counts the rows of queues
+    that could not be read.
     """
     if refused:
         unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
