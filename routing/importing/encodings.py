@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import re
 import unicodedata
@@ -49,8 +48,7 @@ def chosen_encoding() -> str | None:
 
 def _check(encoding: str) -> None:
     try:
-        b"".decode(encoding)
-        codecs.lookup(encoding)
+        "a".encode(encoding)
     except (LookupError, ValueError):
         nearest = difflib.get_close_matches(encoding.lower(), [*aliases, *aliases.values()], n=1)
         also = f", did you mean {nearest[0]}?" if nearest else ""
