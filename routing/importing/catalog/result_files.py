@@ -397,7 +397,7 @@ def _tell_apart(found: Sequence[FoundResultSet]) -> None:
             part.rows.database = None
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
-        if len(parts) > 1 and unnamed and not _are_equal([part.rows for part in parts]):
+        if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
             what = "database" if parts[0].view.per_database else "instance"
             why = (
                 f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
@@ -409,7 +409,7 @@ def _tell_apart(found: Sequence[FoundResultSet]) -> None:
 
 def _are_equal(sets: Sequence[ResultSet]) -> bool:
     """Return True if result sets hold the same rows, so that it does not matter whose each is."""
-    first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets if part.database is None]
+    first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets]
     return all(one == first for one in others)
 
 

@@ -65,7 +65,7 @@ def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -
     known: dict[str | None, str | None] = {}
     for cell in set(cells):
         if cell is None or not cell.strip():
-            is_missing = (cell is None and name in _REQUIRED) or (cell is not None and is_complete)
+            is_missing = name in _REQUIRED or (cell is not None and is_complete)
             known[cell] = f"{name} is missing" if is_missing else None
         else:
             known[cell] = None if check(cell.strip()) else f"{name}: {quote(cell)} is not {what}"

@@ -66,8 +66,7 @@ ERRORS = [
     "Mens. 916, Nivel 14, Estado 1, Servidor HUB, L\u00ednea 1",
     "Mensagem 916, N\u00edvel 14, Estado 1, Servidor HUB, Linha 1",
     "Messaggio 916, livello 14, stato 1, riga 1",
-    "\u0421\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435 916, \u0443\u0440\u043e\u0432\u0435\u043d\u044c 14,"
-    " \u0441\u043e\u0441\u0442\u043e\u044f\u043d\u0438\u0435 1, \u0441\u0442\u0440\u043e\u043a\u0430 1",
+    "\u0421\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435 916, \u0443\u0440. 14, \u0441\u043e\u0441\u0442. 1",
     "Komunikat 916, poziom 14, stan 1, wiersz 1",
     "\u0130leti 916, D\u00fczey 14, Durum 1, Sat\u0131r 1",
     "\u30e1\u30c3\u30bb\u30fc\u30b8 916\u3001\u30ec\u30d9\u30eb 14\u3001\u72b6\u614b 1\u3001\u884c 1",
