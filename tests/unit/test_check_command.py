@@ -96,6 +96,7 @@ KEYS = (
     "notes",
     "not_known",
     "decided_at",
+    "refused_messages",
     "messages",
     "outcomes",
     "ends",

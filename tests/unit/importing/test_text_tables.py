@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def told(export: CatalogExport) -> list[str]:
     return [sentence.partition(", row ")[2] for sentence in export.rejected]
 
 
-def fixed(header: tuple[str, ...], rows: list[tuple[str, ...]], widths: tuple[int, ...]) -> str:
+def fixed(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], widths: tuple[int, ...]) -> str:
     lines = [header, tuple("-" * width for width in widths), *rows]
     return "".join(
         " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + "\n" for line in lines
