@@ -316,11 +316,6 @@ class NoScriptError(InputError):
         return error
 
 
-def unreadable_script(file: str, error: OSError) -> InputError:
-    """Return a script that the system does not let us read."""
-    return unreadable_file(file, error.strerror or str(error))
-
-
 def unknown_message(asked: str) -> InputError:
     """Say that no message waits that has this id, or belongs to this conversation."""
     return InputError(
@@ -403,14 +398,10 @@ def read_exports(
 def _leave_short_ones_out(
     result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
 ) -> list[FoundResultSet]:
-    complete_sets = []
-    for part in result_sets:
-        lack = None if part.view.name == needed else find_lack(part)
-        if lack is None:
-            complete_sets.append(part)
-        else:
-            notes.append(f"{part.file}: not read, {lack} (export it with {query_of(part.view)})")
-    return complete_sets
+    lacks = [None if part.view.name == needed else find_lack(part) for part in result_sets]
+    short = [(part, lack) for part, lack in zip(result_sets, lacks, strict=True) if lack is not None]
+    notes += (f"{part.file}: not read, {lack} (export it with {query_of(part.view)})" for part, lack in short)
+    return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 
 
 def read_scripts(
@@ -508,7 +499,7 @@ def _read_by_instance(
         servers = servers_in(file, options.variables)
         split = list(_split_by_instance(str(file), servers, read, own_instance, known_instances, notes))
     except OSError as error:
-        raise unreadable_script(str(file), error) from error
+        raise unreadable_file(str(file), error.strerror or str(error)) from error
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
     notes += dict.fromkeys(guess for _, script in split for guess in script.guesses)

@@ -59,7 +59,7 @@ class DatabaseMark(NamedTuple):
 
 
 def find_database(line: str) -> DatabaseMark | None:
-    """Return what a line says of the database in use; None where it says nothing."""
+    """Return the database that a line names as the one in use; None where it names none."""
     text = line.strip()
     match = _CONTEXT.fullmatch(text)
     if match is not None:

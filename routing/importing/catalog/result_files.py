@@ -310,7 +310,7 @@ def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> l
 
 
 def _find_lack(path: FilePlace) -> str | None:
-    """Return what a text lacks to be an export of the view that its columns are nearly of; None for others."""
+    """Name the columns that a text lacks to be an export of a view; None if it is nearly of none."""
     if path.suffix.lower() not in _TEXT:
         return None
     for line in lines_of(read_text(path).text)[:_HEADS]:

@@ -41,7 +41,7 @@ _MARKDOWN_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]
 
 
 class TextForm(Enum):
-    """How the tables of a text are written."""
+    """Form in which the tables of a text are written."""
 
     SEPARATED = "separators between cells"
     FIXED = "columns of fixed width"
@@ -246,7 +246,7 @@ def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quot
 
 
 def cell_text(cell: str) -> str:
-    """Return what stands in a cell, without quotation marks and the blanks around it."""
+    """Return the text of a cell, without quotation marks and the blanks around it."""
     inside = unquoted(cell.strip(" "))
     return (cell if inside is None else inside).strip()
 

@@ -179,7 +179,7 @@ class _TextReader:
             self._flush(table)
 
     def _take_outside(self, line: TextLine) -> None:
-        """Take a line that stands in no table: it is printed, unless it can be a row of the table above."""
+        """Skip a line that stands in no table, as printed, unless it can be a row of the table above."""
         number, cells = line
         if not self._tables:
             if self._is_separated:
