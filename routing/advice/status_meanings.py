@@ -181,8 +181,9 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
         return None
     if number is None:
         # In any language, nothing but an attempt to connect ends in a refused connection.
-        is_refused = not find_system_numbers(text).isdisjoint(_REFUSED)
-        return StatusTrouble.NOTHING_LISTENS if is_refused else StatusTrouble.UNREAD
+        if not find_system_numbers(text).isdisjoint(_REFUSED):
+            return StatusTrouble.NOTHING_LISTENS
+        return StatusTrouble.UNREAD
     named = {number, *find_numbers(text)}
     lowered = text.lower()
     rows = (row.trouble for row in CAUSES if row.is_of(number, named, lowered))

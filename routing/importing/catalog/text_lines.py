@@ -213,7 +213,7 @@ class _HtmlRows(HTMLParser):
             self.lines.append((self.getpos()[0], [""]))
 
     def handle_data(self, data: str) -> None:
-        """Take the text of a cell, or one beside the tables."""
+        """Add to the text of a cell, or keep one beside the tables."""
         if self._cells is not None:
             if self._is_in_cell:
                 self._cells[-1] += data
