@@ -333,5 +333,6 @@ def test_no_row_comes_out_that_was_not_in_the_file(
         export = read(tmp_path, "services.txt", text[: len(text) - cut] if cut > 20 else text)
     except ContractError:
         return
-    known = {name for name, _ in rows} | {" ".join(name.split()) for name, _ in rows}
-    assert set(names(export)) <= {one for name in known for one in (name, name.strip(), name.replace('""', '"'))}
+    known = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
+    # Quotation marks that stand alone in two lines are around a cell with a line end.
+    assert all(name in known or f'"{name}"' in text for name in names(export))
