@@ -93,7 +93,10 @@ def join_surplus(names: Sequence[str], cells: Sequence[str], separator: str) -> 
     None where no column, or more than one, can have held it: every other cell has to fit its own.
     """
     surplus = len(cells) - len(names)
-    joined = []
+    joined: list[list[str]] = []
+    if any("\n" in cell or "\r" in cell for cell in cells):
+        # Quotation marks of two lines may be around what stands between them.
+        return None
     for place, name in enumerate(names):
         if name not in _EVERY:
             end = place + surplus + 1
