@@ -359,10 +359,20 @@ def main(arguments: Sequence[str] | None = None, progress: CommandProgress | Non
     return status
 
 
+def _reading_as(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return the context in which files are read by ``--encoding``."""
+    if vars(options).get("encoding") is None:
+        return nullcontext()
+    from routing.importing.encodings import reading_as
+
+    return reading_as(options.encoding)
+
+
 def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
     """Return the exit status of a command that has run, its error told in the last line."""
     try:
-        return _COMMANDS[options.command](options, console)
+        with _reading_as(options):
+            return _COMMANDS[options.command](options, console)
     # The last resort of a command: everything is told, nothing is swallowed.
     except Exception as error:  # noqa: BLE001
         if options.verbose:

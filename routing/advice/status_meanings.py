@@ -184,8 +184,7 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
         return None
     if number is None:
         # A connection's error has the number of the operating system before "(", in any language.
-        system_numbers = {int(each) for each in _OF_THE_SYSTEM.findall(text)}
-        if not system_numbers & _OF_CONNECTIONS:
+        if find_system_numbers(text).isdisjoint(_OF_CONNECTIONS):
             return StatusTrouble.UNREAD
         number = _CONNECTING[0]
     named = {number, *find_numbers(text)}
@@ -194,7 +193,11 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
     return next(rows, StatusTrouble.OTHER_NUMBER)
 
 
+def find_system_numbers(text: str) -> set[int]:
+    """Return the numbers of the operating system that a text may name."""
+    return {int(each) for each in _OF_THE_SYSTEM.findall(text)}
+
+
 def find_numbers(text: str) -> set[int]:
     """Return the numbers of exceptions and of the operating system that a text may name."""
-    numbers = (*_OF_THE_SYSTEM.findall(text), *_STANDING_ALONE.findall(text))
-    return {int(each) for each in numbers}
+    return find_system_numbers(text) | {int(each) for each in _STANDING_ALONE.findall(text)}

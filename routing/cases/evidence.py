@@ -169,7 +169,8 @@ class ReadLog:
 
     ``rows_of`` counts the rows of a view and an instance. Of each view ``rows_read`` counts all rows,
     ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
-    exported), ``rejected`` and ``notes`` are sentences.
+    exported), ``rejected`` and ``notes`` are sentences. ``refused_messages`` counts the rows of queues that cannot
+    be read: what becomes of their messages is not known.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -180,6 +181,9 @@ class ReadLog:
     left_out: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    refused_messages: int = 0
+    files_read: int = 0
+    files_skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -222,14 +226,21 @@ def weigh(
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
-    notes = _note_to_come(export, scripts, options)
+    notes, refused_messages = _note_to_come(export, scripts, options), export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
     for instance, script in read_scripts(scripts, known_names(evidence, options), options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
-    log = replace(evidence.log, notes=(*evidence.log.notes, *notes))
+    scripts_read = len({script.file for script in evidence.log.scripts})
+    log = replace(
+        evidence.log,
+        notes=(*evidence.log.notes, *notes),
+        refused_messages=refused_messages,
+        files_read=export.files_read + scripts_read,
+        files_skipped=export.files_skipped + len({*scripts.named, *scripts.lying}) - scripts_read,
+    )
     return replace(evidence, log=log, of_scripts=options.stand_ins)
 
 

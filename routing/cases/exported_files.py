@@ -14,6 +14,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
+from routing.importing.catalog.views import query_of
 from routing.importing.import_faults import unreadable_file
 from routing.importing.import_files import as_shown, list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
@@ -115,7 +116,7 @@ def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
 
 
 def _lacks(part: FoundResultSet, column: str) -> bool:
-    if column not in part.view.added_columns:
+    if column not in part.view.added_columns or (column == "database_name" and part.rows.database is not None):
         return False
     return column not in part.rows.columns or any(not _text(cell) for cell in part.rows.rows.different(column))
 
@@ -315,11 +316,6 @@ class NoScriptError(InputError):
         return error
 
 
-def unreadable_script(file: str, error: OSError) -> InputError:
-    """Return a script that the system does not let us read."""
-    return unreadable_file(file, error.strerror or str(error))
-
-
 def unknown_message(asked: str) -> InputError:
     """Say that no message waits that has this id, or belongs to this conversation."""
     return InputError(
@@ -388,25 +384,24 @@ def read_exports(
     one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
     Raises InputError, EnvironmentFault.
     """
-    result_sets, notes = find_result_sets(paths, others=(_SCRIPT,))
+    result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT,))
     if needed is not None:
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
-    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], options.times)
+    export = export_of(
+        result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
+    )
+    export.files_skipped = skipped
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
 def _leave_short_ones_out(
     result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
 ) -> list[FoundResultSet]:
-    complete_sets = []
-    for part in result_sets:
-        lack = None if part.view.name == needed else find_lack(part)
-        if lack is None:
-            complete_sets.append(part)
-        else:
-            notes.append(f"{part.file}: not read, {lack} (see sbroute import queries)")
-    return complete_sets
+    lacks = [None if part.view.name == needed else find_lack(part) for part in result_sets]
+    short = [(part, lack) for part, lack in zip(result_sets, lacks, strict=True) if lack is not None]
+    notes += (f"{part.file}: not read, {lack} (export it with {query_of(part.view)})" for part, lack in short)
+    return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 
 
 def read_scripts(
@@ -504,9 +499,10 @@ def _read_by_instance(
         servers = servers_in(file, options.variables)
         split = list(_split_by_instance(str(file), servers, read, own_instance, known_instances, notes))
     except OSError as error:
-        raise unreadable_script(str(file), error) from error
+        raise unreadable_file(str(file), error.strerror or str(error)) from error
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
+    notes += dict.fromkeys(guess for _, script in split for guess in script.guesses)
     yield from split
 
 

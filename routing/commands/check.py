@@ -20,6 +20,7 @@ from routing.commands.command_context import (
 from routing.commands.server_options import add_servers, read_access, read_servers, tell_servers
 from routing.errors import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EnvironmentFault, InputError, quote
 from routing.process import no_search_for_cycles
+from routing.render.wording import count_files
 
 if TYPE_CHECKING:
     from routing.importing.catalog import StandIns, TimeFormats
@@ -136,6 +137,8 @@ def _check(
         )
         console.say("describing what keeps the messages")
         _print(done, options, console)
+    log = done.evidence.log
+    console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))
     if options.html is not None:
         _write_page(done, options.html, console)
     if any(_is_found(done.shown, what) for what in options.fail_on):
@@ -185,7 +188,7 @@ def _is_found(done: Check, what: str) -> bool:
         severities = count_severities(done.findings)
         return severities["error"] > 0 or (what == "warning" and severities["warning"] > 0)
     if what == "not-known":
-        return any(result.verdict is None for result in done.results)
+        return done.evidence.log.refused_messages > 0 or any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

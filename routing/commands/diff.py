@@ -6,6 +6,7 @@ import argparse
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from routing.commands import shared_arguments
 from routing.commands.command_context import (
     Console,
     Subparsers,
@@ -22,12 +23,13 @@ from routing.commands.command_context import (
 )
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
+from routing.render.wording import count_files
 from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
     from routing.cases.compared_tables import Against
 
-_OF_SCRIPTS = ("instance", "database", "variables")
+_OF_SCRIPTS = ("instance", "database", "variables", "encoding")
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -62,6 +64,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " named)",
     )
     of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
+    shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     compared.add_argument(
         "--at", metavar="TIME", help="decide all messages as of this time (ISO 8601; default: the clock)"
@@ -113,6 +116,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.document(make_document(done))
     if done.script is not None:
         tell_sentences(console, done.script.rejected, done.script.notes)
+        refused = len(done.script.rejected)
+        console.note(count_files(len(options.with_script or ()), 0, refused, "statement"))
     return EXIT_FOUND if fails(done.counts, words) else EXIT_DONE
 
 

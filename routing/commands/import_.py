@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from routing.commands.command_context import (
 from routing.commands.server_options import add_script_options, script_of
 from routing.document import Cell, DataTable, Document, Paragraph, Tone, TonedText, Words, make_columns
 from routing.errors import EXIT_DONE, EnvironmentFault
-from routing.render.wording import count
+from routing.render.wording import count, count_files
 
 if TYPE_CHECKING:
     from routing.importing.covered_rows import ImportResult
@@ -104,6 +105,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="ZONE",
         help="the zone of --scripted-at where it names none, such as Europe/Berlin or +02:00 (UTC)",
     )
+    shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     of_scripts.add_argument(
         "--snapshot",
@@ -156,9 +158,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     done = _BY_KIND[options.kind](options, console)
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
-        return EXIT_DONE
-    console.document(describe_import(done))
-    tell_sentences(console, done.rejected, done.notes)
+    else:
+        console.document(describe_import(done))
+        tell_sentences(console, done.rejected, done.notes)
+    noun = "row" if done.counted == "rows" else "statement"
+    rejected = sum(numbers[1] for numbers in done.rows_read.values())
+    console.note(count_files(done.files_read, done.files_skipped, rejected, noun))
     return EXIT_DONE
 
 
@@ -178,7 +183,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
 
     _say_how_far(options, console)
     with steps(console) as progress:
-        return import_export(
+        done = import_export(
             opening,
             settings,
             export,
@@ -188,6 +193,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
             drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
+    return replace(done, files_read=export.files_read, files_skipped=export.files_skipped)
 
 
 def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
@@ -215,7 +221,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
 
     _say_how_far(options, console)
     with steps(console) as progress:
-        return import_scripts(
+        done = import_scripts(
             opening,
             settings,
             scripts,
@@ -226,6 +232,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
             drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
+    return replace(done, files_read=len(scripts))
 
 
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:

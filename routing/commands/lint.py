@@ -28,6 +28,7 @@ from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, InputError, quote
 from routing.process import no_search_for_cycles
+from routing.render.wording import count_files
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.terms import JsonObject
@@ -84,6 +85,7 @@ def tell_files(
     from routing.views.check.check_json import gap_object
 
     findings = list(done.findings)
+    files = count_files(done.files_read, done.files_skipped, done.rows_refused)
     if options.format == "json":
         result = {
             "findings": findings,
@@ -93,6 +95,7 @@ def tell_files(
             **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
         }
         console.result(json.dumps(result))
+        console.note(files)
         return status_of(findings, options)
     if options.format == "table":
         from routing.views.lint.lint_reports import describe_findings
@@ -106,6 +109,7 @@ def tell_files(
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
+    console.note(files)
     return status_of(findings, options)
 
 
@@ -126,7 +130,7 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
 
 FORMATS = ("table", "json", "sarif", "junit")
 """What ``--format`` takes here."""
-_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "address", "variables")
+_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "encoding", "address", "variables")
 _OF_TABLES = ("messages", "fail_under")
 
 

@@ -40,12 +40,22 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
         metavar="ZONE",
         help="the zone of exported_at where it names none, such as Europe/Berlin or +02:00 (UTC)",
     )
+    add_encoding(command)
     command.add_argument(
         "--address",
         metavar="ADDRESS",
         action="append",
         default=[],
         help="a network address of the instance, tcp://HOST:PORT (repeatable)",
+    )
+
+
+def add_encoding(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Declare the option for files that do not tell their encoding; `cli` passes it on."""
+    command.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="the encoding of files that are neither marked nor UTF-8, such as cp1251 (Windows-1252, with a note)",
     )
 
 

@@ -364,6 +364,8 @@ def read_scripts(
             raise unreadable_file(file, error.strerror or str(error)) from error
         except ValueError as error:
             raise unreadable_file(file, str(error)) from error
+        for guess in script.guesses:
+            note(guess)
         if at > own_time:
             script = replace(script, own_time=own_time)
         elif scripted_at is None:

@@ -245,6 +245,9 @@ class FilesLinted:
     not_taken: Sequence[str]
     left_out: Sequence[str]
     notes: Sequence[str]
+    files_read: int = 0
+    files_skipped: int = 0
+    rows_refused: int = 0
 
 
 def lint_files(
@@ -277,6 +280,9 @@ def lint_files(
         [sentence for sentence, is_told in of_scripts.items() if not is_told],
         evidence.log.left_out,
         evidence.log.notes,
+        evidence.log.files_read,
+        evidence.log.files_skipped,
+        sum(evidence.log.rows_rejected.values()),
     )
 
 

@@ -31,6 +31,11 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def count_files(read: int, skipped: int, refused: int, noun: str = "row") -> str:
+    """Return the last line of a command: how many files it read and skipped, and what it refused in them."""
+    return f"{count(read, 'file')} read, {skipped:,} skipped, {count(refused, noun)} refused"
+
+
 def printable(text: str) -> str:
     """Return a text with everything replaced that could move a cursor, colour or hide on a terminal."""
     if text.isprintable():

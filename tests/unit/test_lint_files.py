@@ -83,7 +83,7 @@ def test_the_text_says_where(
     assert lines[0] == "SBR031 warning (1): An address without a port"
     assert any(line.startswith("  - r.sql:2, Sales.R: ") for line in lines)
     assert "0 errors, 1 warning, 0 info, 0 suppressed" in out
-    assert err == ""
+    assert err == "1 file read, 0 skipped, 0 rows refused\n"
 
 
 def test_a_script_stands_for_itself_unless_something_tells_its_instance(

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from functools import partial
 from hashlib import sha256
 
+from routing.importing.encodings import GUESS, chosen_encoding, say_guess, without_implausible
 from routing.importing.import_files import FilePlace, count_undecodable
 from routing.importing.tsql.batch_course import ALWAYS
 from routing.importing.tsql.grammar import parse_batch
@@ -46,6 +47,7 @@ class ReadScript:
     they are. ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
     read, files of ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of
     its file, where ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
+    ``guesses`` are sentences on files whose encoding was guessed.
     """
 
     file: str
@@ -61,6 +63,7 @@ class ReadScript:
     first_database: str | None = None
     template_defaults: bool = True
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
+    guesses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,7 @@ class DecodedScript:
 
 
 def decode(data: bytes, errors: str = "replace") -> DecodedScript:
-    """Decode by byte-order mark, else as UTF-16 by its zero bytes, else as UTF-8, else as Windows-1252.
+    """Decode by byte-order mark, else as UTF-16 by its zero bytes, as UTF-8, as ``--encoding``, as Windows-1252.
 
     ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
     `import_files.KEEP`.
@@ -220,7 +223,8 @@ def decode(data: bytes, errors: str = "replace") -> DecodedScript:
     try:
         return DecodedScript(data.decode("utf-8"), "UTF-8")
     except UnicodeDecodeError:
-        return _decode_bytes(data, "cp1252", "Windows-1252", errors)
+        chosen = chosen_encoding()
+        return _decode_bytes(data, chosen or "cp1252", chosen or GUESS, errors)
 
 
 def _decode_bytes(data: bytes, codec: str, name: str, errors: str) -> DecodedScript:
@@ -324,7 +328,8 @@ def read_file(
 
     Files of ``:r`` are looked for beside the file that names them. Raises OSError, ValueError for what is no text.
     """
-    decoded = _decode(path)
+    guesses: list[str] = []
+    decoded = _decode_names(path, guesses)
     if scripted_at is None:
         scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     script = read_script(
@@ -334,7 +339,7 @@ def read_file(
         database=database,
         instance=instance,
         variables=variables,
-        include=_includes_of(path),
+        include=_includes_of(path, guesses),
         template_defaults=template_defaults,
         servers=servers,
     )
@@ -342,7 +347,7 @@ def read_file(
     if decoded.unreadable:
         why = f"{decoded.unreadable} of its characters cannot be read in {decoded.encoding}"
         problems = (StatementProblem(str(path), 1, why, counted=True), *problems)
-    return replace(script, problems=problems, encoding=decoded.encoding)
+    return replace(script, problems=problems, encoding=decoded.encoding, guesses=tuple(dict.fromkeys(guesses)))
 
 
 def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
@@ -350,7 +355,7 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
 
     Raises as `read_file`.
     """
-    return servers_of_text(_decode(path).text, str(path), variables, _includes_of(path))
+    return servers_of_text(_decode(path).text, str(path), variables, _includes_of(path, []))
 
 
 def servers_of_text(
@@ -375,7 +380,7 @@ def read_comments(path: FilePlace) -> ScriptComments:
     return find_comments(_decode(path).text)
 
 
-def _includes_of(path: FilePlace) -> Include:
+def _includes_of(path: FilePlace, guesses: list[str]) -> Include:
     """Return the reader of the files of ``:r``, each relative to the folder of the file that names it."""
     places = {str(path): path}
 
@@ -384,7 +389,7 @@ def _includes_of(path: FilePlace) -> Include:
         if included_path.exists() and not included_path.is_file():
             raise ValueError("it is not an ordinary file")
         places[str(included_path)] = included_path
-        return str(included_path), _decode(included_path).text
+        return str(included_path), _decode_names(included_path, guesses).text
 
     return include
 
@@ -394,6 +399,15 @@ def _decode(path: FilePlace) -> DecodedScript:
     if not decoded.is_text:
         raise ValueError("it is not text")
     return decoded
+
+
+def _decode_names(path: FilePlace, guesses: list[str]) -> DecodedScript:
+    """Decode a script for its statements: a guess is noted, and counts in no name that it makes implausible."""
+    decoded = _decode(path)
+    if decoded.encoding != GUESS:
+        return decoded
+    guesses.append(say_guess(str(path), decoded.text))
+    return replace(decoded, text=without_implausible(decoded.text))
 
 
 def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:

@@ -129,7 +129,8 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
 
 def answer_line(done: Check) -> str:
     """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.shown.groups), len(done.results), done.shown.troubles)
+    refused = done.evidence.log.refused_messages
+    return state_answer(find_problems(done.shown.groups), len(done.results), refused, done.shown.troubles)
 
 
 class _Report:
@@ -143,7 +144,8 @@ class _Report:
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
         done = self._done
-        answer = state_answer(problems, len(done.results), done.troubles)
+        refused = done.evidence.log.refused_messages
+        answer = state_answer(problems, len(done.results), refused, done.troubles)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")

@@ -14,6 +14,7 @@ from routing.advice.status_meanings import find_numbers
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
+from routing.importing.catalog.cell_values import UnknownTime
 from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
 from routing.rules.judging import JudgedPath, PathWay
@@ -64,6 +65,8 @@ class MessageProblem:
 def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
     """Return for how long a message waits, and since when; ``times`` are those of the decision, by instance."""
     since: datetime = result.row["enqueue_time"]
+    if isinstance(since, UnknownTime):
+        return "for an unknown time"
     waited = moment_of(times[result.row["instance_name"]]) - since
     if waited < timedelta():
         return f"since {when(since)}"
@@ -260,19 +263,33 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 # The line that a check begins with: how many messages are stuck, and what a script would change.
 
 
-def state_answer(problems: Sequence[MessageProblem], total: int, troubles: Sequence[EstateTrouble] = ()) -> str:
-    """State how many of all messages are stuck, and what else is wrong, in one line.
+def state_answer(
+    problems: Sequence[MessageProblem], total: int, refused: int = 0, troubles: Sequence[EstateTrouble] = ()
+) -> str:
+    """State in one line how many of all messages are stuck, and what else is wrong.
 
-    ``problems`` are all that there are, messages on their way among them. Of ``troubles`` the worst is named.
+    ``problems`` include messages on their way. ``refused`` is the number of unreadable rows of the queues. The
+    worst of ``troubles`` is named.
     """
-    line = _state_messages(problems, total)
+    line = _state_refused(problems, total, refused)
     if not troubles:
         return line
     more = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
     return f"{line[:-1]}; beside them: {troubles[0].what}{more}."
 
 
+def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int) -> str:
+    """State how many rows of the queues cannot be read, then the rest."""
+    if not refused:
+        return _state_messages(problems, total)
+    unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
+    whose = "its message" if refused == 1 else "their messages"
+    answer = f"{unread}: what becomes of {whose} is not known."
+    return answer if total == 0 else f"{answer} {_state_messages(problems, total)}"
+
+
 def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
+    """State how many messages are stuck, and the worst of what else is wrong."""
     if total == 0:
         return "No message waits in the transmission queues."
     kinds = count_kinds(problems)

@@ -22,7 +22,7 @@ from routing import cli
 from routing.commands import server_options
 from routing.errors import InputError
 from routing.importing.catalog import queries
-from routing.importing.catalog.delimited import result_sets
+from routing.importing.catalog.text_tables import result_sets
 from routing.importing.servers import driver, server_exports
 from routing.importing.servers.driver import ServerAccess
 from routing.importing.servers.result_file import ResultFile
@@ -175,14 +175,15 @@ def test_check_answers_as_from_files(capsys: pytest.CaptureFixture[str], serving
     assert cli.main(of_server) == 0
     answer, err = capsys.readouterr()
     assert json.loads(answer) == expected
-    assert err == ""
+    closing = "8 files read, 0 skipped, 0 rows refused\n"
+    assert err == closing
 
     # A server that is not read is a note of the answer, and another exit code.
     note = f"'{down.name}' cannot be read: Login failed for user 'reader'. (see --authentication and --user)"
     assert cli.main([*of_server, "--server", down.name]) == 3
     answer, err = capsys.readouterr()
     assert json.loads(answer) == {**expected, "notes": [note, *expected["notes"]]}
-    assert err == f"note: {note}\n"
+    assert err == f"note: {note}\n{closing}"
     assert cli.main([*of_server, "--server", down.name, "--fail-on", "delayed"]) == 1
     capsys.readouterr()
     # Without any server there is nothing to say.
@@ -442,7 +443,7 @@ def test_values_are_read_back_as_they_were(tmp_path: Path) -> None:
         "lifetime": None,
         "address": "",
         "mirror_address": "NULL",
-        "route_id": b"\x01\xff",
+        "owner_sid": b"\x01\xff",
         "is_on": True,
         "guid": UUID("a1a1a1a1-0000-4000-8000-00000000000a"),
     }
