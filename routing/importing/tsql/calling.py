@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from routing.importing.tsql.tree import (
     RunText,
     ScriptNode,
     Words,
+    is_of_group,
     key_of,
     read_parameters,
 )
@@ -408,8 +409,7 @@ class CallRunner:
         """Note procedures that are dropped: a call of one fails."""
         run = self._run
         effective = run.restrict_condition(condition)
-        for parts in node.keys:
-            key = self._key_of(parts)
+        for key in self._keys_dropped(node):
             existing = run.procedures.get(key)
             if not effective.runs:
                 is_open = not (effective.never or effective.passed_over)
@@ -423,6 +423,15 @@ class CallRunner:
             if key in run.procedures or not node.if_exists:
                 run.journal.put(run.procedures, key, None)
             run.connection.error = 0
+
+    def _keys_dropped(self, node: DropModules) -> Iterator[ProcedureKey]:
+        """Yield the keys of the named procedures, and those of the numbered ones of their groups."""
+        for parts in node.keys:
+            key = self._key_of(parts)
+            yield key
+            for other in list(self._run.procedures):
+                if other != key and other[:2] == key[:2] and is_of_group(other[2], key[2]):
+                    yield other
 
     def name_uncalled(self) -> None:
         """Report the statements in procedures that the script creates and does not call."""

@@ -101,7 +101,7 @@ class ScriptStatement:
     @property
     def title(self) -> str:
         """How texts call this statement: ``CREATE ROUTE 'name'``."""
-        return f"{self.words} {quote(self.name)}"
+        return f"{self.words} {quote(self.name) if self.name else 'CURRENT'}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -304,10 +304,22 @@ def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
     parts = [cursor.next().text]
     while cursor.take_sign("."):
         parts.append("" if cursor.at_sign(".") else cursor.next().text)
-    if cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER:
-        cursor.next()
-        cursor.next()
+    parts[-1] += read_number(cursor)
     return parts[-1], key_of(parts)
+
+
+def read_number(cursor: LexemeCursor) -> str:
+    """Return what a numbered procedure, ``p;2``, adds to its name; move past it. ``p;1`` is ``p``."""
+    if not (cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER):
+        return ""
+    cursor.next()
+    number = cursor.next().text
+    return "" if number == "1" else f";{number}"
+
+
+def is_of_group(name: str, group: str) -> bool:
+    """Return whether a procedure is of this name, with any number."""
+    return name == group or (name.startswith(f"{group};") and name[len(group) + 1 :].isdecimal())
 
 
 def key_of(parts: list[str] | tuple[str, ...]) -> tuple[str, str]:
