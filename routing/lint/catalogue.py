@@ -304,5 +304,11 @@ FINDINGS: tuple[LintRule, ...] = (
         "A load-balancing route that stands twice",
         "drop it: open dialogs are shared out by broker instances, and how many routes name one does not count",
     ),
+    LintRule(
+        "SBR048",
+        _W,
+        "A placeholder, or a host that no host can be called",
+        "give the real name: a tool or installer did not fill the placeholder in",
+    ),
 )
 BY_CODE: dict[str, LintRule] = {finding.code: finding for finding in FINDINGS}

@@ -15,6 +15,7 @@ from routing.importing.tsql.script_statements import (
     UnparsedError,
     length,
     no_value,
+    not_filled_in,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
@@ -22,6 +23,7 @@ from routing.importing.tsql.vocabulary import (
     FOLLOWERS,
     INVISIBLE,
     RESERVED,
+    find_unfilled,
     find_unknown_variable,
     name_character,
 )
@@ -202,6 +204,9 @@ class LexemeCursor:
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)
+        unfilled = find_unfilled(self._text, lexeme.start)
+        if unfilled is not None:
+            return not_filled_in(unfilled)
         if lexeme.kind is LexemeKind.CUT:
             return UnparsedError(f"the text ends inside a {lexeme.text}", None)
         if lexeme.kind is LexemeKind.SIGN and lexeme.text == "+":
@@ -227,6 +232,9 @@ class LexemeCursor:
         missing = find_unknown_variable(text)
         if missing is not None:
             raise no_value(missing)
+        unfilled = find_unfilled(_PLACEHOLDER.sub("", text))
+        if unfilled is not None:
+            raise not_filled_in(unfilled)
         if "\ufffd" in text:
             raise RefusalError(f"the {what} {quote(text)} holds a character that its encoding cannot read")
         unseen = INVISIBLE.search(text)

@@ -287,8 +287,11 @@ class ScriptInterpreter:
         if run.leaves_out(statement):
             run.left_out.append(statement)
             return
+        rival = run.rivals.get(statement.key)
+        if rival is not None:
+            raise UntoldError(rival)
         remark = None if run.holdings is None else change(run.holdings, statement)
-        run.effects.append(StatementEffect(statement, [] if remark is None else [remark]))
+        run.effects.append(StatementEffect(statement, [] if remark is None else [remark], run.changeset))
         self._rename(statement, StatementCondition(guards=guards))
 
     def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:

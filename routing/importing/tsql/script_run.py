@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,9 +15,12 @@ from routing.importing.tsql.script_statements import (
     ConditionGuard,
     RefusalError,
     ScriptStatement,
+    StatementKey,
     StatementProblem,
+    UnfilledError,
     UnparsedError,
 )
+from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme
 from routing.importing.tsql.tree import ModuleNode, Place
 
@@ -66,6 +69,7 @@ class StatementEffect:
 
     statement: ScriptStatement
     remarks: list[str]
+    changeset: Changeset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,8 @@ class ScriptRun:
         self.created: list[StoredProcedure] = []
         self.called: set[int] = set()
         self.ended: str | None = None
+        self.changeset: Changeset | None = None
+        self.rivals: Mapping[StatementKey, str] = {}
         self._characters_held = 0
         self._steps = 0
 
@@ -122,15 +128,17 @@ class ScriptRun:
         *,
         counted: bool = False,
         by_server: bool | None = None,
+        is_unfilled: bool = False,
     ) -> None:
         """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
         is_refused = number is not None if by_server is None else by_server
-        self.problems.append(StatementProblem(*place, why, number, counted, is_refused))
+        self.problems.append(StatementProblem(*place, why, number, counted, is_refused, is_unfilled))
 
     def refuse(self, place: Place, title: str, refusal: RefusalError) -> None:
         """Note a statement that was not read or is refused."""
         by_server = refusal.by_server and not isinstance(refusal, UnparsedError)
-        self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server)
+        is_unfilled = isinstance(refusal, UnfilledError)
+        self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server, is_unfilled=is_unfilled)
 
     def takes_step(self, place: Place) -> bool:
         """Return whether one statement more may run in what is called: calls could go on without end."""

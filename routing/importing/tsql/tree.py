@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement
+from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 Place = tuple[str, int]
@@ -272,7 +273,7 @@ class ScriptBatch:
     """A batch as a script sends it; ``why_not`` where it does not run on the instance that is asked about.
 
     ``connection`` numbers the connections of the script. With ``exits`` an error in it ends the script. A batch
-    that ``is_foreign`` is another instance's, of which nothing is said.
+    that ``is_foreign`` is another instance's, of which nothing is said. ``changeset`` is Liquibase's.
     """
 
     parsed: ParsedBatch
@@ -280,6 +281,7 @@ class ScriptBatch:
     exits: bool = False
     why_not: str | None = None
     is_foreign: bool = False
+    changeset: Changeset | None = None
 
 
 # The heads of procedures, functions, triggers and views: names, parameters, and where the body begins.
