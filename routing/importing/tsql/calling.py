@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from routing.importing.tsql.batch_course import StatementCondition
-from routing.importing.tsql.constants import KnownValue, read_type
 from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
@@ -37,6 +36,7 @@ from routing.importing.tsql.tree import (
     key_of,
     read_parameters,
 )
+from routing.importing.tsql.values import KnownValue, read_type
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
 _RUNS_TEXT = "sp_executesql"

@@ -326,6 +326,8 @@ def phrase_guard(guard: ConditionGuard) -> str:
     """Return a condition as a clause: ``the route 'r' exists``."""
     if guard.subject is GuardSubject.BROKER:
         return f"the broker of {quote(guard.name)} is {'' if guard.holds else 'not '}enabled"
+    if guard.subject is GuardSubject.MIGRATION:
+        return f"the migration {quote(guard.name)} is {'' if guard.holds else 'not '}in the table of migrations"
     if guard.name == "":
         return f"there is {'a' if guard.holds else 'no'} {guard.subject.value}"
     return f"the {guard.subject.value} {quote(guard.name)} {'exists' if guard.holds else 'does not exist'}"
@@ -334,6 +336,8 @@ def phrase_guard(guard: ConditionGuard) -> str:
 def answer_guard(holdings: NamedRows, guard: ConditionGuard) -> bool | None:
     """Return whether it exists or its broker is enabled; None where the state cannot tell."""
     database = guard.database
+    if guard.subject is GuardSubject.MIGRATION:
+        return None
     if guard.subject is GuardSubject.DATABASE:
         return holdings.holds_database(guard.name)
     if guard.subject is GuardSubject.BROKER:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from routing.importing.tsql.batch_course import ALWAYS, BlockFlow, OpenTransaction, SavePoint, StatementCondition
-from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, answer_condition
-from routing.importing.tsql.constants import ExpressionReader, KnownValue, VariableValues, find_changed
+from routing.importing.tsql.expressions import ConditionAnswer, SessionFacts, answer_condition, evaluate
 from routing.importing.tsql.held_texts import HeldTexts
 from routing.importing.tsql.instance_state import InstanceState, NamedRows, UndoJournal, answer_guard
 from routing.importing.tsql.script_statements import (
@@ -23,6 +22,7 @@ from routing.importing.tsql.script_statements import (
 from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme
 from routing.importing.tsql.tree import ModuleNode, Place
+from routing.importing.tsql.values import KnownValue, Value, VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
 _MOST_STEPS = 200_000
@@ -175,8 +175,8 @@ class ScriptRun:
 
     # Values
 
-    def value_of(self, name: str, condition: StatementCondition) -> KnownValue | None:
-        """Return the value of a variable; None where it is not known."""
+    def look_up(self, name: str, condition: StatementCondition) -> Value | None:
+        """Return the value of a variable, which a catalog view may decide; None where it is not known."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
             return KnownValue(str(connection.transaction.depth), is_number=True)
@@ -185,25 +185,39 @@ class ScriptRun:
             return KnownValue(str(connection.error), is_number=True) if is_known else None
         return self.frame.variables.value(name, condition)
 
+    def value_of(self, name: str, condition: StatementCondition) -> KnownValue | None:
+        """Return the value of a variable that is sure; None for any other."""
+        value = self.look_up(name, condition)
+        return value if isinstance(value, KnownValue) else None
+
+    def read_value(
+        self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
+    ) -> Value | None:
+        """Evaluate an expression, which a catalog view may decide; None where its value is not known."""
+        return evaluate(words, self._facts(condition), is_plain=is_plain)
+
     def evaluate(
         self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
     ) -> KnownValue | None:
-        """Evaluate an expression; None where its value is not known."""
-        value_of = partial(self.value_of, condition=condition)
-        return ExpressionReader(words, value_of, self.connection.database, is_plain).value()
+        """Evaluate an expression; None where its value is not sure."""
+        value = self.read_value(words, condition, is_plain)
+        return value if isinstance(value, KnownValue) else None
 
     def answer(self, words: Sequence[Lexeme], condition: StatementCondition) -> ConditionAnswer:
         """Evaluate a condition at this point of the script."""
+        return answer_condition(words, self._facts(condition))
+
+    def _facts(self, condition: StatementCondition) -> SessionFacts:
         connection, caught = self.connection, self.frame.caught
-        facts = SessionFacts(
+        return SessionFacts(
             connection.database,
             connection.error,
             connection.transaction.depth,
             connection.transaction.state,
             caught[-1] if caught else None,
             self._ask,
+            partial(self.look_up, condition=condition),
         )
-        return answer_condition(self.frame.variables.resolve(words, condition), facts)
 
     def _ask(self, guard: ConditionGuard) -> bool | None:
         return None if self.holdings is None else answer_guard(self.holdings, guard)

@@ -43,6 +43,7 @@ class GuardSubject(Enum):
     BROKER_ENDPOINT = "SERVICE_BROKER endpoint"
     DATABASE = "database"
     BROKER = "enabled broker"
+    MIGRATION = "migration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class ConditionGuard:
     """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
 
     ``database`` is where a route or service is looked for. For BROKER_ENDPOINT, an empty ``name`` is any. For
-    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled.
+    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled. A MIGRATION of EF Core is in its
+    table or not, which no state answers.
     """
 
     subject: GuardSubject

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from routing.importing.tsql.conditions import SessionFacts, answer_condition
+from routing.importing.tsql.expressions import SessionFacts, answer_condition
 from routing.importing.tsql.instance_state import DatabaseState, InstanceState, RouteState
 from routing.importing.tsql.script_reader import ReadScript, apply_script
 from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject
