@@ -15,22 +15,9 @@ _BY_SUFFIX = {
     ".bacpac": "a BACPAC: import it into a server, and export the catalog views of that",
     ".ipynb": _NOTEBOOK,
 }
-_BEFORE_YAML = r"(?:[^\S\n]*(?:#[^\n]*|---|%YAML[^\n]*)?\r?\n)*"
-_BY_CONTENT = (
-    (
-        re.compile(r"\s*<(?:\?xml|!--|databaseChangeLog)(?:(?!<databaseChangeLog).)*<?databaseChangeLog", re.S),
-        _CHANGELOG.format("XML"),
-    ),
-    (re.compile(r"\s*\{(?:.*?)\"databaseChangeLog\"\s*:", re.S), _CHANGELOG.format("JSON")),
-    (
-        re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---|%YAML[^\n]*)?\r?\n)*databaseChangeLog\s*:"),
-        _CHANGELOG.format("YAML"),
-    ),
-    (re.compile(r"\s*\{(?=.*\"cells\"\s*:)", re.S), _NOTEBOOK),
-    (re.compile(r"\s*<\?xml\b"), "XML"),
-)
-
-
+_XML = re.compile(r"\s*<(?:\?xml|(?:\w+:)?databaseChangeLog)\b|\s*<!--")
+_YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---|%YAML[^\n]*)?\r?\n)*databaseChangeLog\s*:")
+_OBJECT = re.compile(r"\s*\{")
 _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
 
 
@@ -50,6 +37,15 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
     if data.startswith(_ARCHIVE):
         return "it is a ZIP archive, as DACPAC and BACPAC files are"
     start = text[:_START].removeprefix("\ufeff")
-    kinds = (kind for pattern, kind in _BY_CONTENT if pattern.match(start))
-    kind = next(kinds, None)
-    return None if kind is None else f"it is {kind}"
+    is_changelog = "databaseChangeLog" in start
+    if _YAML.match(start):
+        return f"it is {_CHANGELOG.format('YAML')}"
+    if _XML.match(start):
+        return f"it is {_CHANGELOG.format('XML') if is_changelog else 'XML'}"
+    if _OBJECT.match(start) is None:
+        return None
+    return (
+        f"it is {_CHANGELOG.format('JSON')}"
+        if is_changelog
+        else (f"it is {_NOTEBOOK}" if '"cells"' in start else None)
+    )

@@ -369,7 +369,7 @@ def read_scripts(
         elif scripted_at is None:
             when = format_time(own_time.replace(microsecond=0))
             note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
-        if script.statement_count or script.statements or any(one.counted for one in script.problems):
+        if script.says_anything:
             scripts.append(script)
         elif read_comments(place).is_all:
             note(f"{place}: it holds comments alone, so nothing is applied")

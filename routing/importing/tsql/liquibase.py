@@ -15,9 +15,10 @@ from routing.importing.tsql.vocabulary import speaks_of_routing
 
 _HEADER = re.compile(r"(?:[^\S\n]*(?:--[^\n]*)?\n)*?[^\S\n]*--\s*liquibase\s+formatted\s+sql\b", re.IGNORECASE)
 _DIRECTIVE = re.compile(
-    r"\s*--\s*(changeset|property|rollback|preconditions?(?:-[\w-]+)?|ignoreLines)\b:?(.*)", re.I
+    r"\s*--\s*(changeset|property|rollback|preconditions?|ignoreLines)(?![A-Za-z])[:-]?(.*)",
+    re.IGNORECASE | re.DOTALL,
 )
-_ATTRIBUTE = re.compile(r"""([\w-]+):("[^"]*"|'[^']*'|\S+)""")
+_ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+):("[^"]*"|'[^']*'|\S+)""")
 _LINE_END_ESCAPES = re.compile(r"\\r|\\n|\\s[*+]?|[\^$\r\n]")
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")

@@ -71,6 +71,11 @@ class ReadScript:
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
     rivals: Mapping[StatementKey, str] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def says_anything(self) -> bool:
+        """Whether statements were recognised in it, or something is noted on it."""
+        return bool(self.statement_count or self.statements or any(one.counted for one in self.problems))
+
 
 @dataclass(frozen=True)
 class AppliedScript:
