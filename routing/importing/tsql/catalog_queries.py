@@ -164,7 +164,7 @@ class QueryReader:
         return value.text
 
     def _guard_of(self, parts: Sequence[str], tests: Mapping[str, str]) -> ConditionGuard:
-        """Return what a view asks with these tests. Raises UnreadableError."""
+        """Return the guard that a view and these tests ask for. Raises UnreadableError."""
         if "migrationid" in tests:
             if len(tests) > 1:
                 raise UnreadableError

@@ -207,7 +207,7 @@ class _ExpressionReader(QueryReader):
         return self._decide(left, lambda value: _compare(sign, value, right))
 
     def _decide(self, value: Value | None, test: Callable[[KnownValue | None], bool | None]) -> ConditionAnswer:
-        """Return what a test says of a value; one of a catalog view holds for one of its outcomes."""
+        """Return the answer of a test of a value; for one of a catalog view, the guard that decides it."""
         if not isinstance(value, CatalogValue):
             return _NOT_KNOWN if value is None else ConditionAnswer(test(value))
         yes, no = test(value.yes), test(value.no)

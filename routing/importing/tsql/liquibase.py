@@ -83,7 +83,7 @@ class ChangesetLines(BatchLines):
         self._end_changeset()
 
     def _command(self, line: str, file: str, number: int, depth: int) -> bool:
-        """Take a line that speaks to Liquibase, or that it does not send."""
+        """Read a line that speaks to Liquibase, or that it does not send."""
         directive = _DIRECTIVE.fullmatch(line)
         name, rest = ("", "") if directive is None else (directive.group(1).lower(), directive.group(2).strip())
         if name == "ignorelines":
@@ -155,7 +155,7 @@ class ChangesetLines(BatchLines):
         self._left_out, self._why_left_out = [], None
 
     def _set_property(self, attributes: dict[str, str]) -> None:
-        """Give a placeholder its value: the first counts, none where contexts give it different ones."""
+        """Set the value of a placeholder: the first counts, none where contexts give it different ones."""
         name, value = attributes.get("name", ""), attributes.get("value")
         if value is None or not _is_ours(attributes.get("dbms", "")):
             return

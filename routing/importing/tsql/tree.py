@@ -311,7 +311,7 @@ def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
 
 
 def read_number(cursor: LexemeCursor) -> str:
-    """Return what a numbered procedure, ``p;2``, adds to its name; move past it. ``p;1`` is ``p``."""
+    """Read the number of a procedure as a part of its name, ``;2``; ``;1`` is the procedure itself."""
     if not (cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER):
         return ""
     cursor.next()
