@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from routing.importing.tsql.instance_state import NamedRows
 from routing.importing.tsql.script_statements import ConditionGuard
+from routing.importing.tsql.tree import ModuleNode
 
 # Whether a statement runs, as far as script and state tell: surely, never, perhaps.
 
@@ -133,12 +135,28 @@ class BlockFlow:
 # The transaction of a connection: how deep it is, where it and its savepoints began, and whether it is doomed.
 
 
-@dataclass(frozen=True)
-class SavePoint:
-    """A point to go back to: how many effects a script had by then, and how many changes could be undone."""
+@dataclass(frozen=True, slots=True)
+class StoredProcedure:
+    """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
 
-    effects: int
-    changes: int
+    module: ModuleNode
+    database: str | None
+    is_sure: bool
+
+
+ProcedureKey = tuple[str, str, str]
+"""Database, schema and name, in lower case."""
+
+
+@dataclass
+class SavePoint:
+    """A point to go back to: how many effects a script had by then, and what it had made of the instance.
+
+    ``state`` is a copy of the rows and procedures, None as long as nothing has changed since.
+    """
+
+    effects: int = 0
+    state: tuple[NamedRows | None, dict[ProcedureKey, StoredProcedure | None]] | None = None
 
 
 @dataclass
@@ -151,7 +169,7 @@ class OpenTransaction:
     """
 
     depth: int = 0
-    start: SavePoint = SavePoint(0, 0)
+    start: SavePoint = field(default_factory=SavePoint)
     guards: tuple[ConditionGuard, ...] = ()
     name: str | None = None
     doomed: bool = False
@@ -167,6 +185,11 @@ class OpenTransaction:
     def state(self) -> int:
         """Return what XACT_STATE() does."""
         return 0 if not self.is_open else (-1 if self.doomed else 1)
+
+    @property
+    def save_points(self) -> list[SavePoint]:
+        """Return where it can go back to."""
+        return [self.start, *(point for _, point in self.savepoints)] if self.is_open else []
 
     def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
         """Begin the transaction, or one inside it."""

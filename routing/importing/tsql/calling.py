@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from routing.importing.tsql.batch_course import StatementCondition
+from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
 from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
@@ -14,9 +14,7 @@ from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_eve
 from routing.importing.tsql.script_run import (
     TEMPORARY,
     BatchFrame,
-    ProcedureKey,
     ScriptRun,
-    StoredProcedure,
 )
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, quote
 from routing.importing.tsql.statement_parser import ParserSettings
@@ -403,7 +401,7 @@ class CallRunner:
         if effective.runs:
             run.connection.error = 0
         run.created.append(procedure)
-        run.journal.put(run.procedures, key, procedure)
+        run.put_procedure(key, procedure)
 
     def drop(self, node: DropModules, condition: StatementCondition) -> None:
         """Note procedures that are dropped: a call of one fails."""
@@ -414,14 +412,14 @@ class CallRunner:
             if not effective.runs:
                 is_open = not (effective.never or effective.passed_over)
                 if is_open and existing is not None:
-                    run.journal.put(run.procedures, key, replace(existing, is_sure=False))
+                    run.put_procedure(key, replace(existing, is_sure=False))
                 continue
             if key in run.procedures and existing is None and not node.if_exists:
                 words = f"DROP PROCEDURE in line {node.place[1]}, which fails"
                 run.fail(_NOT_THERE, words, node.place[1], effective)
                 return
             if key in run.procedures or not node.if_exists:
-                run.journal.put(run.procedures, key, None)
+                run.put_procedure(key, None)
             run.connection.error = 0
 
     def _keys_dropped(self, node: DropModules) -> Iterator[ProcedureKey]:

@@ -290,6 +290,7 @@ class ScriptInterpreter:
         rival = run.rivals.get(statement.key)
         if rival is not None:
             raise UntoldError(rival)
+        run.keep_state()
         remark = None if run.holdings is None else change(run.holdings, statement)
         run.effects.append(StatementEffect(statement, [] if remark is None else [remark], run.changeset))
         self._rename(statement, StatementCondition(guards=guards))

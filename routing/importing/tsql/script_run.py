@@ -6,10 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from routing.importing.tsql.batch_course import ALWAYS, BlockFlow, OpenTransaction, SavePoint, StatementCondition
+from routing.importing.tsql.batch_course import (
+    ALWAYS,
+    BlockFlow,
+    OpenTransaction,
+    ProcedureKey,
+    SavePoint,
+    StatementCondition,
+    StoredProcedure,
+)
 from routing.importing.tsql.expressions import ConditionAnswer, SessionFacts, answer_condition, evaluate
 from routing.importing.tsql.held_texts import HeldTexts
-from routing.importing.tsql.instance_state import InstanceState, NamedRows, UndoJournal, answer_guard
+from routing.importing.tsql.instance_state import InstanceState, NamedRows, answer_guard
 from routing.importing.tsql.script_statements import (
     ConditionGuard,
     RefusalError,
@@ -21,7 +29,7 @@ from routing.importing.tsql.script_statements import (
 )
 from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.tree import ModuleNode, Place
+from routing.importing.tsql.tree import Place
 from routing.importing.tsql.values import KnownValue, Value, VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
@@ -72,19 +80,6 @@ class StatementEffect:
     changeset: Changeset | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredProcedure:
-    """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
-
-    module: ModuleNode
-    database: str | None
-    is_sure: bool
-
-
-ProcedureKey = tuple[str, str, str]
-"""Database, schema and name, in lower case."""
-
-
 class ScriptRun:
     """One run of a script against a state, or against none: then no IF about a state is answered.
 
@@ -97,8 +92,7 @@ class ScriptRun:
         state: InstanceState | None,
         leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
     ) -> None:
-        self.journal = UndoJournal()
-        self.holdings = None if state is None else NamedRows(state, self.journal)
+        self.holdings = None if state is None else NamedRows(state)
         self.leaves_out = leaves_out
         self.connection = SqlConnection(database)
         self.frames: list[BatchFrame] = []
@@ -279,19 +273,36 @@ class ScriptRun:
 
     def save_point(self) -> SavePoint:
         """Return the point to roll back to later."""
-        return SavePoint(len(self.effects), self.journal.length)
+        return SavePoint(len(self.effects))
+
+    def keep_state(self) -> None:
+        """Copy the state before its first change after each open save point."""
+        changed = [point for point in self.connection.transaction.save_points if point.state is None]
+        if changed:
+            holdings = None if self.holdings is None else self.holdings.copy()
+            state = (holdings, dict(self.procedures))
+            for point in changed:
+                point.state = state
 
     def begin_transaction(self, guards: tuple[ConditionGuard, ...], name: str | None = None) -> None:
         """Begin a transaction, or one inside it."""
-        if not self.connection.transaction.is_open:
-            self.journal.forget()
         self.connection.transaction.begin(self.save_point(), guards, name)
+
+    def put_procedure(self, key: ProcedureKey, procedure: StoredProcedure | None) -> None:
+        """Note a procedure that is made or changed, None for one that is dropped."""
+        self.keep_state()
+        self.procedures[key] = procedure
 
     def roll_back(self, save_point: SavePoint, why: str) -> None:
         """Undo all changes since a mark, and say why."""
         undone = self.effects[save_point.effects :]
         del self.effects[save_point.effects :]
-        self.journal.undo_to(save_point.changes)
+        state = save_point.state
+        if state is not None:
+            self.holdings, self.procedures = state
+            # The copy is the state itself from here on: the next change needs another.
+            for point in self.connection.transaction.save_points:
+                point.state = None if point.state is state else point.state
         for effect in undone:
             statement = effect.statement
             self.report((statement.file, statement.line), f"{statement.title}: {why}")
