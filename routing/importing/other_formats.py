@@ -16,7 +16,7 @@ _BY_SUFFIX = {
     ".ipynb": _NOTEBOOK,
 }
 _XML = re.compile(r"\s*<(?:\?xml|(?:\w+:)?databaseChangeLog)\b|\s*<!--")
-_YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
+_YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---[^\S\n]*|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
 _OBJECT = re.compile(r"\s*\{")
 _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
 
