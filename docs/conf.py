@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib.metadata import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,16 +38,37 @@ myst_enable_extensions = ["html_image"]
 # Output of commands is shown as it is printed. Some blocks are excerpts, which a lexer rejects.
 suppress_warnings = ["misc.highlighting_failure"]
 
+_LINT_PAGES = _ROOT / "routing" / "lint" / "pages"
+"""The package holds these pages, because `sbroute lint --explain` prints them."""
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
 _PAGE = re.compile(r"\]\(([^)\s#:]+)\.md(?:#[^)\s]*)?\)")
 
 
+def _copy_lint_pages(app: Sphinx) -> None:
+    """Copy the pages of lint to where Sphinx reads them."""
+    target = Path(app.srcdir) / "lint"
+    target.mkdir(exist_ok=True)
+    for page in _LINT_PAGES.glob("*.md"):
+        (target / page.name).write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def _remove_lint_pages(app: Sphinx, _exception: Exception | None) -> None:
+    """Remove the copies."""
+    shutil.rmtree(Path(app.srcdir) / "lint", ignore_errors=True)
+
+
 def _link_to_repository(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Point links that leave `docs/` to the file on the code host."""
+    """Point links that leave `docs/` to the file on the code host, or to the copied page of lint."""
     page = (Path(app.srcdir) / docname).parent
+    if docname.startswith("lint/"):
+        page = _LINT_PAGES
 
     def replace(link: re.Match[str]) -> str:
         target = (page / link[1]).resolve()
+        if target.parent == _LINT_PAGES:
+            return f"/lint/{target.name}{link[2] or ''}"
+        if docname.startswith("lint/") and target.is_relative_to(app.srcdir):
+            return f"/{target.relative_to(app.srcdir).as_posix()}{link[2] or ''}"
         if target.is_relative_to(app.srcdir) or not target.exists():
             return link[0]
         kind = "tree" if target.is_dir() else "blob"
@@ -68,5 +90,7 @@ def _list_pages(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the changes to a page's text before it is read."""
+    app.connect("builder-inited", _copy_lint_pages)
+    app.connect("build-finished", _remove_lint_pages)
     app.connect("source-read", _link_to_repository)
     app.connect("source-read", _list_pages)

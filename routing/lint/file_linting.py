@@ -212,14 +212,14 @@ class DefinitionPlaces:
 
 # The options of a route: SBR001 to SBR009, which have a number each.
 _CODES = {kind.error_number: kind.code for kind in FINDINGS[:9]}
-_OTHERS = "SBR042"
+_OTHERS, _UNFILLED = "SBR042", "SBR048"
 
 
 def refused_statements(evidence: FileEvidence) -> Iterator[tuple[LintFinding, Spot]]:
     """Yield a finding for each of them, with its file and line."""
     for instance, problem in evidence.problems:
-        if problem.by_server and not problem.counted:
-            code = _CODES.get(problem.number, _OTHERS)
+        if (problem.by_server or problem.is_unfilled) and not problem.counted:
+            code = _UNFILLED if problem.is_unfilled else _CODES.get(problem.number, _OTHERS)
             finding = LintFinding(code, instance, None, None, problem.why, problem.number)
             yield finding, (problem.file, problem.line)
 
@@ -270,7 +270,10 @@ def lint_files(
     located: dict[LintFinding, Sequence[Spot | None]] = {one: [places.spot_of(one)] for one in every}
     located.update(refused)
     hidden = suppressed_of(located, settings.suppress)
-    of_scripts = {phrase(problem): problem.by_server or problem.counted for _, problem in evidence.problems}
+    of_scripts = {
+        phrase(problem): problem.by_server or problem.counted or problem.is_unfilled
+        for _, problem in evidence.problems
+    }
     return FilesLinted(
         _rows({one: spots for one, spots in located.items() if one not in hidden}, settings),
         _rows({one: located[one] for one in hidden}, settings),

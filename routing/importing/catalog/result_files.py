@@ -27,6 +27,7 @@ from routing.importing.catalog.views import (
 from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
 from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
+from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.script_statements import length
 from routing.tables.arrow_rows import plain_values
@@ -283,6 +284,9 @@ def _read_all(
             if file.suffix.lower() not in others:
                 yield from _read_one_of_many(file, unread, notes)
         return
+    other = None if forced is not None else other_format_of(path)
+    if other is not None:
+        raise unreadable_file(str(path), other)
     named = _read(path, forced, notes)
     if not named:
         lack = _find_lack(path)
@@ -295,6 +299,10 @@ def _read_all(
 
 def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> list[FoundResultSet]:
     """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export."""
+    other = other_format_of(path)
+    if other is not None:
+        notes.append(f"{path}: not read, {other}")
+        return []
     if path.suffix.lower() not in _TEXT | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []

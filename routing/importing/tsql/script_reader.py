@@ -12,20 +12,27 @@ from hashlib import sha256
 
 from routing.importing.encodings import GUESS, chosen_encoding, say_guess, without_implausible
 from routing.importing.import_files import FilePlace, count_undecodable
+from routing.importing.other_formats import find_other_format
 from routing.importing.tsql.batch_course import ALWAYS
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
 from routing.importing.tsql.kept_batches import find_data_runs, keep_batch
+from routing.importing.tsql.liquibase import find_rivals, read_any_batches
 from routing.importing.tsql.script_run import ScriptRun
-from routing.importing.tsql.script_statements import ScriptStatement, StatementProblem, in_order, quote
+from routing.importing.tsql.script_statements import (
+    ScriptStatement,
+    StatementKey,
+    StatementProblem,
+    in_order,
+    quote,
+)
 from routing.importing.tsql.sqlcmd import (
     Include,
     ScriptComments,
     SqlBatch,
     find_comments,
     is_same_server,
-    read_batches,
     without_port,
 )
 from routing.importing.tsql.statement_parser import ParserSettings
@@ -44,7 +51,8 @@ class ReadScript:
     the order of `in_order`, what it leaves unknown or SQL Server refuses whatever the instance holds.
     ``encoding`` is None where the caller gave text; ``database`` is the one in use at the end, ``first_database``
     the one at the beginning; ``statement_count`` is how many statements of T-SQL were recognised, about whatever
-    they are. ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
+    they are. ``rivals`` are the statements of which changesets define one object, with the reason.
+    ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
     read, files of ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of
     its file, where ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
     ``guesses`` are sentences on files whose encoding was guessed.
@@ -64,6 +72,12 @@ class ReadScript:
     template_defaults: bool = True
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
     guesses: tuple[str, ...] = ()
+    rivals: Mapping[StatementKey, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether statements were recognised in it, or something is noted on it."""
+        return bool(self.statement_count or self.statements or any(one.counted for one in self.problems))
 
 
 @dataclass(frozen=True)
@@ -109,6 +123,10 @@ def read_parts(
         parts=tuple(parts),
     )
     run = _run_script(script, ScriptRun(database, None))
+    rivals = find_rivals(run.effects)
+    if rivals:
+        script = replace(script, rivals=rivals)
+        run = _run_script(script, ScriptRun(database, None))
     return replace(
         script,
         statements=tuple(effect.statement for effect in run.effects),
@@ -141,6 +159,7 @@ def apply_script(
 
 
 def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
+    run.rivals = script.rivals
     settings = ParserSettings(script.scripted_at, script.template_defaults, is_script=True)
     interpreter = ScriptInterpreter(run, settings)
     connection = 0
@@ -154,10 +173,18 @@ def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
         if part.is_foreign:
             failed = part.parsed.faults[0].place[1] if part.parsed.faults else None
         else:
-            interpreter.run_batch(part.parsed, ALWAYS.not_run(part.why_not).not_run(run.ended))
+            run.changeset = part.changeset
+            doubt = None if part.changeset is None else part.changeset.why_perhaps
+            condition = ALWAYS.doubted(doubt and f"it runs only if {doubt}")
+            interpreter.run_batch(part.parsed, condition.not_run(part.why_not).not_run(run.ended))
             failed = run.connection.failed_line
         if failed is not None and part.exits and run.ended is None:
-            run.ended = f"sqlcmd ends the script after the error in line {failed}, as :on error exit says"
+            error = f"after the error in line {failed}"
+            run.ended = (
+                f"sqlcmd ends the script {error}, as :on error exit says"
+                if part.changeset is None
+                else f"Liquibase ends the update {error}"
+            )
     run.close("the script ends")
     interpreter.calls.name_uncalled()
     return run
@@ -300,9 +327,9 @@ def read_script(
         if parsed.statements > 0 and not settings.is_script:
             settings = replace(settings, is_script=True)
         why_not = None if servers is not None else _say_whose(part, instance)
-        parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign))
+        parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
-    read_batches(text, file, variables or {}, include and include_and_keep, take)
+    read_any_batches(text, file, variables or {}, include and include_and_keep, take)
     script = read_parts(file, since, parts, database, template_defaults)
     digest = _digest_content(contents, database, variables or {})
     return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
@@ -371,7 +398,7 @@ def servers_of_text(
         if isinstance(part, SqlBatch):
             servers[part.server] = None
 
-    read_batches(text, file, variables or {}, include, take)
+    read_any_batches(text, file, variables or {}, include, take)
     return tuple(servers)
 
 
@@ -395,7 +422,11 @@ def _includes_of(path: FilePlace, guesses: list[str]) -> Include:
 
 
 def _decode(path: FilePlace) -> DecodedScript:
-    decoded = decode(path.read_bytes())
+    data = path.read_bytes()
+    decoded = decode(data)
+    other = find_other_format(path.name, data, decoded.text)
+    if other is not None:
+        raise ValueError(other)
     if not decoded.is_text:
         raise ValueError("it is not text")
     return decoded

@@ -1,7 +1,7 @@
-"""Evaluate expressions of constants: literals, variables whose value is known, concatenation.
+"""Known values of expressions, and the variables of a batch that hold them.
 
-Whatever else an expression holds makes its value unknown. Limits are the server's: a text joined of parts of which
-none is a ``(max)`` is cut at 4,000 characters, and here not known beyond; a value is cut to its variable's length.
+Limits are the server's: a text joined of parts of which none is a ``(max)`` is cut at 4,000 characters, and here
+not known beyond; a value is cut to its variable's length.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from routing.importing.tsql.batch_course import StatementCondition
-from routing.importing.tsql.cursor import drop_line_breaks
-from routing.importing.tsql.script_statements import length
+from routing.importing.tsql.script_statements import ConditionGuard, length
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
-_LONGEST_JOINED = 4000
-_SYSNAME = 128
+LONGEST_JOINED = 4000
+SYSNAME = 128
 _NUMBERS = frozenset(["INT", "BIGINT", "SMALLINT", "TINYINT"])
 _TEXTS = {"NVARCHAR": True, "VARCHAR": False}
-_CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
-"""CHAR(n) is of the code page from 128 on, NCHAR(n) half a character from 0xD800 on."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,31 @@ class KnownValue:
 
 
 @dataclass(frozen=True)
+class CatalogValue:
+    """A value that a catalog view decides: ``yes`` where the guard holds, else ``no``; None is NULL.
+
+    ``answer`` is what the state said when the value was read; None where it could not tell.
+    """
+
+    guard: ConditionGuard
+    yes: KnownValue | None
+    no: KnownValue | None
+    answer: bool | None
+
+    def convert(self, convert: Callable[[KnownValue], KnownValue | None]) -> CatalogValue | None:
+        """Return the value with both outcomes converted; None where one is not known then."""
+        yes, no = (value if value in (None, ANYTHING) else convert(value) for value in (self.yes, self.no))
+        is_known = (yes is None) == (self.yes is None) and (no is None) == (self.no is None)
+        return replace(self, yes=yes, no=no) if is_known else None
+
+
+ANYTHING = KnownValue("\0")
+"""A value that is not known and not NULL."""
+
+Value = KnownValue | CatalogValue
+
+
+@dataclass(frozen=True)
 class VariableType:
     """A variable's type as far as it matters; other types than texts and whole numbers hold nothing known.
 
@@ -48,8 +70,12 @@ class VariableType:
     is_national: bool = True
     length: int | None = 0
 
-    def hold(self, value: KnownValue | None) -> KnownValue | None:
+    def hold(self, value: Value | None) -> Value | None:
         """Return the value as a variable of this type holds it; None where that is not known."""
+        return value.convert(self.hold_known) if isinstance(value, CatalogValue) else self.hold_known(value)
+
+    def hold_known(self, value: KnownValue | None) -> KnownValue | None:
+        """Return the known value as a variable of this type holds it."""
         if value is None or (self.is_number and not value.is_number):
             return None
         if self.is_number:
@@ -74,7 +100,7 @@ def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
     if len(words) == 1 and name == "BIT":
         return VariableType(is_number=True, length=1)
     if len(words) == 1 and name == "SYSNAME":
-        return VariableType(is_text=True, length=_SYSNAME)
+        return VariableType(is_text=True, length=SYSNAME)
     if name not in _TEXTS or len(words) not in (1, 4):
         return VariableType()
     length_text = words[2].text if len(words) == 4 else str(default)
@@ -87,90 +113,6 @@ def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
     )
 
 
-ValueOf = Callable[[str], KnownValue | None]
-"""The value of a variable, None where it is not known."""
-
-
-class ExpressionReader:
-    """Reads one expression; ``database`` is the one in use.
-
-    With ``is_plain`` it is that of EXEC(…), which takes no functions, and texts in double quotes.
-    """
-
-    def __init__(
-        self, words: Sequence[Lexeme], value_of: ValueOf, database: str | None, is_plain: bool = False
-    ) -> None:
-        self._words = words
-        self._value_of = value_of
-        self._database = database
-        self._is_plain = is_plain
-        self._at = 0
-
-    def value(self) -> KnownValue | None:
-        """Evaluate the whole expression; None where its value is not known."""
-        result = self._sum()
-        return result if self._at == len(self._words) else None
-
-    def _take(self, sign: str) -> bool:
-        is_here = self._at < len(self._words) and self._words[self._at].text == sign
-        is_here = is_here and self._words[self._at].kind is LexemeKind.SIGN
-        self._at += is_here
-        return is_here
-
-    def _sum(self) -> KnownValue | None:
-        total = self._term()
-        while total is not None and self._take("+"):
-            total = join(total, self._term())
-        return total
-
-    def _term(self) -> KnownValue | None:
-        if self._at >= len(self._words):
-            return None
-        word = self._words[self._at]
-        self._at += 1
-        if word.kind is LexemeKind.STRING or (self._is_plain and word.kind is LexemeKind.NAME):
-            text = drop_line_breaks(word.text)
-            return KnownValue(text, False, length(text) > _LONGEST_JOINED, word.is_national)
-        if word.kind is LexemeKind.NUMBER and re.fullmatch(r"[0-9]{1,18}", word.text):
-            return KnownValue(str(int(word.text)), is_number=True)
-        if word.kind is LexemeKind.WORD and word.text.startswith("@"):
-            return self._value_of(word.text)
-        if word.kind is LexemeKind.SIGN and word.text == "(":
-            inner_value = self._sum()
-            return inner_value if self._take(")") else None
-        return None if self._is_plain else self._function(word.upper)
-
-    def _function(self, name: str) -> KnownValue | None:
-        if not self._take("("):
-            return None
-        if name == "DB_NAME":
-            database_name = None if self._database is None else KnownValue(self._database)
-            return database_name if self._take(")") else None
-        if name == "CAST":
-            inner_value = self._sum()
-            return self._converted(inner_value) if self._take_word("AS") else None
-        arguments = [self._sum()]
-        while self._take(","):
-            arguments.append(self._sum())
-        if not self._take(")") or None in arguments:
-            return None
-        return _call(name, [value for value in arguments if value is not None])
-
-    def _take_word(self, word: str) -> bool:
-        is_here = self._at < len(self._words) and self._words[self._at].upper == word
-        self._at += is_here
-        return is_here
-
-    def _converted(self, value: KnownValue | None) -> KnownValue | None:
-        start = self._at
-        while self._at < len(self._words) and self._words[self._at].text != ")":
-            self._at += 1
-        has_length = any(word.text == "(" for word in self._words[start : self._at])
-        self._at += has_length
-        kind = read_type(self._words[start : self._at], default=30)
-        return kind.hold(value) if self._take(")") else None
-
-
 def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
     """Join two texts; None where the result is not known."""
     if right is None or left.is_number or right.is_number:
@@ -181,30 +123,7 @@ def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
         left.is_long or right.is_long,
         left.is_national or right.is_national,
     )
-    return joined if joined.is_long or length(joined.text) <= _LONGEST_JOINED else None
-
-
-def _call(name: str, arguments: list[KnownValue]) -> KnownValue | None:
-    if name in _CHARACTERS and len(arguments) == 1 and arguments[0].is_number:
-        number = int(arguments[0].text)
-        return KnownValue(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
-    if name == "QUOTENAME" and not any(value.is_number for value in arguments):
-        return _quoted(arguments)
-    if name == "CONCAT" and len(arguments) > 1:
-        joined: KnownValue | None = replace(arguments[0], is_number=False)
-        for value in arguments[1:]:
-            joined = None if joined is None else join(joined, replace(value, is_number=False))
-        return joined
-    return None
-
-
-def _quoted(arguments: list[KnownValue]) -> KnownValue | None:
-    """Evaluate QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
-    name, quote_mark = arguments[0], arguments[1].text if len(arguments) == 2 else "["
-    if len(arguments) > 2 or quote_mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
-        return None
-    opening, closing = ("[", "]") if quote_mark in "[]" else (quote_mark, quote_mark)
-    return KnownValue(opening + name.text.replace(closing, 2 * closing) + closing)
+    return joined if joined.is_long or length(joined.text) <= LONGEST_JOINED else None
 
 
 # The variables of one batch, and what they hold as far as its text tells.
@@ -213,7 +132,7 @@ def _quoted(arguments: list[KnownValue]) -> KnownValue | None:
 @dataclass
 class _Variable:
     type: VariableType
-    value: KnownValue | None = None
+    value: Value | None = None
     assigned: StatementCondition | None = None
 
 
@@ -227,7 +146,7 @@ class VariableValues:
         """Declare a variable without a value."""
         self._variables[name.casefold()] = _Variable(kind)
 
-    def assign(self, name: str, value: KnownValue | None, condition: StatementCondition) -> KnownValue | None:
+    def assign(self, name: str, value: Value | None, condition: StatementCondition) -> Value | None:
         """Assign a value, None for an unknown one; return what the variable holds then."""
         variable = self._variables.get(name.casefold())
         if variable is None:
@@ -235,7 +154,7 @@ class VariableValues:
         variable.value, variable.assigned = variable.type.hold(value), condition
         return variable.value
 
-    def value(self, name: str, condition: StatementCondition) -> KnownValue | None:
+    def value(self, name: str, condition: StatementCondition) -> Value | None:
         """Return the value that a variable surely has under a condition; None where it is not known."""
         variable = self._variables.get(name.casefold())
         if variable is None or variable.assigned is None:
@@ -244,13 +163,18 @@ class VariableValues:
         holds = condition.guards[: len(then.guards)] == then.guards and then.why_not in (None, condition.why_not)
         return variable.value if holds else None
 
+    def is_null(self, name: str) -> bool:
+        """Return whether a variable was declared and never given a value."""
+        variable = self._variables.get(name.casefold())
+        return variable is not None and variable.assigned is None
+
     def resolve(self, words: Sequence[Lexeme], condition: StatementCondition) -> tuple[Lexeme, ...]:
         """Return the words, with constants in the place of variables whose values are known."""
         return tuple(self._resolve(word, condition) for word in words)
 
     def _resolve(self, word: Lexeme, condition: StatementCondition) -> Lexeme:
         value = self.value(word.text, condition) if word.kind is LexemeKind.WORD else None
-        if value is None:
+        if not isinstance(value, KnownValue):
             return word
         return replace(
             word, kind=LexemeKind.NUMBER if value.is_number else LexemeKind.STRING, text=value.text, upper=""
