@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Rank the candidates of all messages, and say how many there are."""
     as_of = moment_or_none(options.as_of, "--as-of")
     settings = load(options)
-    # Before Spark is started.
+    # Before Spark starts.
     settings.output_of(CANDIDATES, "candidates")
     from routing.runs.engine_choice import SparkReason, choose_engine, find_session_reasons
 
@@ -95,6 +95,6 @@ def _make_document(done: WrittenCandidates) -> Document:
 
 
 def _write_json(done: WrittenCandidates) -> str:
-    """Return one line: version, read, ranked, rejected, and the candidates of each step and tier."""
+    """Return one line of JSON: version, read, ranked, rejected, and the candidates of each step and tier."""
     read = {"version": done.version, "read": done.read, "ranked": done.ranked, "rejected": done.rejected}
     return json.dumps({**read, "steps": [vars(one) for one in done.by_step]})

@@ -1,4 +1,4 @@
-"""``sbroute check``: read a folder of exports and scripts, and say what is wrong with the messages that wait."""
+"""``sbroute check``: read a folder of exports and scripts, and report the problems of waiting messages."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
-    """Print a check, or what is said of one message, in the form that was asked for."""
+    """Print a check, or the answer about one message, in the requested format."""
     from routing.commands import checked_message
     from routing.render.text import write_sql
     from routing.render.wording import write_json

@@ -80,7 +80,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Compare, print what changes, and write it where that is asked for."""
+    """Compare, print the changes, and write them if requested."""
     leave_pandas_out()
     from routing.views.diff import diffing
     from routing.views.diff.decision_comparison import fails, words_of
@@ -117,9 +117,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _ask(options: argparse.Namespace) -> Against | None:
-    """Read from the options what to compare with; None is another configuration, which the caller reads.
+    """Read the other side of the comparison from the options.
 
-    Raises ContractError.
+    None means another configuration, which the caller reads. Raises ContractError.
     """
     from routing.cases.compared_tables import Scripts, versions_of
 
@@ -135,5 +135,5 @@ def _ask(options: argparse.Namespace) -> Against | None:
 
 
 def _load_other(options: argparse.Namespace) -> Config:
-    """Return the other configuration; what ``--set`` overrides is the first one's."""
+    """Return the other configuration. ``--set`` overrides only the first one."""
     return load(argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []}))

@@ -44,7 +44,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Explain the message that the options name."""
-    # A configuration behind a URI is read through Spark, which a wrong question must not start.
+    # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     asked = question_of(options) if config.is_uri(options.config) else None
     settings = load(options)
     asked = asked or question_of(options)

@@ -142,7 +142,7 @@ def _add_unfinished(kind: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Read the sources, bring them into the tables, and print what became of them."""
+    """Read the sources, import them into the tables, and print the result."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.kind == "queries":
@@ -169,7 +169,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.from_catalog import import_export
 
     opening = opener(settings, options, console)
-    # Before a table is opened: a file that cannot be read is told at once.
+    # Before tables are opened, so that unreadable files are reported at once.
     with console.during("reading the exports"):
         export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
@@ -254,11 +254,11 @@ def _events(options: argparse.Namespace, console: Console) -> ImportResult:
 _BY_KIND = {"catalog": _catalog, "events": _events, "tsql": _tsql}
 
 
-# What an import prints.
+# The output of an import.
 
 
 def describe_import(imported: ImportResult) -> Document:
-    """Describe the rows that an import wrote and read; the sentences on rejected rows are printed apart."""
+    """Describe the rows that an import read and wrote. Rejected rows are printed separately."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
     written: list[tuple[Cell, ...]] = [
         (table, *(counts[kind] for kind in imported.kinds))

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from routing.lint.linting import LintResult
     from routing.tables.table_columns import Table
 
-# ``sbroute lint PATH…``: exports and scripts as they lie in files.
+# ``sbroute lint PATH…``: exports and scripts in files.
 
 
 def run_on_files(options: argparse.Namespace, console: Console) -> int:
-    """Lint exports and scripts, and print the findings; raises EnvironmentFault without what reads T-SQL."""
+    """Lint exports and scripts, and print the findings. Raises EnvironmentFault without the T-SQL parser."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "check")
     now, asked = now_of(options), _section(options)
@@ -80,7 +80,7 @@ def _section(options: argparse.Namespace) -> LintSettings:
 def tell_files(
     done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
-    """Print the findings in files, and what could not be judged; return the exit status."""
+    """Print the findings in files and the limits of the judgement. Return the exit code."""
     from routing.views.check.check_json import gap_object
 
     findings = list(done.findings)
@@ -110,7 +110,7 @@ def tell_files(
 
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
-    """Write how many findings rest on what was not read, and what that is."""
+    """Write the number of findings that depend on missing exports, and list these."""
     from routing.cases.missing_knowledge import gap_sentence
     from routing.render.phrases import bounded
     from routing.views.lint.lint_reports import count_codes
@@ -125,7 +125,7 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
 
 
 FORMATS = ("table", "json", "sarif", "junit")
-"""What ``--format`` takes here."""
+"""The values of ``--format``."""
 _OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "address", "variables")
 _OF_TABLES = ("messages", "fail_under")
 
@@ -225,7 +225,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     settings = leave_out_missing(opening, settings)
     with_messages = options.messages or options.fail_under is not None
-    # Before the configuration, so that none of the messages is newer than that.
+    # Before the configuration, so that it is as new as all messages.
     traffic = _open_traffic(opening, settings) if with_messages else {}
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with console.during("linting"), ExitStack() as resources:
@@ -312,7 +312,7 @@ def tell_tables(
     rules: tuple[CustomRule, ...] = (),
     notes: Sequence[str] = (),
 ) -> int:
-    """Print the findings in tables, with notes on these in JSON; return the exit status."""
+    """Print the findings in tables, with their notes in JSON. Return the exit code."""
     findings, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
@@ -340,5 +340,5 @@ def tell_tables(
 
 
 def _share(used: int | None, routes: int | None) -> float:
-    """Return the percentage of routes that are used; of no routes all are."""
+    """Return the percentage of used routes, or 100 without routes."""
     return 100 * (used or 0) / routes if routes else 100.0

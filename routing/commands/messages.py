@@ -1,4 +1,4 @@
-"""``sbroute messages``: list messages of the outputs, with their ids and what SQL Server said of them."""
+"""``sbroute messages``: list messages of the outputs, with their ids and SQL Server's status."""
 
 from __future__ import annotations
 

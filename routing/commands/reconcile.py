@@ -1,4 +1,4 @@
-"""``sbroute reconcile``: compare what the routes say with what SQL Server did."""
+"""``sbroute reconcile``: compare the routes with SQL Server's actions."""
 
 from __future__ import annotations
 

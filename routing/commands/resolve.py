@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     else:
         little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
         opening = opener(settings, options, console, little_data=little_data)
-    # Before Spark is started, where `runs` is read without it.
+    # Before Spark starts, if `runs` can be read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
         choice.check_installed()
@@ -165,7 +165,7 @@ def _telling_failures(settings: Config, run_id: str, started: datetime, console:
 
 
 def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEvent]) -> None:
-    """Send a run's event to where the configuration says; that it could not be sent is a note, and no fault."""
+    """Send a run's event to the configured target. A failure is a note, not an error."""
     if settings.lineage.is_wanted:
         from routing.runs.lineage import send
 

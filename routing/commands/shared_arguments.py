@@ -1,4 +1,4 @@
-"""The options that say what the files of exports do not: whose rows they are, of what time, in which form."""
+"""Declare the options for facts that export files lack: instance, database, time and format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
-    """Declare the options; ``has_defaults`` where a file's place and time stand in for the first three."""
+    """Declare the options. ``has_defaults`` is True if a file's folder and time replace the first three."""
     of_folder, of_file = (" (default: from its folder)", ", default: the file's") if has_defaults else ("", "")
     command.add_argument(
         "--instance", metavar="NAME", help=f"the instance of rows without a column instance_name{of_folder}"
@@ -104,11 +104,11 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
     return at
 
 
-# The options that name one message, stored or described, and the question that they pose.
+# The options that name or describe one message, and the question that they form.
 
 
 def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare the options; return the group of those that describe a message."""
+    """Declare the options, and return the group that describes a message."""
     which = command.add_argument_group("which message")
     which.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
     which.add_argument(
@@ -143,7 +143,7 @@ _DESCRIBING = {
     "--from-service": "from_service",
     "--hops": "hops",
 }
-"""Options that name or describe a message, with their attributes; some commands have not all of them."""
+"""Options that name or describe a message, with their attributes. Some commands lack a few."""
 
 
 def named_options(options: argparse.Namespace) -> list[str]:
@@ -160,7 +160,7 @@ def question_of(options: argparse.Namespace) -> Question:
     described, at = _list_given(options, _DESCRIBING), moment_or_none(options.at, "--at")
     for option, name in {**_NAMING, **_DESCRIBING}.items():
         value = vars(options).get(name)
-        # Halves of surrogates stand for such bytes; Spark cannot take them.
+        # Python reads invalid bytes as halves of surrogates, which Spark cannot accept.
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise QuestionError.no_text(option)
     if options.message_id is not None:
@@ -200,7 +200,7 @@ def tell_others(others: int, console: Console) -> None:
         )
 
 
-# What lint of tables and lint of files share: reports for other programs, the time, the exit status.
+# The shared parts of linting tables and files: reports for other programs, the time, the exit code.
 
 
 SEVERITIES = ("error", "warning", "info")
@@ -216,9 +216,9 @@ def at_least(severity: str) -> tuple[str, ...]:
 def report(
     options: argparse.Namespace, findings: FindingRows, rules: Sequence[CustomRule], *, config: str | None = None
 ) -> str:
-    """Write findings as SARIF, or as JUnit's XML in which those fail that ``--fail-on`` names (default: warnings).
+    """Write findings as SARIF, or as JUnit's XML with the failures of ``--fail-on`` (default: warnings).
 
-    ``config`` is the file that names the tables, which stands for them where a file is asked for.
+    ``config`` is the configuration file, which represents the tables in reports that need a file.
     """
     from routing.lint.linting import kinds_with
 

@@ -53,7 +53,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Follow the message that the options name, or all."""
-    # A configuration behind a URI is read through Spark, which a wrong question must not start.
+    # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     early = config.is_uri(options.config)
     asked = _question(options) if early else None
     settings = load(options)
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _question(options: argparse.Namespace) -> Question | None:
-    """Build the question of the options; None for all messages. Raises QuestionError."""
+    """Build the question of the options, or return None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options)
     if named_options(options):

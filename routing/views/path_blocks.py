@@ -1,4 +1,4 @@
-"""Write one way of a message as a list: a hop each, then where it ends if that is at no hop."""
+"""Write one path of a message as a list of hops, then its end if that is not at a hop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def way_blocks(
     most_hops: int | None = None,
     indent: int = 0,
 ) -> Iterator[ListItem]:
-    """Yield the hops of a way as a numbered list, of more than ``most_hops`` the last; then where it ends."""
+    """Yield the hops of a path as a numbered list, only the last ``most_hops`` if given, then its end."""
     left_out = 0 if most_hops is None else max(len(hop_path.hops) - most_hops, 0)
     if left_out:
         yield ListItem(f"{count(left_out, 'hop')} before these", "  ", indent)

@@ -1,4 +1,4 @@
-"""Show the evidence of a problem: the deciding step and route, misses, statuses, the path, lint's findings."""
+"""Show the evidence of a problem: the deciding step and route, misses, statuses, path and findings of lint."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ VIEWS_OF_AN_INSTANCE = (
     *("sys.databases", "sys.routes", "sys.services"),
     *("sys.service_broker_endpoints", "sys.tcp_endpoints"),
 )
-"""What tells what becomes of messages that arrive at an instance."""
+"""The views that determine the decision for messages arriving at an instance."""
 _ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "what decides there was not read"}
 
 
 @dataclass(frozen=True)
 class ReportLimits:
-    """The lengths of a report's lists, the rest counted; None for all."""
+    """The maximal lengths of a report's lists, or None for no limit. Further items are counted."""
 
     problems: int | None = 20
     remedies: int | None = 3
@@ -67,12 +67,12 @@ class EvidencePlaces:
         self._first: dict[object, int] = {}
 
     def find_first(self, what: object, number: int) -> int | None:
-        """Return the earlier problem that tells this in full; None where this one is the first."""
+        """Return the earlier problem that shows this fact in full, or None if this problem is the first."""
         first = self._first.setdefault(what, number)
         return None if first == number else first
 
     def list_findings(self, number: int, group: MessageGroup) -> Iterator[str]:
-        """Yield lint's findings about what messages of a group meet."""
+        """Yield the findings of lint about objects on the path of a group."""
         for one in self._done.findings_on(group):
             first = self.find_first(one, number)
             yield _state_finding(one) if first is None else f"{one.code} {severity_of(one)}, as in {first}"
@@ -121,7 +121,7 @@ def _name_oldest(problem: MessageProblem) -> str:
 
 
 def name_result(result: MessageResult) -> str:
-    """Return a message by its id; one of which no conversation is known by its handle."""
+    """Return the name of a message: its id, or its conversation handle if the conversation is unknown."""
     message = result.row.get("message_id")
     return (
         f"the message of conversation handle {named(result.handle)}"
@@ -146,7 +146,7 @@ def _state_decision(group: MessageGroup) -> Iterator[str]:
 
 
 def _state_brokers(brokers: Counter[str | None]) -> str:
-    """Return the broker instances that messages are bound to; how many to each where these are several."""
+    """Return the broker instances that messages are bound to, with counts if there are several."""
     if set(brokers) == {None}:
         return "bound to no broker instance"
     ids = Counter({named(each): many for each, many in brokers.items() if each is not None})
@@ -176,7 +176,7 @@ def _list_near(near: Sequence[NearMiss], most: int | None) -> Iterator[str]:
 
 
 def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | None) -> Iterator[str]:
-    """Yield the statuses of SQL Server: how many agree, and what the others say."""
+    """Yield the statuses of SQL Server: the number that agree, and the others in full."""
     agreeing = group.agreements[NumberAgreement.AGREES]
     if agreeing:
         yield f"SQL Server says the same of {count(agreeing, 'message')}"
@@ -188,7 +188,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     ordered = _each_number_first(others)
     for status_text, _ in ordered[:most]:
         meaning = _state_meaning(group, status_text)
-        # What says why is quoted there.
+        # A status that is the cause is already quoted there.
         quoted = state_status(group, status_text)
         if quoted != problem.why:
             yield f"{quoted}{meaning and f' (it {meaning})'}"
@@ -208,7 +208,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
 
 
 def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> list[tuple[StatusText, int]]:
-    """Return statuses in their order, those whose number no earlier one has before others."""
+    """Return statuses in their order, but the first status of each error number before the others."""
     numbers: Counter[int | None] = Counter()
     turns = []
     for status_text, many in counted_statuses:
@@ -255,12 +255,12 @@ def _list_paths(
 
 
 def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
-    """Yield the ways there and back, those first that fail; of many the others are counted."""
+    """Yield the paths there and back, failing ones first. Paths above the limit are counted."""
     if not path.there:
         yield ListItem("there are more ways than are followed", indent=indent)
         return
     if len(path.there) == 1 and len(path.there[0].hop_path.hops) == 1:
-        # What is known is where they were sent to, which stands above.
+        # Only the target address is known, which is printed above.
         return
     yield from _list_ways("there", path.there, path, hops, most, indent)
     if path.has_multiple_targets:

@@ -1,4 +1,4 @@
-"""Find problems in groups of messages: what keeps messages, why, and what to do about it, each stated once."""
+"""Find problems in groups of messages, each with its cause and actions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MessageProblem:
 
 
 def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
-    """Return for how long a message waits, and since when; ``times`` are those of the decision, by instance."""
+    """Return the waiting time of a message and its start. ``times`` are the decision times by instance."""
     since: datetime = result.row["enqueue_time"]
     waited = moment_of(times[result.row["instance_name"]]) - since
     if waited < timedelta():
@@ -115,7 +115,7 @@ _HINDRANCES = {
 
 
 def _state_hindrance(group: MessageGroup) -> str:
-    """State the hindrance of messages that are on their way by the rules; empty without one."""
+    """State the obstacle for messages that are on their way by the rules, or return an empty text."""
     address = None if group.verdict is None else group.verdict.address
     if group.kind is ProblemKind.CONNECTION_FAILS and address is not None:
         return f", but the connection to {named(address)} fails"
@@ -143,7 +143,7 @@ def _name_reason(failure: PathWay) -> str:
 
 
 def state_cause(group: MessageGroup) -> str:
-    """State the cause of waiting in one sentence; empty for messages that are on their way."""
+    """State the cause of waiting in one sentence, or return an empty text for messages on their way."""
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
         return _cause_by_rules(group) or _state_reason(group)
     if group.trouble is not None:
@@ -159,7 +159,7 @@ def state_cause(group: MessageGroup) -> str:
 
 
 def _cause_by_rules(group: MessageGroup) -> str | None:
-    """Return the cause that the first remedy by the rules names; None without one."""
+    """Return the cause of the first remedy that the rules require, or None."""
     return next((advice.remedy.cause for advice in group.advice if advice.is_of_routes), None)
 
 
@@ -197,13 +197,13 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
     return kinds
 
 
-# The line that a check begins with: how many messages are stuck, and what a script would change.
+# The first line of a check: the number of stuck messages, and the effect of scripts.
 
 
 def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
-    """State how many of all messages are stuck, and what else is wrong, in one line.
+    """State the number of stuck messages and other trouble in one line.
 
-    ``problems`` are all that there are, messages on their way among them.
+    ``problems`` are all problems, including messages on their way.
     """
     if total == 0:
         return "No message waits in the transmission queues."

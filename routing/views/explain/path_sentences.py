@@ -1,4 +1,4 @@
-"""Write the lines of a path as sentences, with SQL Server's number of a reason and the advice; pure Python."""
+"""Write the lines of a path as sentences, with SQL Server's number of a reason and the advice, in plain Python."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from routing.terms import (
 
 Line = ReadRow
 _LONGEST = 1_000
-"""So much of a name or a text is shown; those of SQL Server's own are shorter."""
+"""The maximal length of a displayed name or text. SQL Server's own ones are shorter."""
 _LONGEST_STATUS = 4_000
-"""A status is shown whole: its end may say what to do."""
+"""The maximal length of a displayed status. Its end may contain advice."""
 
 STEP_TITLES = {
     MatchingStep.REPLY: "a reply from outside",
@@ -281,7 +281,7 @@ def _request_hop(line: Line) -> str:
 
 
 def _request_end(line: Line) -> str:
-    """Write where a way of the request ends."""
+    """Write the end of one path of the request."""
     finding, instance = line["finding"], line["instance_name"]
     if finding == Ending.DELIVERED:
         return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"

@@ -1,4 +1,4 @@
-"""Write listed messages as a document: what is stuck and since when, then the messages in groups."""
+"""Write listed messages as a document: the stuck ones with their age, then all messages in groups."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from routing.views.messages.message_filter import GROUP, STUCK
 from routing.views.messages.message_list import MessageList
 
 _SHOWN_TEXT = 1_000
-# So many reasons stand in the sentence that answers; of more there is a table.
+# The number of reasons in the first sentence. More reasons are listed in a table.
 _FEW = 3
 _GROUPED = ("instance_name", "to_service_name", "outcome", "reason")
 _GROUPS = ("instance", "service", "outcome", "reason", "messages", "listed")
 
 
 def make_document(done: MessageList) -> Document:
-    """Describe the list: how many are stuck and since when, counts, messages, SQL Server's statuses."""
+    """Describe the list: the number and age of stuck messages, counts, messages, and SQL Server's statuses."""
     if not done.total:
         return [Paragraph(_state_nothing(done))]
     return [
@@ -185,15 +185,15 @@ def _age(seconds: int) -> str:
 
 
 def _status_of(row: ReadRow) -> str | None:
-    """Return SQL Server's number or outcome of a message, and what it says of the reason."""
+    """Return SQL Server's number or outcome for a message, and its agreement with the reason."""
     number, agreement, outcome = row["status_number"], row["agreement"], row["status_outcome"]
-    # None at all, or a text without a number that is known, which is printed below.
+    # There is no status, or only a text without a known number, which is printed below.
     is_blank = row["status_text"] is None and outcome is None
     return None if agreement is None or is_blank else f"{number or outcome or 'a text'} {agreement}"
 
 
 def _status_texts(done: MessageList) -> Iterator[Block]:
-    """Yield each text of a status or event, with what it says of a reason, most first."""
+    """Yield each text of a status or event with its agreement with a reason, most frequent first."""
     counted_texts = Counter(
         (row["status_number"], row["agreement"], row["reason"], text, row["agreement_why"])
         for row in done.messages
@@ -227,7 +227,10 @@ def _cut(text: str) -> str:
 
 
 def write_messages(done: MessageList, now: datetime) -> str:
-    """Return one line: now, total, more, counts, groups, queued_messages and messages (docs/reference/json.md)."""
+    """Return one line of JSON: now, total, more, counts, groups, queued_messages and messages.
+
+    See docs/reference/json.md.
+    """
     return write_json(
         {
             "now": now,

@@ -44,12 +44,12 @@ from routing.views.page.page_tables import (
     words,
 )
 
-# The section of the page that tells how evenly dialogs are shared out.
+# The section on the balance of dialogs.
 
 
 _SERVICES = 30
 """So many balanced services are shown, or fewer where their tables are long."""
-# What a row takes besides its texts.
+# The size of a row without its texts.
 _ROW = 150
 _LONGEST_TITLE = 600
 
@@ -134,16 +134,16 @@ def _judged(one: DialogBalance) -> str:
 _SEVERITIES = tuple(map(str, Severity))
 _OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
 _ROOM = 400_000
-"""So many bytes the problems may take; the others are counted."""
+"""The maximal size of all problems in bytes. Further problems are only counted."""
 _MOST_REASONS = 20
 
 
 def sections_of(
     report: Report, tables: Mapping[str, PageTable], charts: Mapping[str, PageChart]
 ) -> list[PageSection]:
-    """Return the sections of a report, those of which nothing was asked left out.
+    """Return the sections of a report, except unrequested ones.
 
-    ``tables`` are those of messages; ``charts`` by id, those of balances among them.
+    ``tables`` are the tables of messages. ``charts`` has all charts by id, including those of balances.
     """
     sections = [_problems(report), *_of_messages(report, tables, charts)]
     if report.balances is not None:
@@ -160,7 +160,7 @@ def sections_of(
 
 
 def _problems(report: Report) -> PageSection:
-    """Describe the problems, each with what to do; of a report that has none those of its reasons."""
+    """Describe the problems and their actions. A report without problems gets those of its reasons."""
     problems = list_reasons(report) if report.problems is None else report.problems
     parts: list[PageSection] = []
     room = _ROOM
@@ -277,7 +277,7 @@ def _of_messages(
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
-    """Describe SQL Server's decisions beside those by the rules, as they were reconciled last."""
+    """Describe SQL Server's decisions beside those of the rules, as counted by the last reconciliation."""
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
@@ -311,7 +311,7 @@ def _observed(observed: ObservedCounts) -> PageSection:
 
 
 def _findings(report: Report) -> PageSection:
-    """List the findings; those that every instance has by default are counted, so that they bury no other."""
+    """List the findings. Defaults of every instance are only counted, so that they do not hide other findings."""
     order = {word: place for place, word in enumerate(_SEVERITIES)}
     every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
     rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
@@ -333,7 +333,7 @@ def _findings(report: Report) -> PageSection:
 
 
 def _rules(rows: Sequence[ReadRow]) -> PageTable:
-    """Return how many findings each rule has, with an example and what to do: a list that no length cuts."""
+    """Count the findings of each rule, with an example and advice. This list is never cut."""
     found: dict[tuple[str, str, str], list[ReadRow]] = {}
     for row in rows:
         found.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)

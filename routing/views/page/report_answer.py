@@ -28,7 +28,7 @@ def state_answer(report: Report) -> str:
 
 
 def state_waiting(report: Report) -> str:
-    """State since when the oldest stuck message waits; empty if none is stuck."""
+    """Return a sentence about the age of the oldest stuck message, or an empty text."""
     oldest = min((flow.oldest for flow in report.flows if flow.end in STUCK), default=None)
     if oldest is None:
         return ""

@@ -26,7 +26,7 @@ _SHOWN = 20
 
 
 def as_json(done: Reconciliation) -> str:
-    """Return one line: observations, unobserved, percent, classes, counts, causes, balanced and version."""
+    """Return one line of JSON: observations, unobserved, percent, classes, counts, causes, balanced, version."""
     document = {
         "observations": done.observations,
         "unobserved": done.unobserved,
@@ -62,7 +62,7 @@ def make_document(done: Reconciliation) -> Document:
 
 
 def _answer(done: Reconciliation) -> Words:
-    """State how many episodes SQL Server decided otherwise, of those whose decision was observed."""
+    """State the number of observed episodes that SQL Server decided differently."""
     counts = done.by_class
     observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
     if not observed:

@@ -34,7 +34,7 @@ from routing.views.trace.tracing import TraceResult
 if TYPE_CHECKING:
     from routing.runs.run_work import WrittenPaths
 
-# A way of a message as a list: a hop each, then where it ends if that is at no hop.
+# A path of a message as a list of hops, then its end if that is not at a hop.
 
 
 Parts = list[str | TonedText]
@@ -42,7 +42,7 @@ _SHOWN = 20
 
 
 def make_document(done: TraceResult) -> Document:
-    """Describe a trace: where the message ends, what to do, then each path there and back."""
+    """Describe a trace: the end of the message, the actions, then each path there and back."""
     return [
         *_answers(done),
         *_what_to_do(done),
@@ -78,8 +78,8 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
     judged = path.judged
     mark = mark_outcome(judged.end)
     if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
-        way = next(one for one in judged.there if one.end is judged.end)
-        arrival = [mark, f": the message {_end_clause(way)}"]
+        path_way = next(one for one in judged.there if one.end is judged.end)
+        arrival = [mark, f": the message {_end_clause(path_way)}"]
         if judged.end is PathEnd.NO_RETURN_PATH:
             return [*arrival, ", but ", *_state_lost(judged)]
         return [*arrival, *_state_reply(done, path)]
@@ -96,10 +96,10 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
 
 
 def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
-    """Return the rest of the sentence on a message that is delivered: what becomes of the way back."""
+    """Return the rest of the sentence on a delivered message: the fate of the acknowledgement or reply."""
     if path.judged.back:
         return [", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
-    # Its own instance delivers it: nothing waits for an acknowledgement, and a reply may still be stuck.
+    # Its own instance delivers it, so it needs no acknowledgement. A reply may still be stuck.
     if path.is_back_unknown:
         return [f"; whether a reply comes back is not known: {_why_unknown(done)}."]
     if path.back is None:
@@ -131,18 +131,20 @@ def _state_lost(judged: JudgedPath) -> Parts:
     ]
 
 
-def _state_spared(way: PathWay) -> Parts:
-    """Return the sentence on a way that fails while another partner of the same route delivers."""
+def _state_spared(path_way: PathWay) -> Parts:
+    """Return the sentence on a path that fails while another partner of the same route delivers."""
     what = (
-        "an acknowledgement that takes the other partner" if way.is_return else "a message that takes its partner"
+        "an acknowledgement that takes the other partner"
+        if path_way.is_return
+        else "a message that takes its partner"
     )
-    end = way.hop_path.ending if way.end is PathEnd.NO_RETURN_PATH else way.end
-    lost = " and is not acknowledged" if way.end is PathEnd.NO_RETURN_PATH and not way.is_return else ""
-    return [" The other partner does not: ", mark_outcome(end), f", {what} {_end_clause(way)}{lost}."]
+    end = path_way.hop_path.ending if path_way.end is PathEnd.NO_RETURN_PATH else path_way.end
+    lost = " and is not acknowledged" if path_way.end is PathEnd.NO_RETURN_PATH and not path_way.is_return else ""
+    return [" The other partner does not: ", mark_outcome(end), f", {what} {_end_clause(path_way)}{lost}."]
 
 
-def _end_clause(way: PathWay) -> str:
-    return _END_CLAUSES[way.hop_path.ending](way.hop_path)
+def _end_clause(path_way: PathWay) -> str:
+    return _END_CLAUSES[path_way.hop_path.ending](path_way.hop_path)
 
 
 def _number_reason(path: HopPath) -> str:
@@ -194,7 +196,7 @@ def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Bloc
 
 
 def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
-    """Yield the ways of one direction; what they share is said once."""
+    """Yield the paths of one direction. Shared facts are stated once."""
     shown_paths: Sequence[HopPath] = trace.hop_paths[:_SHOWN]
     if len(trace.hop_paths) == 1:
         yield DocumentHeading(f"{direction}:", 3)
@@ -227,7 +229,7 @@ def _why_unknown(done: TraceResult) -> str:
 
 
 def write_trace(done: TraceResult) -> str:
-    """Return one line: the message, and of each path there and back what they end as, with all ways and hops."""
+    """Return one line of JSON: the message, and each path there and back with its end and hops."""
     message = done.message
     return write_json(
         {
@@ -259,7 +261,7 @@ def write_trace(done: TraceResult) -> str:
     )
 
 
-# How many messages end how, once all were followed: as a document, and as one JSON object.
+# Counts of the ends of all messages, as a document and as one JSON object.
 
 
 def make_counts_document(done: WrittenPaths) -> Document:
@@ -290,6 +292,6 @@ def _state_ends(done: WrittenPaths) -> Words:
 
 
 def write_counts(done: WrittenPaths) -> str:
-    """Return one line: version, read, followed, rejected, ends, and outcomes of the first ways."""
+    """Return one line of JSON: version, read, followed, rejected, ends, and outcomes of the first hops."""
     counts = {"version": done.version, "read": done.read, "followed": done.traced, "rejected": done.rejected}
     return write_json({**counts, "ends": dict(done.ends), "outcomes": dict(done.outcomes)})
