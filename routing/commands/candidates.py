@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs.spark_outputs import write_candidates
 
     settings = leave_out_missing(opening, settings)
-    console.command_progress.text = "the table of candidates is as it was, or as it is to be (start it again)"
+    console.command_progress.text = "the table of candidates is unchanged or complete (start it again)"
     done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, on_note=opening.on_note)
     for note in done.notes:
         console.note(note)
@@ -82,7 +82,7 @@ def _make_document(done: WrittenCandidates) -> Document:
     have = "has" if done.ranked == 1 else "have"
     added = f"{done.ranked:,} with candidates + {without:,} without + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.route_candidates"
-    hint = "resolve lists the rejected ones, with what is wrong with each"
+    hint = "resolve lists the rejected ones with their faults"
     return [
         Paragraph(
             f"{done.ranked:,} of {count(done.read, 'message')} {have} {count(candidates, 'candidate')};"

@@ -32,12 +32,13 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "check",
         parents=[common],
         help="why a queue does not move, from exports alone: no tables, no Java",
-        description="Say why messages wait in a transmission queue, and what to do, from exports of catalog views"
-        " and T-SQL scripts alone: no configuration, no tables, no Java. docs/how-to/check.md shows how.",
+        description="Show why messages wait in a transmission queue and what to do, from exports of catalog"
+        " views and T-SQL scripts. It needs no configuration, no tables and no Java. docs/how-to/check.md"
+        " shows how.",
         example="sbroute check conf/examples/exports conf/examples/scripts/hub.sql",
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
-    of_files = command.add_argument_group("what the files do not say")
+    of_files = command.add_argument_group("facts that the files lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
     asked = command.add_argument_group("what to ask")
@@ -53,18 +54,18 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="decide again with this script in force, and show what changes (repeatable)",
+        help="decide again as if this script had run, and show what changes (repeatable)",
     )
     printed = command.add_argument_group("what to print")
     printed.add_argument(
         "--all",
         action="store_true",
-        help="list messages that are on their way as well (--verbose shortens no list)",
+        help="list messages that are on their way as well (--verbose shows full lists)",
     )
     printed.add_argument(
         "--html",
         metavar="FILE",
-        help="write one HTML page as well: what becomes of the messages, in pictures and tables",
+        help="also write an HTML page with charts and tables of the messages",
     )
     printed.add_argument(
         "--fail-on",
@@ -72,7 +73,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=_FAIL_ON,
-        help="exit code 1 where there is any: delayed, dropped, error, warning, not-known (repeatable)",
+        help="exit code 1 if there is any: delayed, dropped, error, warning, not-known (repeatable)",
     )
 
 

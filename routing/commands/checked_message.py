@@ -125,7 +125,7 @@ _ANSWERS = {
     ProblemKind.DROPPED: "is dropped",
     ProblemKind.CONNECTION_FAILS: "waits for a connection that fails",
     ProblemKind.REPORTED: "waits, and SQL Server reports why",
-    ProblemKind.NOT_KNOWN: "waits; what becomes of it is not known",
+    ProblemKind.NOT_KNOWN: "waits; its outcome is not known",
     ProblemKind.NOT_ACKNOWLEDGED: "was sent and is not acknowledged",
     ProblemKind.PASSING: "waits for the next attempt of SQL Server",
     ProblemKind.NOTHING: "is on its way",

@@ -45,8 +45,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "demo",
         parents=[common],
         help="build example tables, resolve their messages, show the result",
-        description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
-        " to try next.",
+        description="Build example estates as Delta tables in DIR, resolve them, show the result and suggest"
+        " further commands.",
         example="sbroute demo --out sbroute-demo",
     )
     add_engine(command)

@@ -29,8 +29,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "explain",
         parents=[common],
         help="why one message goes where it goes, step by step",
-        description="Explain where one message goes, and why: a stored one (--message-id, or --conversation for"
-        " its oldest), or one that you describe (--instance, --database or --from-network, --service).",
+        description="Explain where one message goes, and why. Name a stored message (--message-id, or"
+        " --conversation for its oldest), or describe one (--instance, --database or --from-network,"
+        " --service).",
         example="sbroute explain --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
     add_config(command)

@@ -73,7 +73,7 @@ def _section(options: argparse.Namespace) -> LintSettings:
 
     file = options.config
     if file is not None and config.is_uri(file):
-        raise ConfigError(f"--config {quote(file)} is read by Spark, which PATHs do without", "copy it here")
+        raise ConfigError(f"--config {quote(file)} needs Spark, which lint PATHs does not start", "copy it here")
     return lint_settings(config.load_section(file, "lint", options.overrides), file or "--set", options.rules)
 
 
@@ -119,7 +119,7 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
         return []
     sentences = bounded(map(gap_sentence, done.not_known), len(done.not_known))
     return [
-        DocumentHeading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
+        DocumentHeading(f"Not judged, because exports are missing: {count_codes(done.not_judged)}"),
         *(ListItem(sentence, indent=1) for sentence in sentences),
     ]
 
@@ -135,7 +135,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "lint",
         parents=[common],
-        help="what is wrong with the routes, before it hurts",
+        help="find faults in the routes before they cause trouble",
         description="Find faults and hazards in routes, databases, services, instances and dialogs: in the tables"
         " of a configuration, which may hold rows that resolve refuses, or in exports and scripts without tables.",
         example="sbroute lint conf/examples/scripts conf/examples/exports --fail-on error",
@@ -143,9 +143,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
     what = command.add_mutually_exclusive_group()
     what.add_argument(
-        "--config", metavar="FILE", help="the configuration (YAML); with PATHs its section lint alone counts"
+        "--config", metavar="FILE", help="the configuration (YAML); with PATHs only its section lint is used"
     )
-    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and end")
+    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and exit")
     command.add_argument(
         "--now", metavar="TIME", help="judge routes as of this time (ISO 8601; default: the clock)"
     )
@@ -160,14 +160,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all",
         action="store_true",
-        help="list every finding, where a rule has many, and what every instance has by default",
+        help="list every finding of each rule, and the defaults of every instance",
     )
     command.add_argument(
         "--fail-on",
         choices=SEVERITIES,
-        help="exit code 1 where there is a finding as bad as this, or worse",
+        help="exit code 1 if there is a finding of this severity or worse",
     )
-    of_files = command.add_argument_group("what PATHs do not say")
+    of_files = command.add_argument_group("facts that PATHs lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 
@@ -183,7 +183,7 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
         "--fail-under",
         metavar="PERCENT",
         type=_percent,
-        help="exit code 1 where messages used fewer of the routes; implies --messages",
+        help="exit code 1 if messages used a smaller share of the routes; implies --messages",
     )
 
 

@@ -43,8 +43,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "resolve",
         parents=[common],
         help="where every message goes, and why: the main job",
-        description="Decide for every message of tables.messages where it goes, and why, and write the output"
-        " tables: the main job.",
+        description="Decide where every message of tables.messages goes, and why, and write the output tables."
+        " This is the main job.",
         example="sbroute resolve --config sbroute-demo/demo.yaml --as-of 2026-01-05T18:00:00Z",
     )
     add_config(command)
@@ -53,12 +53,12 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     add_engine(of_run)
     of_run.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
     of_run.add_argument(
-        "--now", metavar="TIME", help="incremental mode: when delayed messages are tried again (the clock)"
+        "--now", metavar="TIME", help="incremental mode: the time for retrying delayed messages (default: now)"
     )
     of_run.add_argument(
         "--run-id",
         metavar="ID",
-        help="the id of this run; a second start under an id that counts already does nothing",
+        help="the id of this run; another start with the id of a completed run does nothing",
     )
 
 

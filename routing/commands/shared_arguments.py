@@ -33,12 +33,12 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
     command.add_argument(
         "--date-format",
         metavar="FORMAT",
-        help="how times are written, apart from ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
+        help="the format of times that are not ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
     )
     command.add_argument(
         "--time-zone",
         metavar="ZONE",
-        help="the zone of exported_at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+        help="the time zone of exported_at if it has none, such as Europe/Berlin or +02:00 (UTC)",
     )
     command.add_argument(
         "--address",
@@ -92,7 +92,7 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
     if names_zone(text):
         return at
     if zone is None:
-        console.note(f"{option} {quote(text)} names no zone and is taken as UTC (--time-zone)")
+        console.note(f"{option} {quote(text)} has no time zone and is read as UTC (--time-zone)")
         return at
     local = at.replace(tzinfo=None)
     try:
@@ -115,13 +115,14 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--conversation",
         "--conversation-id",
         metavar="GUID",
-        help="a conversation id, or the handle of an endpoint as import saw it: its oldest stored message; of a"
-        " message that you describe the dialog, without which step 3 shows the outcome for every broker instance",
+        help="a conversation id, or the handle of an imported endpoint, for its oldest stored message; for a"
+        " message that you describe it is the dialog, and without it step 3 shows the outcome for every"
+        " broker instance",
     )
     which.add_argument(
         "--instance",
         metavar="NAME",
-        help="its instance; a stored one needs it where several have that id, or an endpoint of the conversation",
+        help="its instance; a stored message needs it if several instances have its id or conversation",
     )
     described = command.add_argument_group("a message that you describe")
     described.add_argument("--database", metavar="NAME", help="the database that sends it")
@@ -196,7 +197,7 @@ def tell_others(others: int, console: Console) -> None:
     if others:
         console.note(
             f"this is the oldest message of that end of the conversation; {others} more of it"
-            f" {'is' if others == 1 else 'are'} stored, and can be named by --message-id"
+            f" {'is' if others == 1 else 'are'} stored (--message-id selects one)"
         )
 
 

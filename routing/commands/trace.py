@@ -32,9 +32,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "trace",
         parents=[common],
         help="whether a message arrives, and its acknowledgement comes back",
-        description="Follow a message from instance to instance to where it ends, and the reply back: a stored one"
-        " (--message-id, or --conversation for its oldest), or one that you describe (--instance, --database or"
-        " --from-network, --service).",
+        description="Follow a message from instance to instance to its end, and the reply back. Name a stored"
+        " message (--message-id, or --conversation for its oldest), or describe one (--instance, --database"
+        " or --from-network, --service).",
         example="sbroute trace --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
     add_config(command)
@@ -97,7 +97,7 @@ def _trace_all(
     from routing.views.trace.trace_document import make_counts_document, write_counts
 
     at = moment_or_none(options.at, "--at")
-    console.command_progress.text = "the table of paths is as it was, or as it is to be (start it again)"
+    console.command_progress.text = "the table of paths is unchanged or complete (start it again)"
     done = write_all(settings, opening, as_of=at, progress=console.progress)
     for note in done.notes:
         console.note(note)

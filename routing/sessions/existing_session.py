@@ -98,7 +98,7 @@ def apply_settings(spark: SparkSession, settings: Mapping[str, str], on_note: Ca
     reasons = {key: _refused(spark, key, value) for key, value in settings.items()}
     refused = [f"{quote(key)} ({why})" for key, why in reasons.items() if why is not None]
     if refused:
-        on_note(f"the Spark session has refused {join_bounded(refused, 'setting')}; the command goes on without")
+        on_note(f"the Spark session has refused {join_bounded(refused, 'setting')}; the command continues without")
 
 
 def _refused(spark: SparkSession, key: str, value: str) -> str | None:

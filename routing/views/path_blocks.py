@@ -23,10 +23,10 @@ _ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
 
 
 ENDING_WORDS = {
-    Ending.LEFT_ESTATE: "nobody of the known instances has that address; what happens there is not known",
-    Ending.LOOP: "it comes by here again, and goes round until its hops run out",
+    Ending.LEFT_ESTATE: "no known instance has that address, so the rest of the path is not known",
+    Ending.LOOP: "it comes back here, and circulates until its hops run out",
     Ending.NOT_KNOWN: "neither its databases nor its endpoint are known: import them",
-    Ending.TOO_MANY_WAYS: "there are more ways than are followed",
+    Ending.TOO_MANY_WAYS: "there are more paths than are followed",
 }
 
 

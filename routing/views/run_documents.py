@@ -162,7 +162,7 @@ def _version_rows(row: ReadRow) -> Iterator[tuple[Cell, ...]]:
 def _version(versions: Mapping[str, int | None], name: str) -> str:
     """Return the version of a table. Tables that are not versioned have none."""
     version = versions.get(name, "-")
-    return "as it was" if version is None else str(version)
+    return "unversioned" if version is None else str(version)
 
 
 def _list_settings(value: Any, key: str) -> Iterator[LabelledFact]:
@@ -213,7 +213,7 @@ def _shortest_beginning(ids: Sequence[str]) -> int:
 
 def _last_words(*, are_more: bool) -> str:
     more = "There are older ones; --limit N lists more. " if are_more else ""
-    return f"{more}sbroute runs RUN shows one; RUN is as much of its id as is unique."
+    return f"{more}sbroute runs RUN shows one; RUN is its id or a unique prefix."
 
 
 def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:

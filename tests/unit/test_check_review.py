@@ -126,7 +126,7 @@ def test_rows_that_do_not_count_are_counted(tmp_path: Path, capsys: pytest.Captu
     for file in (tmp_path / "older" / "SHOP").iterdir():
         file.write_text(file.read_text().replace('"exported_at": "2026-01-05T18', '"exported_at": "2026-01-05T17'))
     told = printed(capsys, tmp_path)
-    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, for a newer export tells\n" in told
+    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, because a newer export exists\n" in told
     assert "2 messages in the transmission queues" in told
 
 

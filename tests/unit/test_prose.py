@@ -25,7 +25,6 @@ NOT_YET: dict[str, dict[str, float]] = {
     "messages": {"long": 4.1, "tangled": 22.4, "headless": 15.8, "dialect": 8.7},
     "runs": {"tangled": 25.7, "headless": 13.6, "dialect": 14.0},
     "tables": {"tangled": 28.0, "headless": 8.6, "dialect": 13.0},
-    "views": {"dialect": 1.5},
 }
 _NO_VERB = re.compile(
     r"(?:The|A|An|This|That|These|Those|It|Its|All|Each|Every|Any|No|Nothing|If|When|Where|Whether|Which|What|Who|How"

@@ -195,8 +195,8 @@ class _Report:
         others = self._done.other_findings
         if others:
             counts = ", ".join(starmap(_count_severity, others.items()))
-            what = "Lint has other findings" if self._done.findings else "Lint has findings about other things"
-            yield DocumentHeading("What else lint says")
+            what = "Lint has other findings" if self._done.findings else "Lint has findings about other objects"
+            yield DocumentHeading("Other findings of lint")
             yield ListItem(f"{what}: {counts} (sbroute lint).")
 
     def not_known(self) -> Iterator[Block]:
@@ -283,7 +283,7 @@ def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
     for view, rows in evidence.log.rows_read.items():
         whats = {
             "rejected": evidence.log.rows_rejected,
-            "left out, for a newer export tells": evidence.log.rows_left_out,
+            "left out, because a newer export exists": evidence.log.rows_left_out,
         }
         row_counts = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
         if row_counts:
@@ -296,7 +296,7 @@ def _count_severity(severity: str, many: int) -> str:
 
 def _state_script_tried(script: ScriptRead) -> str:
     counts = f"{count(script.statements, 'statement')}, {script.rejected} rejected"
-    return f"with {cut(script.file)} in force on {named(script.instance)} ({counts})"
+    return f"with {cut(script.file)} applied to {named(script.instance)} ({counts})"
 
 
 def _state_change(one: Change) -> str:
@@ -361,7 +361,7 @@ def _extent(done: Check) -> str:
     """Return the number of waiting messages and the decision time, with the names of tried scripts."""
     counts = state_counts(done.shown)
     scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.log.scripts})
-    return counts + (f"; with {join_words(scripts)} in force" if scripts else "")
+    return counts + (f"; with {join_words(scripts)} applied" if scripts else "")
 
 
 def _endings(done: Check) -> list[str]:

@@ -43,7 +43,7 @@ VIEWS_OF_AN_INSTANCE = (
     *("sys.service_broker_endpoints", "sys.tcp_endpoints"),
 )
 """The views that determine the decision for messages arriving at an instance."""
-_ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "what decides there was not read"}
+_ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "the deciding exports are missing"}
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     """Yield the statuses of SQL Server: the number that agree, and the others in full."""
     agreeing = group.agreements[NumberAgreement.AGREES]
     if agreeing:
-        yield f"SQL Server says the same of {count(agreeing, 'message')}"
+        yield f"SQL Server reports the same for {count(agreeing, 'message')}"
     others = [
         (status_text, many)
         for status_text, many in group.status_texts.most_common()
@@ -196,7 +196,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
             yield f"the status {meaning}"
     if most is not None and len(ordered) > most:
         rest = sum(many for _, many in ordered[most:])
-        yield f"SQL Server says other things of {count(rest, 'message')} (--verbose lists all)"
+        yield f"SQL Server reports other statuses for {count(rest, 'message')} (--verbose lists all)"
     sent = group.unacknowledged
     silence = state_silence(group)
     if sent and silence != problem.why:
@@ -204,7 +204,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     blank = sum(many for status_text, many in group.status_texts.items() if status_text.text is None)
     if blank > sent:
         young = count(blank - sent, "message")
-        yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
+        yield f"SQL Server reports nothing for {young}: not tried yet, or sent and not acknowledged"
 
 
 def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> list[tuple[StatusText, int]]:
@@ -257,7 +257,7 @@ def _list_paths(
 def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
     """Yield the paths there and back, failing ones first. Paths above the limit are counted."""
     if not path.there:
-        yield ListItem("there are more ways than are followed", indent=indent)
+        yield ListItem("there are more paths than are followed", indent=indent)
         return
     if len(path.there) == 1 and len(path.there[0].hop_path.hops) == 1:
         # Only the target address is known, which is printed above.
@@ -268,12 +268,12 @@ def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int 
     if path.back:
         yield from _list_ways("and back, the acknowledgement", path.back, path, hops, most, indent)
     elif path.is_back_unknown:
-        words = "and back: not known, for the service that sent, or the broker instance of its database, is not"
+        words = "and back: not known, because the sending service or its broker instance is not known"
         yield ListItem(words, indent=indent)
     for address, instance in path.assumed[:hops]:
         unknown = "its own addresses are not known"
         yield ListItem(
-            f"by its name {named(instance)} is taken to listen at {named(address)}: {unknown}", indent=indent
+            f"judging by its name, {named(instance)} listens at {named(address)}: {unknown}", indent=indent
         )
 
 
@@ -288,30 +288,30 @@ def _list_ways(
         more = " or more" if path.is_cut else ""
         number = sum(one in failing for one in path_ways)
         fail = "fails" if number == 1 else "fail"
-        which = f"{len(path_ways)}{more} ways that the transport may take; {number or 'none'} {fail}"
+        which = f"{len(path_ways)}{more} paths that the transport may take; {number or 'none'} {fail}"
         yield ListItem(f"{title}, by {which}:", indent=indent)
     for number, one in enumerate(ordered[:most], 1):
         if len(path_ways) > 1:
-            yield Paragraph(f"way {number}", indent + 1)
+            yield Paragraph(f"path {number}", indent + 1)
         yield from way_blocks(one.hop_path, _ENDINGS, hops, indent + 1)
     if most is not None and len(path_ways) > most:
-        yield Paragraph(f"and {len(path_ways) - most} more ways (--verbose lists all)", indent + 1)
+        yield Paragraph(f"and {len(path_ways) - most} more paths (--verbose lists all)", indent + 1)
 
 
 def list_needed(
     path: JudgedPath, knowledge: EstateKnowledge, most: int | None, indent: int = 0
 ) -> Iterator[Block]:
-    """Yield the exports that would tell more of a path."""
+    """Yield the missing exports for a path."""
     for gap in gaps_on(path)[:most]:
-        yield ListItem(f"what would tell more: {gap_sentence(gap)}", indent=indent)
+        yield ListItem(f"to learn more: {gap_sentence(gap)}", indent=indent)
     views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
     for address in path.unread_addresses[:most]:
         maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
         if maybe:
             words = (
-                f"who listens at {named(address)}: it may be {maybe}, of which no address is known; export its"
+                f"the instance at {named(address)} may be {maybe}, whose address is not known; export its"
                 " sys.service_broker_endpoints, or give --address"
             )
         else:
             words = f"the instance at {named(address)} was not exported; export its {views}"
-        yield ListItem(f"what would tell more: {words}", indent=indent)
+        yield ListItem(f"to learn more: {words}", indent=indent)

@@ -128,7 +128,7 @@ def _state_end(path: JudgedPath | None) -> str:
         return ""
     failed_path, alike = failure.hop_path, path.back if failure.is_return else path.there
     failing = sum(one in path.failing for one in alike)
-    by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} ways "
+    by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} paths "
     end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
     return f", but {by}{end} {named(failed_path.instance)} ({_name_reason(failure)})"
 
@@ -149,7 +149,7 @@ def state_cause(group: MessageGroup) -> str:
     if group.trouble is not None:
         return state_status(group, group.trouble)
     if group.kind is ProblemKind.NOT_KNOWN:
-        return "What decides was not read."
+        return "The deciding exports are missing."
     if group.kind is ProblemKind.NOT_ACKNOWLEDGED:
         return state_silence(group)
     if group.kind is ProblemKind.CONNECTION_FAILS:
@@ -178,7 +178,7 @@ def _state_reason(group: MessageGroup) -> str:
 
 def state_status(group: MessageGroup, status_text: StatusText) -> str:
     """State SQL Server's status of some messages of a group."""
-    return f"SQL Server says of {count(group.status_texts[status_text], 'message')}: {status(status_text)}"
+    return f"SQL Server reports for {count(group.status_texts[status_text], 'message')}: {status(status_text)}"
 
 
 def state_silence(group: MessageGroup) -> str:
@@ -186,7 +186,7 @@ def state_silence(group: MessageGroup) -> str:
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
     what = "no queue has taken them" if is_here else "sent and not acknowledged"
-    return f"SQL Server says nothing of {count(group.unacknowledged, 'message')}, {since}: {what}"
+    return f"SQL Server reports nothing for {count(group.unacknowledged, 'message')}, {since}: {what}"
 
 
 def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
@@ -253,7 +253,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
     if kinds[ProblemKind.REPORTED]:
         yield f"SQL Server reports trouble with {share(_count_reported(problems))}"
     if kinds[ProblemKind.NOT_KNOWN]:
-        yield f"what becomes of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
+        yield f"the outcome of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
     silent = sum(
         group.unacknowledged
         for problem in problems

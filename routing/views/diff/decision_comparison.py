@@ -36,18 +36,20 @@ _ENDINGS_OF = {
 }
 _NOT_KNOWN = "not-known"
 FAILS = (*_ENDINGS_OF, _NOT_KNOWN)
-"""How a message that gets worse may end, as options name it; and that it is no longer known where it ends."""
+"""The options for endings of messages that get worse, and for ends that are no longer known."""
 
 
 @dataclass(frozen=True)
 class MessageChanges:
     """The changes for the messages, by either engine.
 
-    compared: how many messages there are. groups: rows of `result_schemas.KEY_CHANGES`, each group once, an empty
-    database_name as null. examples: rows of `result_schemas.EXAMPLES`, of each change of what `ENDS` names
-    the lowest `SHOWN` at least, by instance_name, message_id and conversation_id, nulls first. messages:
-    every changed message in the columns of `result_schemas.MESSAGE_CHANGES`, as it is in the table; None where
-    they were not asked for.
+    Args:
+        compared: the number of messages.
+        groups: rows of `result_schemas.KEY_CHANGES`, each group once, with null for an empty database_name.
+        examples: rows of `result_schemas.EXAMPLES`, at least the lowest `SHOWN` for each change of `ENDS`, by
+            instance_name, message_id and conversation_id, nulls first.
+        messages: every changed message in the columns of `result_schemas.MESSAGE_CHANGES`, as stored, or None
+            if not requested.
     """
 
     compared: int
@@ -57,7 +59,7 @@ class MessageChanges:
 
 
 def rank(ending: str) -> int:
-    """Return the rank of an ending: DELIVERED or NOT_KNOWN 0, then delayed, then dropped, then REJECTED."""
+    """Return the rank of an ending: 0 for DELIVERED and NOT_KNOWN, then delayed, dropped and REJECTED."""
     return _RANKS.get(ending, 0)
 
 
@@ -87,7 +89,7 @@ def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
 
 
 def list_keys(changed: MessageChanges) -> SchemaRows:
-    """Return the keys of which messages change, those that get worse first, then the most messages."""
+    """Return the keys with changed messages, first the worse ones, then by most messages."""
     names = KEY_CHANGES.names
     ordered = sorted(changed.groups, key=lambda row: (_place(row), *_order(row, names)))
     return SchemaRows(KEY_CHANGES, tuple({name: row[name] for name in names} for row in ordered))
@@ -112,7 +114,7 @@ def count_changes(changed: MessageChanges) -> SchemaRows:
 
 
 def lowest(rows: Iterable[ReadRow]) -> list[TableRow]:
-    """Return the first examples of some, in their order and without what becomes of them."""
+    """Return the first examples in their order, without the columns of their ends."""
     names = [name for name in EXAMPLES.names if name not in ENDS]
     ordered = sorted(rows, key=lambda row: _order(row, names))
     return [{name: row[name] for name in names} for row in ordered[:SHOWN]]

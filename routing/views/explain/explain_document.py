@@ -27,7 +27,7 @@ from routing.views.remedy_blocks import list_remedy
 # The outcome of a message in one sentence, with its reason and waiting time.
 
 
-_DEPENDS = "where to depends on its dialog, which is not given: see step 3"
+_DEPENDS = "the destination depends on its dialog, which is not given: see step 3"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def state_outcome(message: DecidedMessage) -> Words:
     outcome, reason = message.verdict["outcome"], message.verdict["reason"]
     if outcome is None or reason is None:
         word = () if outcome is None else (mark_outcome(outcome), ": ")
-        return (*word, "what becomes of the message depends on its dialog, which is not given: see step 3.")
+        return (*word, "the outcome depends on its dialog, which is not given: see step 3.")
     why = f"{_came_back(message)}{_CLAUSES[Reason(reason)](message)}"
     return (mark_outcome(outcome), f": {why}{_consequence(message)}.")
 
@@ -88,7 +88,7 @@ def _came_back(message: DecidedMessage) -> str:
     name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
     if name is None:
         return ""
-    return f"route {quote_name(name)} of {quote_name(database)} leads back to this very instance, and "
+    return f"route {quote_name(name)} of {quote_name(database)} leads back to this instance, and "
 
 
 def _consequence(message: DecidedMessage) -> str:
@@ -161,7 +161,7 @@ def _broker_disabled(message: DecidedMessage) -> str:
 
 
 def _looks_here(message: DecidedMessage) -> str:
-    return f"{message.route} looks in this instance alone, and " if message.route else ""
+    return f"{message.route} looks only in this instance, and " if message.route else ""
 
 
 def _scope_disabled(message: DecidedMessage) -> str:
@@ -185,7 +185,7 @@ def _forwarding_off(message: DecidedMessage) -> str:
 
 def _hop_limit(message: DecidedMessage) -> str:
     to = "" if message.address is None else f" to {message.address}"
-    return f"no hops remain, and it would have to be forwarded{to}"
+    return f"no hops remain, but the message must be forwarded{to}"
 
 
 def _loop(message: DecidedMessage) -> str:

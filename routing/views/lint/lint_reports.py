@@ -123,7 +123,7 @@ def _count_defaults(findings: Sequence[ReadRow]) -> Iterator[Block]:
     if not findings:
         return
     codes = count_codes(Counter(row["code"] for row in findings))
-    yield DocumentHeading(f"Not listed, since every instance has it by default: {codes}; --all lists them")
+    yield DocumentHeading(f"Not listed, because every instance has it by default: {codes}; --all lists them")
     counts: dict[str, Counter[str]] = {}
     for row in findings:
         counts.setdefault(row["instance_name"] or "", Counter())[row["code"]] += 1

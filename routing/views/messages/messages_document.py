@@ -91,25 +91,25 @@ def _missing(done: MessageList) -> Iterator[Block]:
     missing = 0 if done.queued_messages is None or done.asked.only else done.queued_messages - done.total
     if missing > 0:
         yield Paragraph(
-            f"the newest exports hold {missing:,} more that the outputs do not: imported since the last run, or"
-            " rejected by it"
+            f"the newest exports hold {missing:,} more, which the outputs lack: imported since the last run,"
+            " or rejected by it"
         )
 
 
 def _state_nothing(done: MessageList) -> str:
     """State why no message is listed."""
     if done.queued_messages is not None and not done.exported:
-        return "no export of a transmission queue was imported, so no message is known to wait"
+        return "No export of a transmission queue was imported, so no waiting messages are known."
     if done.queued_messages == 0:
-        return "no message waits: the newest exports of the transmission queues are empty"
+        return "No message waits: the newest exports of the transmission queues are empty."
     if done.queued_messages is not None:
         return (
-            f"none of the {done.queued_messages:,} messages in the newest exports matches the filter;"
-            " what was imported since the last run is not in the outputs yet"
+            f"None of the {done.queued_messages:,} messages in the newest exports matches the filter. Messages"
+            " imported since the last run are not in the outputs yet."
         )
     if done.asked.only:
-        return "no message matches the filter"
-    return "the outputs hold no message"
+        return "No message matches the filter."
+    return "The outputs hold no messages."
 
 
 def _list_groups(done: MessageList) -> Iterator[Block]:
@@ -200,7 +200,7 @@ def _status_texts(done: MessageList) -> Iterator[Block]:
         if (text := _event_or_text(row)) is not None
     )
     if counted_texts:
-        yield DocumentHeading("What SQL Server said of these")
+        yield DocumentHeading("SQL Server's statuses of these messages")
     for (number, agreement, reason, text, why), messages in sorted(
         counted_texts.items(), key=lambda item: (-item[1], str(item[0]))
     ):

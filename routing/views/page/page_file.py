@@ -35,7 +35,7 @@ def check_place(file: str) -> Path:
     """
     place = Path(file)
     try:
-        why = "it is no name of a file" if "\0" in file or not place.name else _why_not(place)
+        why = "it is not a file name" if "\0" in file or not place.name else _why_not(place)
     # The name is too long, or the folder cannot be read.
     except OSError as error:
         raise OutputError.no_page(file, error.strerror or str(error)) from error
@@ -53,7 +53,7 @@ def _why_not(place: Path) -> str | None:
         return "it is a folder"
     # Writing a page would replace a device.
     if place.exists() and not place.is_file():
-        return "what stands there is no file"
+        return "it is not a regular file"
     return find_fault_of_folder(folder)
 
 

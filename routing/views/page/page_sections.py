@@ -66,7 +66,7 @@ def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, Page
             break
         parts.append(part)
     introduction = (
-        "Dialogs are shared out among the broker instances of equal routes. A share outside its band is unfair."
+        "Dialogs are balanced among the broker instances of equal routes. A share outside its band is unfair."
         if balances
         else "No service is balanced among several broker instances."
     )
@@ -96,11 +96,11 @@ def _shared(one: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageS
         ("Where", WORD),
     )
     picks = [_pick(pick) for pick in one.picks]
-    tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was shared out")]
+    tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was balanced")]
     if one.never:
         names = (("Broker instance", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Routes that name a broker instance in vain", names, never))
+        tables.append(table(f"{name}-never", "Routes to broker instances that get no dialogs", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
     is_unfair = one.is_fair is False
     return PageSection(name, title, "", _judged(one), charts, tables, is_open=is_unfair)
@@ -132,7 +132,7 @@ def _judged(one: DialogBalance) -> str:
 
 
 _SEVERITIES = tuple(map(str, Severity))
-_OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
+_OBSERVED = "An episode is one answer of SQL Server, observed once or repeatedly."
 _ROOM = 400_000
 """The maximal size of all problems in bytes. Further problems are only counted."""
 _MOST_REASONS = 20
@@ -177,7 +177,7 @@ def _problems(report: Report) -> PageSection:
         parts.append(part)
     left = len(problems) - len(parts)
     return PageSection(
-        *("problems", "What is stuck, and why", "Problems"),
+        *("problems", "Stuck messages and their reasons", "Problems"),
         "" if parts else "No message is stuck.",
         parts=parts,
         more=f"and {left:,} more" if left else "",
@@ -224,7 +224,7 @@ def _reason_blocks(
     oldest = min(flow.oldest for flow in flows)
     age = format_duration(timedelta(microseconds=made_at - oldest))
     yield LabelledFact("the oldest waits", f"{age}, since {instant(oldest)}")
-    sentence = "It comes back to an instance where it was." if ending == LOOP else ""
+    sentence = "It comes back to an instance that it has passed." if ending == LOOP else ""
     if reason is not None:
         text = REASONS[Reason(reason)].cause
         sentence = f"{text[:1].upper()}{text[1:]}."
@@ -264,7 +264,7 @@ def _of_messages(
     )
     yield section(
         *("estate-map", "The estate", "Estate"),
-        "A row for each instance that sends, a column for each place where its messages end. A cell leads to its"
+        "Each row is an instance that sends, each column a place where its messages end. A cell links to its"
         " rows in the table.",
         *("estate", "estate-picture"),
     )
@@ -285,12 +285,12 @@ def _observed(observed: ObservedCounts) -> PageSection:
     observed_episodes = sum(total.values()) - total[PairClass.NOT_OBSERVED]
     matching = total[PairClass.CONFIRMED] + total[PairClass.COMPATIBLE]
     share = (
-        f"{100 * matching / observed_episodes:.1f} % of what was observed matches the routes. "
+        f"{100 * matching / observed_episodes:.1f} % of the observed episodes match the routes. "
         if observed_episodes
         else ""
     )
     causes = [(one.instance, one.cause, one.episodes, one.words) for one in observed.causes]
-    heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("What is most likely off", TEXT))
+    heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("Likely causes", TEXT))
     off = [
         (
             *(one.instance, one.database, one.service, one.seen_outcome, one.seen_number and str(one.seen_number)),
@@ -304,8 +304,8 @@ def _observed(observed: ObservedCounts) -> PageSection:
     )
     tables = [
         table("observed-classes", "Episodes by instance", (("Instance", ""), *((k, NUMBER) for k in kinds)), rows),
-        table("observed-causes", "What is most likely off", heads, causes),
-        table("contradictions", "Where SQL Server did something else", heads_off, off),
+        table("observed-causes", "Likely causes", heads, causes),
+        table("contradictions", "Where SQL Server decided differently", heads_off, off),
     ]
     return PageSection("observed", "Predicted against observed", "Observed", share + _OBSERVED, (), tables)
 
@@ -318,7 +318,7 @@ def _findings(report: Report) -> PageSection:
     summary = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
     defaults = len(every) - len(rows)
     if defaults:
-        summary.append(f"{defaults:,} more of what every instance has by default are not listed")
+        summary.append(f"{defaults:,} more that every instance has by default are not listed")
     heads = (
         *(("Severity", WORD), ("Code", WORD), ("Instance", NAME), ("Database", NAME), ("Object", NAME)),
         *(("What", TEXT), ("What to do", TEXT)),
@@ -376,15 +376,15 @@ def _changes(changes: ReportChanges) -> PageSection:
     if changes.run_id is None or changes.finished_at is None:
         title, sentences = (
             "What the scripts change",
-            ["Before is without the scripts that are tried, now is with them."],
+            ["“Before” is without the scripts, “now” is with them."],
         )
     else:
-        title = "Since the run before"
+        title = "Since the previous run"
         sentences = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]
     if changes.is_incremental:
-        sentences.append("Each run counts what it decided itself, new messages and those tried again.")
+        sentences.append("Each run counts only its own decisions: new messages and retried ones.")
     if changes.routes is None:
-        sentences.append("The routes that it read cannot be read any more.")
+        sentences.append("The routes that it read are no longer available.")
     return PageSection("since", title, "Changes", " ".join(sentences), (), tables)
 
 

@@ -254,7 +254,7 @@ def find_near_name(
     for service in sorted(instance.holders):
         is_slip = service not in in_use and is_near(place.service, service)
         if is_slip and (answers.seen_outcome is Outcome.DELIVERED or answers.error_number in LOCALLY):
-            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server found them one")
+            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server found one")
     return None
 
 
@@ -277,7 +277,7 @@ def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
 
 
 def _cause(place: ObservedPlace, why: str) -> MismatchCause:
-    sentence = f"{where(place)} go another way than the tables say; {why}: is the name misspelt in the tables?"
+    sentence = f"{where(place)} take another route than the tables say; {why}: is the name misspelt in the tables?"
     return MismatchCause(CauseKind.NEAR_NAME, sentence)
 
 

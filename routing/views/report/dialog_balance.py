@@ -161,10 +161,7 @@ def _never(named: Sequence[_Named], decisions: Sequence[Decision], now: int) -> 
 
 
 _Why = tuple[str, str]
-_COMES_BACK = (
-    "its address is this very instance: dialogs that get this id are routed again by msdb, and nothing tells which"
-    " of those did"
-)
+_COMES_BACK = "its address is this instance: msdb routes dialogs with this id again, and they cannot be recognised"
 
 
 def _unreached(decision: Decision) -> _Why:
@@ -258,16 +255,16 @@ def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalanc
 def _why_no_band(counts: Sequence[int], others: Sequence[str]) -> str | None:
     """Return the reason why there is no band, or None if there is one."""
     if others:
-        return "dialogs got broker instances that do not compete by these routes: others were in force then"
+        return "dialogs got broker instances that do not compete by these routes: others were valid then"
     if not counts:
         return "no broker instance has dialogs that can be counted"
     if len(counts) == 1:
-        return "one broker instance alone has dialogs that can be counted"
+        return "only one broker instance has dialogs that can be counted"
     if not any(counts):
-        return "no dialog was shared out in this time"
+        return "no dialog was balanced in this time"
     if sum(counts) < FEWEST * len(counts):
         dialogs = "1 dialog is" if sum(counts) == 1 else f"{sum(counts):,} dialogs are"
-        return f"{dialogs} too few for {len(counts):,} broker instances: it takes {FEWEST} for each"
+        return f"{dialogs} too few for {len(counts):,} broker instances, at least {FEWEST} for each are needed"
     return None
 
 

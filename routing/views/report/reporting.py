@@ -58,10 +58,10 @@ class _Input:
     @property
     def not_known(self) -> str:
         """The sentence for a table that is shown at its newest version."""
-        newest = f"The table {self.key} is shown as it is now"
+        newest = f"The table {self.key} is shown at its newest version"
         if self.version is None:
             return f"{newest}: the run recorded no version of it."
-        return f"{newest}: version {self.version:,}, which the run read, is not at hand."
+        return f"{newest}: version {self.version:,}, which the run read, is no longer available."
 
     def open_as_read(self) -> Table | None:
         """Return the table at its version, or None without a version or if its log no longer has it."""

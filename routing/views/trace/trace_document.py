@@ -57,7 +57,7 @@ def _answers(done: TraceResult) -> Iterator[Block]:
     if len(done.paths) == 1:
         yield Paragraph(_state_path(done, done.paths[0]))
         return
-    yield Paragraph(f"The dialog decides, and is not given: the message takes one of {len(done.paths)} paths.")
+    yield Paragraph(f"The path depends on the dialog, which is not given. It is one of {len(done.paths)} paths.")
     for number, path in enumerate(done.paths, 1):
         yield ListItem(_state_path(done, path), f"{number}.", 1)
 
@@ -70,7 +70,7 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
     if failing and len(judged.there) > 1:
         total = len(judged.there)
         which = f"All {total}" if failing == total else f"{failing} of {total}"
-        parts.append(f" {which} ways that the transport may take fail.")
+        parts.append(f" {which} paths that the transport may take fail.")
     return [*parts, *(part for one in judged.spared for part in _state_spared(one))]
 
 
@@ -127,7 +127,7 @@ def _state_lost(judged: JudgedPath) -> Parts:
         TonedText("no acknowledgement comes back", Tone.BAD),
         ": ",
         mark_outcome(lost.hop_path.ending),
-        f"{where}. The sender keeps its message and sends it again and again.",
+        f"{where}. The sender keeps its message and keeps resending it.",
     ]
 
 
@@ -157,10 +157,10 @@ _END_CLAUSES = {
     Ending.DROPPED: lambda path: f"is dropped by instance {quote(path.instance)}{_number_reason(path)}",
     Ending.LOOP: lambda path: f"goes round by instance {quote(path.instance)} until its hops run out",
     Ending.LEFT_ESTATE: lambda path: (
-        f"leaves for {quote(path.address)}, which no known instance has; what happens there is not known"
+        f"leaves for {quote(path.address)}, which belongs to no known instance, so the rest is not known"
     ),
     Ending.NOT_KNOWN: lambda path: (
-        f"goes to instance {quote(path.instance)}, of which neither the databases nor the endpoint are known"
+        f"goes to instance {quote(path.instance)}, whose databases and endpoint are not known"
     ),
 }
 
@@ -187,10 +187,12 @@ def _head(done: TraceResult) -> str:
 
 def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Block]:
     if len(done.paths) > 1:
-        yield DocumentHeading(f"Path {number} of {len(done.paths)}, one of which the dialog-ID hash takes")
+        yield DocumentHeading(f"Path {number} of {len(done.paths)}; the dialog-ID hash picks one")
     yield from _trace("There", path.there)
     if path.is_back_unknown:
-        yield DocumentHeading(["And back: ", mark_outcome(Ending.NOT_KNOWN), f", for {_why_unknown(done)}."], 3)
+        yield DocumentHeading(
+            ["And back: ", mark_outcome(Ending.NOT_KNOWN), f", because {_why_unknown(done)}."], 3
+        )
     if path.back is not None:
         yield from _trace(f"And back to {quote(done.from_service)}, bound to its broker instance", path.back)
 
@@ -202,26 +204,26 @@ def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
         yield DocumentHeading(f"{direction}:", 3)
         yield from way_blocks(trace.hop_paths[0], indent=1)
         return
-    agree = {True: "all end alike", False: "they do not end alike", None: "not all are followed"}[trace.ways_agree]
+    agree = {True: "all end alike", False: "they end differently", None: "not all are followed"}[trace.ways_agree]
     more = " or more" if trace.is_cut else ""
     yield DocumentHeading(
-        f"{direction}, by {len(trace.hop_paths)}{more} ways that the transport may take; {agree}:", 3
+        f"{direction}, by {len(trace.hop_paths)}{more} paths that the transport may take; {agree}:", 3
     )
     for number, hop_path in enumerate(shown_paths, 1):
-        yield Paragraph(f"way {number}", 1)
+        yield Paragraph(f"path {number}", 1)
         yield from way_blocks(hop_path, indent=2)
     if len(trace.hop_paths) > _SHOWN:
-        more_ways = count(len(trace.hop_paths) - _SHOWN, "more way")
-        yield Paragraph(f"and {more_ways} (--format json has all)", 1)
+        more_paths = count(len(trace.hop_paths) - _SHOWN, "more path")
+        yield Paragraph(f"and {more_paths} (--format json has all)", 1)
     if trace.is_cut:
         yield Paragraph([mark_outcome(Ending.TOO_MANY_WAYS), f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}"], 1)
 
 
 def _why_unknown(done: TraceResult) -> str:
     if done.message.database is None:
-        return "the message arrived over the network: the database that sent it is not told"
+        return "the message arrived over the network, and the database that sent it is not known"
     if done.from_service is None:
-        return "who sent it is not known (from_service_name)"
+        return "the sending service is not known (from_service_name)"
     return "the database that sent it has no broker instance"
 
 
@@ -269,7 +271,7 @@ def make_counts_document(done: WrittenPaths) -> Document:
     counts = sorted(done.ends.items(), key=lambda item: (-item[1], item[0]))
     added = f"{done.traced:,} followed + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.message_paths"
-    hint = "resolve lists the rejected ones, with what is wrong with each"
+    hint = "resolve lists the rejected ones with their faults"
     return [
         Paragraph(_state_ends(done)),
         DataTable(make_columns(["end", "messages"], ["messages"]), counts, "Where messages end"),

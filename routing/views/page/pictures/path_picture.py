@@ -64,7 +64,7 @@ def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
     others = [other for other in way_rows if other["direction"] == way_row["direction"]]
     if len(others) == 1:
         return _HEADS[way_row["direction"]]
-    return f"{_HEADS[way_row['direction']]}, way {others.index(way_row) + 1} of {len(others)}"
+    return f"{_HEADS[way_row['direction']]}, path {others.index(way_row) + 1} of {len(others)}"
 
 
 def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]:
