@@ -42,7 +42,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Rank the candidates of all messages, and say how many there are."""
+    """Rank the candidates of all messages, and print their number."""
     as_of = moment_or_none(options.as_of, "--as-of")
     settings = load(options)
     # Before Spark starts.
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _make_document(done: WrittenCandidates) -> Document:
-    """Describe how many messages have candidates, these by step and tier, and how the counts add up."""
+    """Describe the numbers of messages and candidates, by step and tier, and the sum of the counts."""
     from routing.document import DataTable, Paragraph, make_columns
     from routing.render.wording import count
 

@@ -145,7 +145,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 
 def _is_found(done: Check, what: str) -> bool:
-    """Return whether the check has any result that ``--fail-on`` names."""
+    """Return True if the check has a result that ``--fail-on`` names."""
     from routing.rules.judging import IS_DELAYED, IS_DROPPED
     from routing.views.check.checking import count_severities
 

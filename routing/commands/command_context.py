@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The type of argparse's add_subparsers(), which has no public name.
 Subparsers = Any
 STATEMENTS_ALONE = "sql"
-"""The value of ``--format`` that prints the T-SQL of a document alone."""
+"""The value of ``--format`` that prints only the T-SQL of a document."""
 # The number of printed sentences of a kind.
 _SENTENCES = 50
 
@@ -43,7 +43,7 @@ class Console(Protocol):
         """Print a result of the command: JSON, a page of lint, a report for another program."""
 
     def document(self, document: Document) -> None:
-        """Print a document as text: as wide and as coloured as the command line says."""
+        """Print a document as text, with the width and colours of the command line."""
 
     def note(self, text: str, level: str = "info") -> None:
         """Print a note to standard error. ``level`` is info, warning or error."""
@@ -167,7 +167,7 @@ def at_least_one(text: str) -> int:
 
 
 def moment(text: str, option: str) -> datetime:
-    """Return the time that an option gives, UTC where it names no zone. Raises ContractError."""
+    """Return the time of an option, UTC if it has no zone. Raises ContractError."""
     try:
         return config.parse_time(text)
     except ValueError as error:

@@ -122,7 +122,7 @@ def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[B
 
 
 def _describe_message(row: ReadRow) -> Words:
-    """Describe where a message goes: outcome, place and reason, then the route and its step."""
+    """Describe the destination of a message: outcome, place and reason, then the route and its step."""
     place = row["destination_database"] or row["address"]
     where = "" if place is None else f" to {place}"
     route = "" if row["route_name"] is None else f" by {row['route_name']}"

@@ -1,4 +1,4 @@
-"""``sbroute explain``: one message, with every step and route of its way."""
+"""``sbroute explain``: one message, with every step and route of its path."""
 
 from __future__ import annotations
 

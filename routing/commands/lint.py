@@ -255,7 +255,7 @@ def _percent(text: str) -> float:
 
 
 def _open_traffic(opening: TableOpener, settings: config.Config) -> dict[str, Table]:
-    """Open messages and dialogs for one engine. Raises InputError where one is missing."""
+    """Open messages and dialogs for one engine. Raises InputError if one is missing."""
     locations = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
     opened = {}
     for key, location in locations.items():

@@ -79,7 +79,7 @@ def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console)
 
 
 def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console: Console) -> datetime | None:
-    """Return the time of an option, on the clock of ``--time-zone`` where it names no zone itself.
+    """Return the time of an option in ``--time-zone`` if it has no zone itself. Raises ContractError.
 
     Raises ContractError.
     """
@@ -193,7 +193,7 @@ def question_of(options: argparse.Namespace) -> Question:
 
 
 def tell_others(others: int, console: Console) -> None:
-    """Say that more messages are stored of the end of a conversation that was asked about."""
+    """Print a note that more messages of the end of a conversation are stored."""
     if others:
         console.note(
             f"this is the oldest message of that end of the conversation; {others} more of it"
@@ -238,7 +238,7 @@ def report(
 
 
 def now_of(options: argparse.Namespace) -> datetime:
-    """Return the time of judgement, the clock's where none is given. Raises ContractError."""
+    """Return the time of judgement, by default the current time. Raises ContractError."""
     return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 

@@ -1,4 +1,4 @@
-"""Write to standard output and standard error, where the other end may be full, closed or gone."""
+"""Write to standard output and standard error, even if the other end is full, closed or gone."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def open_line(pause: float = _PAUSE) -> LiveLine | None:
 
 
 class LiveLine:
-    """The steps that are under way, one within another, the innermost shown on one line of a terminal."""
+    """The nested current steps. The innermost is shown on one line of a terminal."""
 
     def __init__(self, terminal: TextIO, pause: float = _PAUSE) -> None:
         self._terminal, self._pause = terminal, pause
@@ -252,7 +252,7 @@ class LiveLine:
 
 
 BETWEEN_LINES = 10.0
-"""Seconds between two lines of progress where standard error is no terminal."""
+"""Seconds between two lines of progress if standard error is not a terminal."""
 
 
 class PlainLines(LiveLine):

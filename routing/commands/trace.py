@@ -1,4 +1,4 @@
-"""``sbroute trace``: follow a message hop by hop to where it ends, and the reply back."""
+"""``sbroute trace``: follow a message hop by hop to its end, and the reply back."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _question(options: argparse.Namespace) -> Question | None:
 def _trace_all(
     settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: Console
 ) -> int:
-    """Write the paths of all messages, and say how many end how."""
+    """Write the paths of all messages, and print the counts of their ends."""
     from routing.views.trace.paths_table import write_all
     from routing.views.trace.trace_document import make_counts_document, write_counts
 

@@ -19,7 +19,7 @@ from routing.tables.table_columns import TableColumns
 from routing.terms import MatchingStep
 
 MOST_CANDIDATES = 200
-"""So many candidates of a decision are kept."""
+"""The maximal number of stored candidates of a decision."""
 _OWN, _IN_MSDB = 1, 2
 # The numbers of lists of a message that continues, or waits for a requested route in its own scope or in msdb.
 GOES_ON = "candidates"
@@ -32,7 +32,7 @@ LIST, TOTAL, LAST_SEARCH = "candidate_list", "candidates_total", "last_search"
 LISTED_CANDIDATE = Schema(
     (*(Field(name, ColumnKind.INT, False) for name in (LIST, TOTAL, LAST_SEARCH)), *CANDIDATE)
 )
-"""A candidate of a list: how many the list would have if it were not cut, and which search decides."""
+"""A candidate of a list, with the full length of the list and the deciding search."""
 
 
 class CandidateLists:

@@ -158,7 +158,7 @@ class CheckedInputs:
 
     @cached_property
     def has_transport(self) -> bool:
-        """Whether a route may read its address from the service name."""
+        """True if a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
 
     @cached_property
@@ -257,7 +257,7 @@ class DialogSurvey:
 
 
 def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
-    """Count dialogs of Arrow's, and find their faults. Raises InputError where columns are wrong."""
+    """Count dialogs of Arrow tables, and find their faults. Raises InputError if columns are wrong."""
     if dialogs is None:
         return DialogSurvey()
     import pyarrow.compute as pc

@@ -187,7 +187,7 @@ PATH = Schema(
         Field(READS_ADDRESS, ColumnKind.BOOLEAN),
     )
 )
-"""A path, and whether its last address is that of the message's own service name."""
+"""A path, and True if its last address is that of the message's service name."""
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
 # Rough sizes in memory: a row of the plan, a choice, an alternative route, a choice of paths, a path, a hop.
@@ -398,7 +398,7 @@ def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[Timelin
 
 
 def choice_of(decision: Decision) -> Choice:
-    """Return the fields of `CHOICE`. The columns are those of a message without facts of its own."""
+    """Return the fields of `CHOICE`. The columns describe a message without own facts."""
     search, columns = decision.last, verdict_of(decision, None, None, None).plain()
     return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
 

@@ -121,7 +121,7 @@ class _PathsAtTime:
         return PathChoice(decision, self.follow(decision, hashed, None).hops, paths)
 
     def _path(self, decision: Decision, hashed: int, left: int | None, *, is_cut: bool) -> PathWithReturn:
-        """Return the path of the messages of a hash that have so many hops left."""
+        """Return the path of the messages of a hash with these hops left."""
         trace = self.follow(decision, hashed, left).trace
         return self.add_reply(replace(trace, is_cut=True) if is_cut else trace)
 

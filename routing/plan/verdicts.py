@@ -98,7 +98,7 @@ class AskingMessage(NamedTuple):
 
     @property
     def databases(self) -> tuple[str, ...]:
-        """Where it asks, in this order: in its scope, and in msdb once it has come back."""
+        """The databases in which it asks, in order: its scope, and msdb after it has come back."""
         decision = self.decision
         searches = (decision.first, decision.again)
         return tuple(search.scope for search in searches if search is not None and search.asks)
@@ -215,7 +215,7 @@ class KeyedMessages:
         return shared
 
     def verdict_of(self, decision: Decision, hops_remaining: int | None) -> Verdict:
-        """Return the verdict of a decision for these messages, where step 4 does not end it."""
+        """Return the verdict of a decision for these messages, if step 4 does not end it."""
         return verdict_of(decision, self.broker, hops_remaining, address_in_name(self.service))
 
 

@@ -120,7 +120,7 @@ def _refused(spark: SparkSession, key: str, value: str) -> str | None:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return True if this is a Spark Connect session, where no JVM is at hand."""
+    """Return True if this is a Spark Connect session, which has no JVM here."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -134,7 +134,7 @@ def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
 
 
 def check_udf(spark: SparkSession) -> None:
-    """Refuse a Python UDF where it would hang (README, Versions and platforms). Raises ConfigError."""
+    """Refuse a Python UDF if it would hang (README, Versions and platforms). Raises ConfigError."""
     # A session that refuses the question has the default.
     if spark.version.startswith("4.2.0") and str(find_setting(spark, COLUMNAR_UDF)).lower() != "false":
         raise ConfigError.hanging_udf(spark.version, COLUMNAR_UDF)
@@ -218,7 +218,7 @@ class HasSession(Protocol):
 
     @property
     def spark(self) -> SparkSession:
-        """The session. Raises EnvironmentFault where none can be started."""
+        """The session. Raises EnvironmentFault if none can be started."""
 
 
 @dataclass(frozen=True)

@@ -150,13 +150,13 @@ def start_of_config(config: Config) -> SparkSession:
 
 
 def check_installed() -> None:
-    """Raise EnvironmentFault where there is no pyspark."""
+    """Raise EnvironmentFault if pyspark is missing."""
     if find_spec("pyspark") is None:
         raise EnvironmentFault.no_package("pyspark", "local")
 
 
 def _is_submitted() -> bool:
-    """Return whether spark-submit started this process for a session that is still to begin."""
+    """Return True if spark-submit started this process for a session that has not begun yet."""
     return "PYSPARK_GATEWAY_PORT" in os.environ and "SPARK_REMOTE" not in os.environ
 
 
@@ -305,7 +305,7 @@ def _is_safe(status: os.stat_result) -> bool:
 
 
 def _is_own_group(user: int, group: int) -> bool:
-    """Return True if a group is that of one user alone: the one of the user's name, which many systems make."""
+    """Return True if a group has only one user: the group with the user's name, which many systems make."""
     import grp
     import pwd
 

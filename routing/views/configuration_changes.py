@@ -109,7 +109,7 @@ def _text(value: Any) -> str:
 def describe_route_changes(
     before: TableColumns, after: TableColumns, before_at: int, after_at: int
 ) -> tuple[RouteChange, ...]:
-    """Describe the routes in force at two times that one table alone has, or that differ.
+    """Describe the valid routes at two times that only one table has, or that differ.
 
     ``before`` and ``after`` are columns of ``routes``, the times microseconds since 1970. A route counts by its
     name, as in `find_route_changes`.

@@ -64,7 +64,7 @@ def _hop(hop: PathHop, hop_path: HopPath) -> Words:
 
 
 def _rest(hop: PathHop, hop_path: HopPath) -> str:
-    """Write the rest of a hop after its outcome: where to, or why not."""
+    """Write the rest of a hop after its outcome: the target or the reason."""
     if hop.outcome in _ON_ITS_WAY:
         return f" to {quote(hop.address)} ({hop.reason})"
     if hop.outcome is Outcome.DELIVERED:

@@ -191,7 +191,7 @@ def _listed_row(row: ReadRow, length: int) -> tuple[Cell, ...]:
 
 
 def _say_not_passed_on(row: ReadRow) -> Cell:
-    """Return the outcomes that are no way on, with how many messages have them."""
+    """Return the outcomes of messages that were not passed on, with their numbers."""
     counts = {**row["outcome_counts"], REJECTED: row["rows_rejected"]}
     stuck = {name: number for name, number in _largest_first(counts) if number and name not in _PASSED_ON}
     if not stuck:
@@ -201,7 +201,7 @@ def _say_not_passed_on(row: ReadRow) -> Cell:
 
 
 def _shortest_beginning(ids: Sequence[str]) -> int:
-    """Return the number of characters that tell ids apart, at least six."""
+    """Return the number of characters that distinguish ids, at least six."""
     different = set(ids)
     longest = max(map(len, different))
     return next(

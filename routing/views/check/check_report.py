@@ -191,7 +191,7 @@ class _Report:
             )
 
     def lint(self) -> Iterator[Block]:
-        """Yield the number of lint findings that do not stand with a problem."""
+        """Yield the number of lint findings that no problem shows."""
         others = self._done.other_findings
         if others:
             counts = ", ".join(starmap(_count_severity, others.items()))
@@ -250,7 +250,7 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
 
 
 def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
-    """Write which messages a remedy is about, where it is not all or not certain."""
+    """Write the messages of a remedy if it is not for all or not certain."""
     is_of_some = len({one.count for one in problem.advice}) > 1
     whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
     return whose + ("" if problem.first.verdict is not None else ", as far as is known")
@@ -279,7 +279,7 @@ def _state_script(one: ScriptRead) -> str:
 
 
 def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
-    """Yield of each view how many rows do not count."""
+    """Yield the number of ignored rows of each view."""
     for view, rows in evidence.log.rows_read.items():
         whats = {
             "rejected": evidence.log.rows_rejected,
@@ -333,7 +333,7 @@ class _FlowKey(NamedTuple):
 
 
 _MOST_PROBLEMS = 40
-"""So many problems are on the page."""
+"""The maximal number of problems on the page."""
 
 
 def as_report(done: Check) -> Report:
@@ -376,7 +376,7 @@ def _endings(done: Check) -> list[str]:
 
 
 def _not_known(done: Check) -> Iterator[str]:
-    """Yield sentences on gaps, rejected rows and notes, of both checks where scripts are tried."""
+    """Yield sentences on gaps, rejected rows and notes, with those of tried scripts."""
     yield from map(gap_sentence, (done.tried or done).gaps)
     # The notes of tried scripts come after those of the files.
     for check in (done, *([] if done.tried is None else [done.tried])):

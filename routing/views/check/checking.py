@@ -143,7 +143,7 @@ def _is_known(group: MessageGroup) -> bool:
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:
-    """Yield instance, database and name of everything that the messages meet where they are sent."""
+    """Yield instance, database and name of every object that the messages use at their sender."""
     row = group.first.row
     databases = {None, row["database_name"], group.first.case.scope}
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
@@ -195,7 +195,9 @@ def _names(group: MessageGroup) -> set[str | None]:
 
 
 def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
-    """Return the codes of findings about a request for a route, one of them where the instance has the service."""
+    """Return the codes of findings about a request for a route. One of them applies only if the instance has the
+    service.
+    """
     is_needless = verdict is not None and verdict.decision is not None and bool(verdict.decision.last.holders)
     return (_LOST_REQUESTS, _NEEDLESS_REQUESTS) if is_needless else (_LOST_REQUESTS,)
 
@@ -239,7 +241,7 @@ class Check:
 
     @cached_property
     def groups(self) -> list[MessageGroup]:
-        """The messages in groups, those first that need somebody."""
+        """The messages in groups, the most urgent first."""
         return group(self.estate, self.results)
 
     @property
@@ -254,7 +256,7 @@ class Check:
 
     @cached_property
     def findings(self) -> Sequence[LintFinding]:
-        """lint's findings that bear on messages which are not simply on their way, the worst first."""
+        """Findings of lint about messages with problems, the worst first."""
         met = {finding for one in self.groups if one.needs_somebody for finding in self.findings_on(one)}
         return [one for one in (*self._lint.certain, *self._lint.uncertain) if one in met]
 
@@ -268,17 +270,17 @@ class Check:
 
     @property
     def other_findings(self) -> Counter[str]:
-        """How many others lint has, by severity."""
+        """The number of other findings of lint by severity."""
         return count_severities(set(self.every_finding) - set(self.findings))
 
     @property
     def outcomes(self) -> Counter[str]:
-        """How many messages have each outcome, NOT_KNOWN among them."""
+        """The number of messages with each outcome, including NOT_KNOWN."""
         return Counter(result.outcome for result in self.results)
 
     @property
     def ends(self) -> Counter[str]:
-        """How many messages have each end (`MessageResult.end`)."""
+        """The number of messages with each end (`MessageResult.end`)."""
         return Counter(result.end for result in self.results)
 
     @property

@@ -100,7 +100,7 @@ class MessageGroup:
 
     @property
     def brokers(self) -> Counter[str | None]:
-        """How many are bound to each broker instance, to none first."""
+        """The number of messages bound to each broker instance, unbound ones first."""
         counts = Counter(
             None if result.verdict is None else result.verdict.broker_instance for result in self.results
         )
@@ -108,7 +108,7 @@ class MessageGroup:
 
     @property
     def steps(self) -> Counter[int]:
-        """How many each step decided."""
+        """The number of messages that each step decided."""
         steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
         counts = Counter(int(step) for step in steps if step is not None)
         return Counter(dict(sorted(counts.items())))
@@ -120,7 +120,9 @@ class MessageGroup:
 
     @property
     def agreements(self) -> Counter[NumberAgreement]:
-        """How many of SQL Server's statuses agree with the verdict, contradict it, or say nothing of it."""
+        """The numbers of SQL Server's statuses that agree with the verdict, contradict it, or say nothing about
+        it.
+        """
         return Counter(
             result.case.compared.agreement for result in self.results if result.case.compared is not None
         )
@@ -153,13 +155,13 @@ class MessageGroup:
         return reported_texts[0][0] if reported_texts else None
 
     def contradicts(self, status_text: StatusText) -> bool:
-        """Return True if a status says that SQL Server routed the messages otherwise."""
+        """Return True if a status shows that SQL Server routed the messages differently."""
         compared = self.compared(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
     def unacknowledged(self) -> int:
-        """How many messages were sent long ago and have a blank status."""
+        """The number of messages that were sent long ago and have a blank status."""
         return sum(result.is_unacknowledged for result in self.results)
 
     @property
@@ -169,12 +171,12 @@ class MessageGroup:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the messages leave their instance, and do not arrive or are not acknowledged."""
+        """True if the messages leave their instance and do not arrive or are not acknowledged."""
         return self.path is not None and bool(self.path.failing)
 
     @property
     def needs_somebody(self) -> bool:
-        """Whether somebody has to act: the messages are not just on their way."""
+        """True if the messages need attention, because they are not just on their way."""
         return self.kind is not ProblemKind.NOTHING
 
     @property

@@ -60,7 +60,7 @@ class ReportLimits:
 
 
 class EvidencePlaces:
-    """Remembers in which problem a path or a finding of lint was told in full."""
+    """Remembers the problem that shows a path or a finding of lint in full."""
 
     def __init__(self, done: Check) -> None:
         self._done = done
@@ -157,7 +157,7 @@ def _state_brokers(brokers: Counter[str | None]) -> str:
 
 
 def _count_values(values: Counter[_V], *, is_mixed: bool = False) -> str:
-    """Return the first values of a group, with how many messages have each where not all have one."""
+    """Return the first values of a group, with counts unless all messages share one value."""
     if len(values) == 1 and not is_mixed:
         return str(next(iter(values)))
     shown = ", ".join(f"{value} ({many:,})" for value, many in list(values.items())[:_FEW])

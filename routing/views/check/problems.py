@@ -36,7 +36,7 @@ class MessageProblem:
 
     @property
     def count(self) -> int:
-        """How many messages it keeps."""
+        """The number of its messages."""
         return len(self.whole.results)
 
     @property
@@ -99,7 +99,7 @@ def _sum_advice(groups: Sequence[MessageGroup]) -> list[GroupAdvice]:
 
 
 def state_outcome(group: MessageGroup) -> str:
-    """Return the outcome of messages with its reason, and where it ends after they have left their instance."""
+    """Return the outcome of messages with its reason, and their end if they have left their instance."""
     verdict = group.verdict
     if verdict is None:
         return f"{NOT_KNOWN}{_HINDRANCES.get(group.kind, '')}"
@@ -164,7 +164,7 @@ def _cause_by_rules(group: MessageGroup) -> str | None:
 
 
 def _find_reason(group: MessageGroup) -> Reason | None:
-    """Return the reason that keeps messages: that of the hop where they get stuck."""
+    """Return the reason that keeps messages at the hop of their end."""
     failure = None if group.path is None else group.path.first_failure
     if failure is not None:
         return failure.hop_path.reason if failure.hop_path.reason is not None else Reason.ROUTING_LOOP
@@ -230,7 +230,7 @@ def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
 
 
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
-    """Count the messages that are on their way to an end that is not known."""
+    """Count the messages that are on their way to an unknown end."""
     on_their_way = (one for one in problems if one.kind is ProblemKind.NOTHING)
     return sum(result.end == NOT_KNOWN for one in on_their_way for result in one.whole.results)
 
@@ -268,7 +268,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
 
 
 def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
-    """State how many of the stuck messages are dropped, and how many meet a connection that fails."""
+    """State the numbers of stuck messages that are dropped or have a failing connection."""
     kinds = count_kinds(problems)
     dropped, failing = kinds[ProblemKind.DROPPED], kinds[ProblemKind.CONNECTION_FAILS]
     parts = []
@@ -304,7 +304,7 @@ def _count_reported(problems: Sequence[MessageProblem]) -> int:
 
 
 def state_counts(done: Check) -> str:
-    """State how many messages wait, as of when, and how many have each outcome and end."""
+    """State the number of waiting messages and the decision time, with counts of outcomes and ends."""
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
     asked = {result.row["instance_name"] for result in done.results}
@@ -317,7 +317,7 @@ def state_counts(done: Check) -> str:
 
 
 def _state_ends(done: Check) -> str:
-    """State how many messages leave their instance and are not acknowledged, and where they end."""
+    """State the ends of messages that leave their instance and are not acknowledged."""
     ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
     if not ends:
         return ""

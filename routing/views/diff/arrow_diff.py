@@ -139,7 +139,7 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
 
 @dataclass
 class _CountedChanges:
-    """The changed messages so far: how many are in each group, and of each change the lowest ones, nulls first."""
+    """The changed messages so far: counts by group, and the lowest ones of each change, nulls first."""
 
     sums: GroupSums = field(default_factory=lambda: GroupSums(GROUP, {_COUNT: "sum"}))
     lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)

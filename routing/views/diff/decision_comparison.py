@@ -1,4 +1,4 @@
-"""Count the messages that change between two sides, by where they end, and tell which get worse."""
+"""Count the messages that change between two sides by their ends, and find the worse ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing.terms import REJECTED, PathEnd, ReadRow, TableRow
 DIFF_JOB = "sbroute diff"
 """The job that writes the table of changed messages."""
 SHOWN = 3
-"""As many examples are kept of each change."""
+"""The number of examples of each change."""
 _RANKS = {
     str(PathEnd.DELAYED): 1,
     str(PathEnd.NO_RETURN_PATH): 1,
@@ -64,7 +64,7 @@ def rank(ending: str) -> int:
 
 
 def step_of(row: ReadRow) -> int:
-    """Return 1 where messages of a row get worse, -1 where they get better, else 0."""
+    """Return 1 if messages of a row get worse, -1 if they get better, else 0."""
     before, after = rank(row["ending_before"]), rank(row["ending_after"])
     return (after > before) - (after < before)
 
@@ -75,12 +75,12 @@ def is_worse(row: ReadRow) -> bool:
 
 
 def loses_sight(row: ReadRow) -> bool:
-    """Return True if a row's messages are delivered before, and it is not known where they end after."""
+    """Return True if a row's messages are delivered before, and their end is not known after."""
     return bool(row["ending_before"] == PathEnd.DELIVERED and row["ending_after"] == PathEnd.NOT_KNOWN)
 
 
 def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
-    """Return True if any message gets worse, and ends as one of some words says (`FAILS`)."""
+    """Return True if any message gets worse and has one of the given ends (`FAILS`)."""
     endings = {ending for word in words for ending in _ENDINGS_OF.get(word, ())}
     return any(
         (is_worse(row) and row["ending_after"] in endings) or (_NOT_KNOWN in words and loses_sight(row))
@@ -96,7 +96,7 @@ def list_keys(changed: MessageChanges) -> SchemaRows:
 
 
 def count_changes(changed: MessageChanges) -> SchemaRows:
-    """Return how many messages change from an outcome and ending to others, in the same order, with examples."""
+    """Return the counts of messages by old and new outcome and ending, in the same order, with examples."""
     counts: dict[tuple[Any, ...], int] = {}
     for row in changed.groups:
         ends = tuple(row[name] for name in ENDS)

@@ -150,7 +150,7 @@ def _count(row: ReadRow) -> Sequence[Cell]:
 
 
 def _end(row: ReadRow, side: str) -> Iterator[str | TonedText]:
-    """Yield where a message ends that leaves its instance, if it is known or was."""
+    """Yield the end of a message that leaves its instance, if it is or was known."""
     if row[f"outcome_{side}"] in LEAVES and (row[f"ending_{side}"] != PathEnd.NOT_KNOWN or loses_sight(row)):
         reason = row[f"ending_reason_{side}"]
         yield from (", then ", mark_outcome(row[f"ending_{side}"]), "" if reason is None else f" {reason}")

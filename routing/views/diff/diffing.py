@@ -69,7 +69,7 @@ def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
 
 
 def _is_same(one: TableLocation, other: TableLocation) -> bool:
-    """Return True if two tables are one, also by another way through the folders."""
+    """Return True if two tables are the same, even by different paths."""
     if not (is_local(one) and is_local(other)):
         return str(one) == str(other)
     return Path(one.text).resolve() == Path(other.text).resolve()
@@ -174,13 +174,13 @@ class Diff:
     frame_cache: FrameCache | None = None
 
     def unpersist(self) -> None:
-        """Release the frames that Spark keeps for ``messages``, where it compared them."""
+        """Release the frames that Spark caches for ``messages``, if it compared them."""
         if self.frame_cache is not None:
             self.frame_cache.release()
 
     @property
     def changed(self) -> int:
-        """How many messages change: their decision at the first hop, or where they end."""
+        """The number of messages that change: their decision at the first hop, or their end."""
         return sum(row["messages"] for row in self.counts)
 
     @property
@@ -190,7 +190,7 @@ class Diff:
 
     @property
     def not_known(self) -> int:
-        """How many messages are delivered before, while it is not known where they end after."""
+        """The number of messages that are delivered before, with an unknown end after."""
         return sum(row["messages"] for row in self.counts if loses_sight(row))
 
 
@@ -357,7 +357,7 @@ def _compare_in_spark(
     with_messages: bool,
     out: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Compare many messages, or those of tables that Spark alone reads."""
+    """Compare many messages, or messages in tables that only Spark reads."""
     from routing.plan.checked_inputs import ResolveOptions
     from routing.tables.cached_frames import released_on_failure
     from routing.views.diff import spark_diff

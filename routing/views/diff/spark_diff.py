@@ -182,7 +182,7 @@ def _unless_rejected(values: Mapping[str, Column]) -> dict[str, Column]:
 
 
 def find_changed(decided: DataFrame, steps: PathSteps) -> DataFrame:
-    """Select the rows of `decide_sides` that differ in a compared column, with the hop where the paths part."""
+    """Select the rows of `decide_sides` that differ in a compared column, with the hop at which the paths part."""
     changed = decided.where(_differs())
     both = F.arrays_zip(*(F.col(f"{_STEPS}_{when}") for when in SIDES))
     parting = F.get(
@@ -220,7 +220,7 @@ def _own_scope() -> Column:
 
 
 def _differs() -> Column:
-    """Return whether anything that is compared differs."""
+    """Return True if any compared column differs."""
     names = zip((*BEFORE, *ENDED_BEFORE), (*AFTER, *ENDED_AFTER), strict=True)
     return reduce(Column.__or__, (~F.col(mine).eqNullSafe(F.col(theirs)) for mine, theirs in names))
 

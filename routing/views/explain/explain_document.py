@@ -74,7 +74,7 @@ class DecidedMessage:
 
 
 def state_outcome(message: DecidedMessage) -> Words:
-    """Return the sentence that answers where a message goes, and why."""
+    """Return the sentence with the destination of a message and the reason."""
     outcome, reason = message.verdict["outcome"], message.verdict["reason"]
     if outcome is None or reason is None:
         word = () if outcome is None else (mark_outcome(outcome), ": ")
@@ -84,7 +84,7 @@ def state_outcome(message: DecidedMessage) -> Words:
 
 
 def _came_back(message: DecidedMessage) -> str:
-    """State how the message got into msdb, where a route of the sender led it back."""
+    """State that a route of the sender led the message back to msdb, if one did."""
     name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
     if name is None:
         return ""

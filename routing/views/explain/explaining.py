@@ -109,7 +109,7 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
 
 
 def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | None:
-    """Return the request that the message's conversation waits for (D10), None where it waits for none."""
+    """Return the request that the message's conversation waits for (D10), or None."""
     if not search.is_requested:
         return None
     message = judged.message
@@ -280,7 +280,7 @@ def _tier_lines(search: ShownSearch) -> list[Line]:
 
 
 def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
-    """List where the destination was located, and the databases that were searched (section 4)."""
+    """List the destination and the searched databases (section 4)."""
     if not search.locates:
         return []
     route_search, location = search.route_search, search.route_search.location

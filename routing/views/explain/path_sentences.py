@@ -259,7 +259,7 @@ def _own_address(line: Line) -> str:
 
 
 def _request_path(line: Line) -> str:
-    """State which services exchange the request for the route, and whether it is in vain."""
+    """State the services that exchange the request for the route, and if it is in vain."""
     sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
     request_words = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
@@ -327,7 +327,7 @@ def _to(address: str | None) -> str:
 
 
 def _status(line: Line) -> str:
-    """Write SQL Server's status, and whether it agrees with the outcome."""
+    """Write SQL Server's status and its agreement with the outcome."""
     parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
     parts += [] if line["error_number"] is None else [str(line["error_number"])]
     parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]

@@ -46,7 +46,7 @@ class ShownSearch:
 
     @property
     def looks_at_routes(self) -> bool:
-        """Whether routes are looked at: it is no reply, and the scope's broker is on."""
+        """True if routes are searched: the message is not a reply, and the scope's broker is on."""
         return self.route_search.match is not None and not self.route_search.is_reply
 
     @property
@@ -60,7 +60,7 @@ class ShownSearch:
         return self.route_search.match is not None and not self.is_requested and not self.is_undecided
 
     def address(self, service: str) -> str | None:
-        """Return the address that was chosen, read from the service name where the route leaves it to that."""
+        """Return the chosen address, which may come from the service name."""
         return text.address_in_name(service) if self.route_search.reads_address else self.route_search.address
 
     def tiers(self) -> list[tuple[RouteTier, tuple[EstateRoute, ...], str]]:
@@ -74,7 +74,7 @@ class ShownSearch:
 
     @property
     def locates(self) -> bool:
-        """Whether section 4 was asked: the tier of LOCAL routes was reached."""
+        """True if section 4 was reached, by the tier of LOCAL routes."""
         return any(
             tier.reason is Reason.LOCAL_SERVICE and finding != "NOT_REACHED" for tier, _, finding in self.tiers()
         )
@@ -192,7 +192,7 @@ def _finding(candidate: Candidate, search: ShownSearch) -> str:
 
 @dataclass(frozen=True)
 class ListedRoutes:
-    """The lines of routes by the step they belong to, and how many others the table has."""
+    """The lines of routes by step, and the number of other routes in the table."""
 
     by_step: dict[MatchingStep, list[Line]]
     others: list[Line]

@@ -77,7 +77,7 @@ def describe_findings(
 
 
 def count_codes(counts: Mapping[str, int]) -> str:
-    """Return the codes, each with how many findings it has."""
+    """Return the codes with their numbers of findings."""
     return ", ".join(f"{code} ({number:,})" for code, number in sorted(counts.items()))
 
 
@@ -109,7 +109,7 @@ def _describe_rule(rows: Sequence[ReadRow], kind: LintRule | None, lists_all: bo
 
 
 def _describe_finding(row: ReadRow, *, with_message: bool, with_number: bool) -> str:
-    """Describe a finding's place and object, with its message where the rule's findings differ in it."""
+    """Describe a finding's place and object, with its message if those of the rule differ."""
     place = where(row) if row.get("file") is not None else ""
     name = ", ".join(part for part in (place, name_of(row)) if part)
     number = f" (SQL Server's number {row['error_number']})" if with_number and row["error_number"] else ""

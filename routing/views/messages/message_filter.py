@@ -31,7 +31,7 @@ READ = (
 )
 """The columns of ``resolved_routes`` that a listed message needs."""
 MESSAGE_KEY = ("instance_name", "database_name", "message_id")
-"""The columns that tell a message of an exported queue."""
+"""The columns that identify a message of an exported queue."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _find_levels(listed: Sequence[ReadRow]) -> Filter:
 
 
 def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[ReadRow]:
-    """Return how many messages there are, by columns."""
+    """Return the number of messages by columns."""
     groups = messages.groups(names, only=only).rows().dicts()
     return [{"messages" if name == COUNT else name: value for name, value in row.items()} for row in groups]
 

@@ -105,7 +105,7 @@ _EXPORT = (*_QUEUE, "observed_at")
 
 
 class QueuedMessages(NamedTuple):
-    """The messages that queues hold, in the columns `message_filter.MESSAGE_KEY`, and how many these are."""
+    """The messages in queues, in the columns `message_filter.MESSAGE_KEY`, and their number."""
 
     keys: TrafficTable | TableColumns
     messages: int
@@ -159,7 +159,7 @@ class MessageList:
 
     @property
     def total(self) -> int:
-        """How many messages match."""
+        """The number of matching messages."""
         return sum(row["messages"] for row in self.counts)
 
 

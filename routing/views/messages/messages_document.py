@@ -50,7 +50,7 @@ def _is_stuck(row: ReadRow) -> bool:
 
 
 def _state_stuck(done: MessageList) -> Words:
-    """Return the sentence that says how many messages are stuck, since when, and why."""
+    """Return the sentence with the number of stuck messages, their age and reasons."""
     counts = [row for row in done.counts if _is_stuck(row)]
     stuck = sum(row["messages"] for row in counts)
     if not stuck:
@@ -113,7 +113,7 @@ def _state_nothing(done: MessageList) -> str:
 
 
 def _list_groups(done: MessageList) -> Iterator[Block]:
-    """Yield a table for each group of messages, with how many more it has."""
+    """Yield a table for each group of messages, with the number of further ones."""
     of_group: dict[tuple[str, ...], list[ReadRow]] = {}
     for row in done.messages:
         of_group.setdefault(_group_of(row), []).append(row)
@@ -139,7 +139,7 @@ def _group_of(row: ReadRow) -> tuple[str, ...]:
 
 
 def _list_oldest(done: MessageList) -> Iterator[Block]:
-    """Yield the listed messages one after another, and how many there are in their groups."""
+    """Yield the listed messages in one list, and the counts of their groups."""
     yield DocumentHeading("The oldest messages")
     for number, row in enumerate(done.messages, 1):
         database = "" if row["database_name"] is None else f", database {row['database_name']}"
@@ -159,7 +159,7 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
 
 
 def _own_columns(rows: Sequence[ReadRow]) -> list[str]:
-    """Return the columns that only some lists need: an id of a conversation that no message id tells, a status."""
+    """Return the columns that only some lists need: the conversation id and a status."""
     return [
         *(["conversation"] if not all(map(_names_conversation, rows)) else []),
         *(["SQL Server"] if any(_status_of(row) is not None for row in rows) else []),

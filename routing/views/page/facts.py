@@ -71,12 +71,12 @@ class MessageFlow:
 
     @property
     def end(self) -> str:
-        """The word of `ENDINGS` for where they end."""
+        """The word of `ENDINGS` for their end."""
         return ending_of(self.outcome, self.ending)
 
     @property
     def why(self) -> str | None:
-        """The reason for which they end where they end, None if it is not known."""
+        """The reason for their end, or None if it is unknown."""
         return self.reason if self.outcome not in LEAVES else self.ending_reason
 
 
@@ -97,7 +97,7 @@ class TimePoint:
 
     @property
     def end(self) -> str:
-        """The word of `ENDINGS` for where they end."""
+        """The word of `ENDINGS` for their end."""
         return ending_of(self.outcome, self.ending)
 
 
@@ -243,7 +243,7 @@ class ReportChanges:
 
 @dataclass(frozen=True)
 class ObservedCause:
-    """The most likely fault of an instance, as `reconcile` names it, and how many episodes it explains."""
+    """The most likely fault of an instance found by `reconcile`, and the number of explained episodes."""
 
     instance: str
     cause: str
@@ -318,12 +318,12 @@ class Report:
 
     @cached_property
     def outcomes(self) -> Mapping[str, int]:
-        """How many messages have each outcome at their own instance, most first."""
+        """The number of messages with each outcome at their own instance, most first."""
         return _most_first((flow.outcome, flow.messages) for flow in self.flows)
 
     @cached_property
     def endings(self) -> Mapping[str, int]:
-        """How many messages end each way (`ENDINGS`), most first."""
+        """The number of messages with each ending (`ENDINGS`), most first."""
         return _most_first((flow.end, flow.messages) for flow in self.flows)
 
 

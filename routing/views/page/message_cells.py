@@ -23,7 +23,7 @@ _ROW, _OPTION = 230, 40
 # Not the name of a database, but of all databases that are shown as one.
 ANY = ""
 UNTOLD = ""
-"""Instance or service of moments that the series does not tell apart: of any, those with a name among them."""
+"""The name of moments that the series does not separate by instance or service."""
 PlaceOf = Callable[[MessageFlow], tuple[str, str]]
 """The row and the column of a flow in the matrix of the estate."""
 
@@ -68,7 +68,7 @@ class ShownNames:
 
     @property
     def others(self) -> int:
-        """How many are shown as one."""
+        """The number of names that are shown as one."""
         return self.all - len(self.names)
 
     def fold(self, name: str | None) -> str | None:

@@ -22,7 +22,7 @@ _PACKAGES = {"altair": "altair", "jinja2": "jinja2", "vl_convert": "vl-convert-p
 
 
 def check_packages() -> None:
-    """Raise EnvironmentFault where a package of the extra ``report`` is missing."""
+    """Raise EnvironmentFault if a package of the extra ``report`` is missing."""
     for module, package in _PACKAGES.items():
         if find_spec(module) is None:
             raise EnvironmentFault.no_package(package, "report")

@@ -48,7 +48,7 @@ from routing.views.page.page_tables import (
 
 
 _SERVICES = 30
-"""So many balanced services are shown, or fewer where their tables are long."""
+"""The maximal number of balanced services, which is lower if their tables are long."""
 # The size of a row without its texts.
 _ROW = 150
 _LONGEST_TITLE = 600
@@ -118,7 +118,7 @@ def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
 
 
 def _judged(one: DialogBalance) -> str:
-    """Return the span of time, and whether the shares are fair."""
+    """Return the span of time, and if the shares are fair."""
     since = None if one.since is None else f"since {instant(one.since)}"
     until = None if one.until is None else f"until {instant(one.until)}"
     span = " ".join(word for word in (since, until) if word)
@@ -185,7 +185,7 @@ def _problems(report: Report) -> PageSection:
 
 
 def list_reasons(report: Report) -> list[ReportProblem]:
-    """Return the stuck messages of a report by where they end and why, each with the advice on its reason."""
+    """Return the stuck messages of a report by ending and reason, each with advice."""
     groups: dict[tuple[str, str | None], list[MessageFlow]] = {}
     for flow in report.flows:
         if flow.end in STUCK:
@@ -212,7 +212,7 @@ def _sum(flows: Iterable[MessageFlow]) -> int:
 
 
 def _who(flows: Sequence[MessageFlow]) -> str:
-    """Return how many messages go from where to where: "4 messages from 'A' to service '//b'"."""
+    """Return the number of messages with sender and target: "4 messages from 'A' to service '//b'"."""
     instances = count_places((flow.instance for flow in flows), "instance")
     services = count_places((flow.service for flow in flows), "service")
     return f"{count(_sum(flows), 'message')} from {instances} to {services}"

@@ -97,7 +97,7 @@ def first_of(rows: Iterable[Sequence[str]], most_bytes: int = MOST_BYTES) -> lis
 
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
-    """Return a text of the data as the page shows it: printable, cut where it is longer than any name can be."""
+    """Return a text of the data in the form of the page: printable, and cut above the length of names."""
     return printable(text if len(text) <= longest else f"{text[:longest]}…")
 
 

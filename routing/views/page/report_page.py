@@ -41,9 +41,9 @@ from routing.views.page.report_answer import count_endings, state_answer, state_
 TITLE = "Where Service Broker messages end"
 _SENTENCES = 5
 _MOST_PRINTED = 40
-"""So many findings are printed each."""
+"""The number of findings that are printed in full."""
 _MOST_BALANCES = 10
-"""So many unfair balances are drawn."""
+"""The number of unfair balances that are drawn."""
 
 
 def render(report: Report) -> str:
@@ -175,7 +175,7 @@ def _folded(cube: ReportCube) -> list[str]:
 
 
 def _card_heads(sections: Sequence[PageSection]) -> str:
-    """Return the style that puts the head of its column before each cell, where rows are shown as cards."""
+    """Return the style that puts the head of its column before each cell of rows shown as cards."""
     every = [table for section in sections for part in (section, *section.parts) for table in part.tables]
     selectors: dict[str, list[str]] = defaultdict(list)
     for table in every:

@@ -217,7 +217,7 @@ def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
 
 
 ROWS_OF_ONE = 400_000
-"""So many rows are one bucket's, which is in memory."""
+"""The number of rows in one bucket, which is in memory."""
 GROWING = ("observed_routing", "messages", "dialogs")
 """The tables that grow. One engine reads all of them."""
 # All episodes of a service on an instance are in one bucket, because the search for causes compares them.

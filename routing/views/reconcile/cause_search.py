@@ -128,7 +128,7 @@ def _seen(answers: GroupAnswers) -> tuple[object, ...]:
 
 
 def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
-    """Return whether two answers surely differ: one without a next hop may be any that has the same outcome."""
+    """Return True if two answers surely differ. An unknown next hop may be equal to any other."""
     return right.seen_outcome is not wrong.seen_outcome or None not in (right.next_hop, wrong.next_hop)
 
 
@@ -200,7 +200,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def _is_one_slip(one: str, two: str) -> bool:
-    """Return True if a letter is another one, is there in one of them alone, or two have changed places."""
+    """Return True if one letter differs, is missing in one of them, or two have changed places."""
     start = next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
     rest, other = one[start:], two[start:]
     if len(rest) != len(other):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 APART = 192_000_000
-"""Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
+"""The microseconds between two episodes. SQL Server tries again after 64 s at the latest."""
 OF_ARRIVALS = (FORWARD_SENT, FORWARD_DROPPED, UNDELIVERABLE)
 """Sources that always describe arrivals over the network."""
 SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator", "to_service_name", "is_arrival")
@@ -172,7 +172,7 @@ class GroupAnswers(NamedTuple):
 
 @dataclass
 class EpisodeCount:
-    """Some episodes: how many, of how many rows, and from when to when they began (microseconds)."""
+    """A number of episodes and of their rows, with the times of their first and last start (microseconds)."""
 
     episodes: int
     observations: int
@@ -234,7 +234,7 @@ RENAMED = {
     "first_observed_at": "first_at",
     "last_observed_at": "last_at",
 }
-"""Columns of episodes by their names in the output, where these differ."""
+"""Columns of episodes by their names in the output, if these differ."""
 
 
 @dataclass

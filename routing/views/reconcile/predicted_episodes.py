@@ -85,7 +85,7 @@ class EpisodePredictor:
         self.messages.find_openers(self.list_messages(one for one in episodes if one.instance in asking))
 
     def list_messages(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the messages that episodes are, with their dialogs, where anything is predicted of them."""
+        """Yield the messages of predictable episodes with their dialogs."""
         asked = map(self._ask, episodes)
         return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
@@ -195,7 +195,7 @@ class EpisodePredictor:
 
 
 def asking_instances(judge: MessageJudge) -> set[str]:
-    """Return the instances where a message may ask for a route."""
+    """Return the instances with routes that let a message ask for a route."""
     return {
         name
         for name, instance in judge.instances.items()

@@ -102,7 +102,7 @@ class Reconciliation:
 
     @property
     def by_class(self) -> dict[str, int]:
-        """How many episodes are of each class, in the order of `PairClass`."""
+        """The number of episodes of each class, in the order of `PairClass`."""
         counts = {str(kind): 0 for kind in PairClass}
         for row in self.counts:
             counts[row["class"]] += row["episodes"]

@@ -61,7 +61,7 @@ _CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
 
 
 def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, int]:
-    """Return the episodes, in the columns of `EPISODES`, and how many observations there are.
+    """Return the episodes in the columns of `EPISODES`, and the number of observations.
 
     ``messages`` are in their declared columns. Raises InputError where a row lacks a required value.
     """
@@ -222,7 +222,7 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
 
 
 def _may_change_decision() -> Column:
-    """Return whether a dialog can change a decision."""
+    """Return True for dialogs that can change a decision."""
     return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
 

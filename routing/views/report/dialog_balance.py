@@ -215,7 +215,7 @@ def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
 
 
 FEWEST = 5
-"""The normal distribution says nothing of a share unless so many dialogs are expected of each id."""
+"""The minimal number of expected dialogs for each id, below which the normal distribution is not valid."""
 _OUTSIDE = 0.05
 """Fair choices leave any band of a report with this probability at most."""
 

@@ -1,4 +1,4 @@
-"""Where messages end that left their instance: followed from their address, once for each distinct key."""
+"""Find the ends of messages that left their instance, once for each distinct key from their address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing.terms import NOT_KNOWN, PathEnd, Reason
 from routing.views.page.facts import LEAVES
 
 _MOST_INTERVALS = 100
-"""So many changes of the estate are looked at between the first and the last message of a key."""
+"""The maximal number of estate changes between the first and the last message of a key."""
 
 
 class FlowEnd(NamedTuple):
@@ -76,7 +76,7 @@ class FlowEndings:
         return _UNKNOWN if found is None or (t is not None and t <= last) else found
 
     def _at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
-        """Return where messages end that are decided at a time, and until when that holds."""
+        """Return the end of messages that are decided at a time, and the end of its interval."""
         owners = tuple(owner.name for owner in self.network.owners(address, sender))
         place = owners or text.comparable_address(address)
         intervals = self._known.setdefault((place, key.service, key.broker_instance, key.is_initiator), [])

@@ -1,4 +1,4 @@
-"""Count how many messages took which way, and when: where the rows are, as `facts` has them."""
+"""Count the messages by path and time, in the engine of their rows, as `facts` stores them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CountedFlows:
 
 @dataclass(frozen=True)
 class ReportScale:
-    """Steps of so many seconds, and which services and instances are shown by name."""
+    """Steps of this many seconds, and the services and instances with names."""
 
     seconds: int
     services: Sequence[Service]
@@ -174,7 +174,7 @@ def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlo
 def _find_ends(
     keys: Sequence[SentKey], first: Sequence[int], last: Sequence[int], find_end: FindEnd
 ) -> dict[SentKey, FlowEnd]:
-    """Return where the messages of each key end that left their instance, all those of a key alike."""
+    """Return the end of the messages of each key that left their instance. Messages of a key share one end."""
     spans: dict[SentKey, tuple[int, int]] = {}
     for key, begin, end in zip(keys, first, last, strict=True):
         known = spans.get(key, (begin, end))

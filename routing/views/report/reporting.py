@@ -48,7 +48,7 @@ _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
 @dataclass(frozen=True)
 class _Input:
-    """A table that a run read, at a version where it recorded one."""
+    """A table that a run read, with its version if one was recorded."""
 
     opener: TableOpener
     key: str
@@ -106,7 +106,7 @@ class ReportTables:
 
 
 def of_tables(tables: Mapping[str, Table]) -> ReportTables:
-    """Use the tables at hand. Raises InputError where one is missing."""
+    """Use the given tables. Raises InputError if one is missing."""
     tables = take_tables(tables, (*_ALL, _RESOLVED))
     tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)

@@ -1,4 +1,4 @@
-"""Write a traced message as a document: where it ends, whether its acknowledgement comes back, then hop by hop."""
+"""Write a traced message as a document: its end, its acknowledgement, then hop by hop."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _answers(done: TraceResult) -> Iterator[Block]:
 
 
 def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
-    """Return the sentences that say where a path ends (D17), and which partner does not deliver."""
+    """Return the sentences about the end of a path (D17), and about a partner that does not deliver."""
     judged = path.judged
     parts = _state_end(done, path)
     failing = sum(one in judged.failing for one in judged.there)
@@ -166,7 +166,7 @@ _END_CLAUSES = {
 
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
-    """Yield the remedies for the hops where a path fails, and the hazard of several targets."""
+    """Yield the remedies for the failing hops of a path, and the hazard of several targets."""
     for remedy in done.remedies:
         yield from list_remedy(remedy, f"what to do on {quote(remedy.instance)}")
     if any(path.there.has_multiple_targets for path in done.paths):
@@ -267,7 +267,7 @@ def write_trace(done: TraceResult) -> str:
 
 
 def make_counts_document(done: WrittenPaths) -> Document:
-    """Describe how many messages arrive and how many do not, where they end, and how the counts add up."""
+    """Describe the numbers of messages that arrive or end elsewhere, and the sum of the counts."""
     counts = sorted(done.ends.items(), key=lambda item: (-item[1], item[0]))
     added = f"{done.traced:,} followed + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.message_paths"
@@ -281,7 +281,7 @@ def make_counts_document(done: WrittenPaths) -> Document:
 
 
 def _state_ends(done: WrittenPaths) -> Words:
-    """Return the sentence that says how many messages arrive, and where the others end."""
+    """Return the sentence with the number of messages that arrive, and the ends of the others."""
     if not done.traced:
         return "No message was followed."
     arrived = done.ends.get(PathEnd.DELIVERED, 0)

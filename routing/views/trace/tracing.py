@@ -1,4 +1,4 @@
-"""Follow one message to where it ends, and the reply back: from tables and a question to paths."""
+"""Follow one message to its end, and the reply back: from tables and a question to paths."""
 
 from __future__ import annotations
 

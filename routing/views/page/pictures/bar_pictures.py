@@ -26,7 +26,7 @@ _CUT = " (bar not to scale)"
 _PALER = alt.condition("datum.others", alt.value(0.5), alt.value(1))
 
 Cut = Literal["start", "end"]
-"""Where a long name is cut: names of services often begin alike."""
+"""The side on which a long name is cut. Names of services often begin with the same text."""
 
 
 def on_lanes(rows: Sequence[ReadRow]) -> alt.Chart:
@@ -77,7 +77,7 @@ def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int
 
 
 def draw_numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
-    """Draw an expression's text beside each lane's bar, which ends where ``end`` says."""
+    """Draw an expression's text beside each lane's bar, at its ``end``."""
     written = lanes.transform_calculate(words=words, end=end)
     mark_def = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
     return marked(written, mark_def).encode(x="end:Q", text="words:N")
@@ -108,7 +108,7 @@ class LargestPlaces:
     """The place of all others together."""
 
     def named(self, field: str, place: int) -> JsonObject:
-        """Begin a row: place, the label in the field, and whether this is all others together."""
+        """Begin a row: place, the label in the field, and True if it is the sum of all others."""
         return {"place": place, field: self.labels[place], "others": place == self.others}
 
 
@@ -138,7 +138,7 @@ INSTANCES = 20
 REASONS = 20
 SERVICES = 12
 _PHONE = 480
-"""Narrower than so many pixels there is less room for words."""
+"""The width in pixels below which there is less room for words."""
 
 
 def outcomes_by_instance(flows: Sequence[MessageFlow]) -> picture_theme.Picture:

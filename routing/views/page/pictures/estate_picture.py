@@ -22,7 +22,7 @@ _NUMBERED, _EXACT = 30, 46
 _NAMES = {picture_theme.WIDE: 190, picture_theme.NARROW: 96}
 """Pixels for the names of rows."""
 _PADDING = {"left": 36, "top": 24, "right": 48, "bottom": 8}
-"""Fonts differ from reader to reader: names that stand aslant may be longer than here."""
+"""Fonts differ from reader to reader, so slanted names may be longer than computed."""
 _LEAST_PART = 0.12
 """Of a cell: a few messages that are stuck among many are seen."""
 Cells = Mapping[tuple[str, str], Mapping[str, int]]
@@ -44,7 +44,7 @@ def estate_of(report: Report) -> picture_theme.Picture:
 
 
 def fits(matrix: EstateMatrix, width: int) -> bool:
-    """Return True if the matrix has room for numbers in so many pixels."""
+    """Return True if the matrix has room for numbers in this width in pixels."""
     return len(matrix.columns) * _NUMBERED <= width - _NAMES[width]
 
 

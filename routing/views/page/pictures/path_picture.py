@@ -116,7 +116,7 @@ def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
 
 
 def _stations(base: alt.Chart) -> list[alt.Chart]:
-    """Return a disc for each station, a cross where the message is stuck."""
+    """Return a disc for each station, and a cross at a stuck message."""
     disc = alt.MarkDef(type="point", filled=True, opacity=1, size=190, yOffset=_LINE)
     cross = alt.MarkDef(type="point", filled=True, opacity=1, size=260, yOffset=_LINE, shape="cross", angle=45)
     colour = picture_theme.outcome_colour()

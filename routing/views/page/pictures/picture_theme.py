@@ -106,7 +106,7 @@ def outcome_colour(
 
 
 def outcome_order(chart: alt.Chart) -> alt.Chart:
-    """Return the chart with field ``order``: which outcome stands next to the axis."""
+    """Return the chart with field ``order``, the position of an outcome from the axis."""
     return chart.transform_calculate(order=f"indexof({list(OUTCOMES)}, datum.outcome)")
 
 
