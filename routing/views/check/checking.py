@@ -195,9 +195,7 @@ def _names(group: MessageGroup) -> set[str | None]:
 
 
 def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
-    """Return the codes of findings about a request for a route. One of them applies only if the instance has the
-    service.
-    """
+    """Return the codes of findings about a request for a route."""
     is_needless = verdict is not None and verdict.decision is not None and bool(verdict.decision.last.holders)
     return (_LOST_REQUESTS, _NEEDLESS_REQUESTS) if is_needless else (_LOST_REQUESTS,)
 

@@ -120,9 +120,7 @@ class MessageGroup:
 
     @property
     def agreements(self) -> Counter[NumberAgreement]:
-        """The numbers of SQL Server's statuses that agree with the verdict, contradict it, or say nothing about
-        it.
-        """
+        """The numbers of SQL Server's statuses that agree, contradict, or say nothing about the verdict."""
         return Counter(
             result.case.compared.agreement for result in self.results if result.case.compared is not None
         )

@@ -95,7 +95,7 @@ def _dialog(line: Line) -> str:
 def _scope(line: Line) -> str:
     where = f"the routes of {quote_name(line['database_name'])}"
     if line["finding"] == "CAME_BACK":
-        same_instance = f"{quote_name(line['address'])} is this very instance"
+        same_instance = f"{quote_name(line['address'])} is this instance"
         return f"{same_instance}: {where} are searched, as for an arriving message"
     why = (
         "the message was sent from it"
