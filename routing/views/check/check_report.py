@@ -166,7 +166,7 @@ class _Report:
         if problem.why:
             yield LabelledFact("why", problem.why, 1)
         for gap in problem.first.gaps[: self._limits.sentences]:
-            yield LabelledFact("what would be needed", gap_sentence(gap), 1)
+            yield LabelledFact("missing", gap_sentence(gap), 1)
         for advice in problem.advice[: self._limits.remedies]:
             yield from self._remedy(number, problem, advice)
         left_out = len(problem.advice[: self._limits.remedies])

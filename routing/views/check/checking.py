@@ -364,7 +364,7 @@ def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
         newest = done.evidence.views.newest(name, *_PRESENT)
         if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
             notes.append(
-                f"{quote_name(name)}: its routes, databases, services and endpoint are taken as they were exported"
-                f" at {format_time(newest)}, which is after the time of the decision"
+                f"{quote_name(name)}: its routes, databases, services and endpoint are those exported at"
+                f" {format_time(newest)}, after the time of the decision"
             )
     return notes

@@ -297,8 +297,8 @@ def _traffic(
 ) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.traffic(tables, writer)
-    taken = take_tables(tables, TRAFFIC)
-    return {key: taken[key] for key in TRAFFIC if key in taken}
+    traffic = take_tables(tables, TRAFFIC)
+    return {key: traffic[key] for key in TRAFFIC if key in traffic}
 
 
 def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:

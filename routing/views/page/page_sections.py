@@ -237,9 +237,9 @@ def _reason_blocks(
     ends = {flow.ending_instance for flow in flows if flow.outcome in LEAVES and flow.ending_instance is not None}
     if ends:
         yield LabelledFact("where they end", f"at {count_places(ends, 'instance')}, after they left their own")
-    told = None if reason is None else REASONS[Reason(reason)].advice
-    if told:
-        yield LabelledFact("what to do", told)
+    advice = None if reason is None else REASONS[Reason(reason)].advice
+    if advice:
+        yield LabelledFact("what to do", advice)
 
 
 def _of_messages(
@@ -339,8 +339,8 @@ def _rules(rows: Sequence[ReadRow]) -> PageTable:
         found.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
     heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
     lines = [
-        (severity, code, len(theirs), _example(theirs[0]), told)
-        for (severity, code, told), theirs in found.items()
+        (severity, code, len(theirs), _example(theirs[0]), advice)
+        for (severity, code, advice), theirs in found.items()
     ]
     return table("rules", "Findings by rule, the worst first", heads, lines)
 

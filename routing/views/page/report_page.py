@@ -160,8 +160,8 @@ def _tiles(report: Report) -> list[ReadRow]:
 
 def _sentences(every: Sequence[str]) -> ReadRow:
     """Return the first sentences, which are shown, the folded ones, and the number left out."""
-    told = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
-    return {"first": told[:_SENTENCES], "rest": told[_SENTENCES:], "more": len(every) - len(told)}
+    listed = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
+    return {"first": listed[:_SENTENCES], "rest": listed[_SENTENCES:], "more": len(every) - len(listed)}
 
 
 def _folded(cube: ReportCube) -> list[str]:
