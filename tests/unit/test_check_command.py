@@ -173,7 +173,7 @@ def test_one_message_that_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureF
         "\n"
         "  waiting: 5 h 59 min, since 2026-01-05T12:01:00Z\n"
         "  why: The deciding exports are missing.\n"
-        "  what would be needed: 'SHOP', database 'Orders': its routes are not known; export sys.routes\n"
+        "  missing: 'SHOP', database 'Orders': its routes are not known; export sys.routes\n"
     )
     told = json.loads(run(capsys, folder, "--message", handle(1), "--format", "json"))
     assert [gap["code"] for gap in told["explained"][0]["not_known"]] == ["ROUTES"]
