@@ -1,4 +1,4 @@
-"""``sbroute check``: read a folder of exports and scripts, and say what is wrong with the messages that wait."""
+"""``sbroute check``: read a folder of exports and scripts, and report the problems of waiting messages."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "check",
         parents=[common],
         help="why a queue does not move, from exports alone: no tables, no Java",
-        description="Say why messages wait in a transmission queue, and what to do, from exports of catalog views"
-        " and T-SQL scripts alone: no configuration, no tables, no Java. docs/how-to/check.md shows how.",
+        description="Show why messages wait in a transmission queue and what to do, from exports of catalog"
+        " views and T-SQL scripts. It needs no configuration, no tables and no Java. docs/how-to/check.md"
+        " shows how.",
         example="sbroute check conf/examples/exports conf/examples/scripts/hub.sql",
     )
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
     add_servers(command, required=False)
-    of_files = command.add_argument_group("what the files do not say")
+    of_files = command.add_argument_group("facts that the files lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
     asked = command.add_argument_group("what to ask")
@@ -59,18 +60,18 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="decide again with this script in force, and show what changes (repeatable)",
+        help="decide again as if this script had run, and show what changes (repeatable)",
     )
     printed = command.add_argument_group("what to print")
     printed.add_argument(
         "--all",
         action="store_true",
-        help="list messages that are on their way as well (--verbose shortens no list)",
+        help="list messages that are on their way as well (--verbose shows full lists)",
     )
     printed.add_argument(
         "--html",
         metavar="FILE",
-        help="write one HTML page as well: what becomes of the messages, in pictures and tables",
+        help="also write an HTML page with charts and tables of the messages",
     )
     printed.add_argument(
         "--fail-on",
@@ -78,7 +79,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=_FAIL_ON,
-        help="exit code 1 where there is any: delayed, dropped, error, warning, not-known (repeatable)",
+        help="exit code 1 if there is any: delayed, dropped, error, warning, not-known (repeatable)",
     )
 
 
@@ -147,7 +148,7 @@ def _check(
 
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
-    """Print a check, or what is said of one message, in the form that was asked for."""
+    """Print a check, or the answer about one message, in the requested format."""
     from routing.commands import checked_message
     from routing.render.text import write_sql
     from routing.render.wording import write_json
@@ -180,7 +181,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 
 def _is_found(done: Check, what: str) -> bool:
-    """Return whether the check has any result that ``--fail-on`` names."""
+    """Return True if the check has a result that ``--fail-on`` names."""
     from routing.rules.judging import IS_DELAYED, IS_DROPPED
     from routing.views.check.checking import count_severities
 

@@ -35,8 +35,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command, its kinds and their options."""
     command = commands.add_parser(
         "import",
-        help="bring exports, T-SQL scripts and Extended Events into the tables",
-        description="Bring exports of catalog views, T-SQL scripts and Extended Events into the input tables."
+        help="load exports, T-SQL scripts and Extended Events into the tables",
+        description="Load exports of catalog views, T-SQL scripts and Extended Events into the input tables."
         " docs/how-to/import.md shows how.",
         example="sbroute import catalog conf/examples/exports --config conf/examples/import.yaml",
     )
@@ -55,7 +55,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     queries.add_argument(
         "--events",
         action="store_true",
-        help="print the scripts that record the broker's events there, and that read them",
+        help="print the scripts that record and read the broker's events",
     )
     add_script_options(queries)
 
@@ -65,16 +65,16 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "catalog",
         parents=[common],
         help="exports of catalog views: a snapshot of the databases that they cover",
-        description="Import exports of catalog views (CSV, JSON, Parquet): what an instance holds at a moment.",
+        description="Import exports of catalog views (CSV, JSON, Parquet): the state of an instance at one time.",
         example="sbroute import catalog conf/examples/exports --config conf/examples/import.yaml",
     )
     kind.add_argument(
         "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
     )
     add_config(kind)
-    of_files = kind.add_argument_group("what the files do not say")
+    of_files = kind.add_argument_group("facts that the files lack")
     shared_arguments.add_options(of_files, has_defaults=False)
-    of_files.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
+    of_files.add_argument("--view", metavar="NAME", help="the view of a single file, if its name does not show it")
     _add_unfinished(kind)
 
 
@@ -82,9 +82,9 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     kind = kinds.add_parser(
         "tsql",
         parents=[common],
-        help="T-SQL scripts: changes to what the tables hold",
-        description="Import what T-SQL scripts change: routes, services, the Service Broker endpoint and the"
-        " brokers of databases. The command reads scripts and never runs them.",
+        help="T-SQL scripts: changes to the tables",
+        description="Import the changes of T-SQL scripts to routes, services, the Service Broker endpoint and"
+        " the brokers of databases. The command reads scripts and never runs them.",
         example="sbroute import tsql conf/examples/scripts/hub.sql --instance HUB"
         " --config conf/examples/import.yaml",
     )
@@ -92,7 +92,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
     )
     add_config(kind)
-    of_scripts = kind.add_argument_group("what the scripts do not say")
+    of_scripts = kind.add_argument_group("facts that the scripts lack")
     of_scripts.add_argument(
         "--instance", metavar="NAME", required=True, help="the instance that the scripts are for"
     )
@@ -103,14 +103,14 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     of_scripts.add_argument(
         "--time-zone",
         metavar="ZONE",
-        help="the zone of --scripted-at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+        help="the time zone of --scripted-at if it has none, such as Europe/Berlin or +02:00 (UTC)",
     )
     shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     of_scripts.add_argument(
         "--snapshot",
         action="store_true",
-        help="close the other routes of the databases they speak of",
+        help="close the other routes of the databases in the scripts",
     )
     _add_unfinished(kind)
 
@@ -120,7 +120,7 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "events",
         parents=[common],
         help="Extended Events: what SQL Server did with messages",
-        description="Import what SQL Server did with messages, as the broker's Extended Events tell it: rows of"
+        description="Import what SQL Server did with messages from the broker's Extended Events: rows of"
         " sys.fn_xe_file_target_read_file (CSV, JSON lines, Parquet) and XML files.",
         example="sbroute import events xe --config conf/mine.yaml",
     )
@@ -141,12 +141,12 @@ def _add_unfinished(kind: argparse.ArgumentParser) -> None:
     written.add_argument(
         "--drop-unfinished",
         action="store_true",
-        help="do not complete an import that was ended half-way, but say what it has written",
+        help="do not complete an interrupted import, but list what it has written",
     )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Read the sources, bring them into the tables, and print what became of them."""
+    """Read the sources, import them into the tables, and print the result."""
     if options.kind == "queries":
         from routing.importing.catalog.query_script import queries
 
@@ -177,7 +177,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.from_catalog import import_export
 
     opening = opener(settings, options, console)
-    # Before a table is opened: a file that cannot be read is told at once.
+    # Before tables are opened, so that unreadable files are reported at once.
     with console.during("reading the exports"):
         export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
@@ -264,11 +264,11 @@ def _events(options: argparse.Namespace, console: Console) -> ImportResult:
 _BY_KIND = {"catalog": _catalog, "events": _events, "tsql": _tsql}
 
 
-# What an import prints.
+# The output of an import.
 
 
 def describe_import(imported: ImportResult) -> Document:
-    """Describe the rows that an import wrote and read; the sentences on rejected rows are printed apart."""
+    """Describe the rows that an import read and wrote. Rejected rows are printed separately."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
     written: list[tuple[Cell, ...]] = [
         (table, *(counts[kind] for kind in imported.kinds))
@@ -289,7 +289,7 @@ def describe_import(imported: ImportResult) -> Document:
 def _say_written(imported: ImportResult) -> str:
     totals: Counter[str] = sum(imported.written.values(), Counter())
     phrase = ", ".join(f"{totals[kind]:,} {kind}" for kind in imported.kinds[:-1] if totals[kind])
-    why = ": the tables hold all of it already" if totals["unchanged"] else ""
+    why = ": the tables already hold all of it" if totals["unchanged"] else ""
     if imported.is_dry_run:
         return f"This was a dry run. Rows that an import would write: {phrase or 'none'}."
     return f"Rows written: {phrase}." if phrase else f"Nothing was written{why}."

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from routing.lint.linting import LintResult
     from routing.tables.table_columns import Table
 
-# ``sbroute lint PATH…``: exports and scripts as they lie in files.
+# ``sbroute lint PATH…``: exports and scripts in files.
 
 
 def run_on_files(options: argparse.Namespace, console: Console) -> int:
-    """Lint exports and scripts, and print the findings; raises EnvironmentFault without what reads T-SQL."""
+    """Lint exports and scripts, and print the findings. Raises EnvironmentFault without the T-SQL parser."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "check")
     now, asked = now_of(options), _section(options)
@@ -74,14 +74,14 @@ def _section(options: argparse.Namespace) -> LintSettings:
 
     file = options.config
     if file is not None and config.is_uri(file):
-        raise ConfigError(f"--config {quote(file)} is read by Spark, which PATHs do without", "copy it here")
+        raise ConfigError(f"--config {quote(file)} needs Spark, which lint PATHs does not start", "copy it here")
     return lint_settings(config.load_section(file, "lint", options.overrides), file or "--set", options.rules)
 
 
 def tell_files(
     done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
-    """Print the findings in files, and what could not be judged; return the exit status."""
+    """Print the findings in files and the limits of the judgement. Return the exit code."""
     from routing.views.check.check_json import gap_object
 
     findings = list(done.findings)
@@ -114,7 +114,7 @@ def tell_files(
 
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
-    """Write how many findings rest on what was not read, and what that is."""
+    """Write the number of findings that depend on missing exports, and list these."""
     from routing.cases.missing_knowledge import gap_sentence
     from routing.render.phrases import bounded
     from routing.views.lint.lint_reports import count_codes
@@ -123,13 +123,13 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
         return []
     sentences = bounded(map(gap_sentence, done.not_known), len(done.not_known))
     return [
-        DocumentHeading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
+        DocumentHeading(f"Not judged, because exports are missing: {count_codes(done.not_judged)}"),
         *(ListItem(sentence, indent=1) for sentence in sentences),
     ]
 
 
 FORMATS = ("table", "json", "sarif", "junit")
-"""What ``--format`` takes here."""
+"""The values of ``--format``."""
 _OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "encoding", "address", "variables")
 _OF_TABLES = ("messages", "fail_under")
 
@@ -139,7 +139,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "lint",
         parents=[common],
-        help="what is wrong with the routes, before it hurts",
+        help="find faults in the routes before they cause trouble",
         description="Find faults and hazards in routes, databases, services, instances and dialogs: in the tables"
         " of a configuration, which may hold rows that resolve refuses, or in exports and scripts without tables.",
         example="sbroute lint conf/examples/scripts conf/examples/exports --fail-on error",
@@ -147,9 +147,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
     what = command.add_mutually_exclusive_group()
     what.add_argument(
-        "--config", metavar="FILE", help="the configuration (YAML); with PATHs its section lint alone counts"
+        "--config", metavar="FILE", help="the configuration (YAML); with PATHs only its section lint is used"
     )
-    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and end")
+    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and exit")
     command.add_argument(
         "--now", metavar="TIME", help="judge routes as of this time (ISO 8601; default: the clock)"
     )
@@ -164,14 +164,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all",
         action="store_true",
-        help="list every finding, where a rule has many, and what every instance has by default",
+        help="list every finding of each rule, and the defaults of every instance",
     )
     command.add_argument(
         "--fail-on",
         choices=SEVERITIES,
-        help="exit code 1 where there is a finding as bad as this, or worse",
+        help="exit code 1 if there is a finding of this severity or worse",
     )
-    of_files = command.add_argument_group("what PATHs do not say")
+    of_files = command.add_argument_group("facts that PATHs lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 
@@ -187,7 +187,7 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
         "--fail-under",
         metavar="PERCENT",
         type=_percent,
-        help="exit code 1 where messages used fewer of the routes; implies --messages",
+        help="exit code 1 if messages used a smaller share of the routes; implies --messages",
     )
 
 
@@ -229,7 +229,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     settings = leave_out_missing(opening, settings)
     with_messages = options.messages or options.fail_under is not None
-    # Before the configuration, so that none of the messages is newer than that.
+    # Before the configuration, so that it is as new as all messages.
     traffic = _open_traffic(opening, settings) if with_messages else {}
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with console.during("linting"), ExitStack() as resources:
@@ -259,7 +259,7 @@ def _percent(text: str) -> float:
 
 
 def _open_traffic(opening: TableOpener, settings: config.Config) -> dict[str, Table]:
-    """Open messages and dialogs for one engine. Raises InputError where one is missing."""
+    """Open messages and dialogs for one engine. Raises InputError if one is missing."""
     locations = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
     opened = {}
     for key, location in locations.items():
@@ -316,7 +316,7 @@ def tell_tables(
     rules: tuple[CustomRule, ...] = (),
     notes: Sequence[str] = (),
 ) -> int:
-    """Print the findings in tables, with notes on these in JSON; return the exit status."""
+    """Print the findings in tables, with their notes in JSON. Return the exit code."""
     findings, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
@@ -344,5 +344,5 @@ def tell_tables(
 
 
 def _share(used: int | None, routes: int | None) -> float:
-    """Return the percentage of routes that are used; of no routes all are."""
+    """Return the percentage of used routes, or 100 without routes."""
     return 100 * (used or 0) / routes if routes else 100.0

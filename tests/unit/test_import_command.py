@@ -185,7 +185,7 @@ def test_what_is_refused_before_a_table_is_opened(
             "2026-07-05T14:00",
             None,
             "2026-07-05T14:00:00+00:00",
-            ["--exported-at '2026-07-05T14:00' names no zone and is taken as UTC (--time-zone)"],
+            ["--exported-at '2026-07-05T14:00' has no time zone and is read as UTC (--time-zone)"],
         ),
         (
             "2026-10-25T02:30",

@@ -217,7 +217,7 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("--config x -v A=1", "-v goes with PATHs"),
         ("a.sql --messages", "--messages goes with --config and no PATH"),
         ("a.sql --fail-under 0", "--fail-under goes with --config and no PATH"),
-        ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' is read by Spark, which PATHs do without"),
+        ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )
 def test_what_does_not_go_together(line: str, told: str, console: Console) -> None:
@@ -363,7 +363,7 @@ def test_what_every_instance_has_is_one_line(
 ) -> None:
     lines = printed(capsys, _AS_INSTALLED, *line.split())
     assert [text[:6] for text in lines if text.startswith("SBR")] == listed
-    told = "Not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them"
+    told = "Not listed, because every instance has it by default: SBR023 (2), SBR036 (1); --all lists them"
     assert (told in " ".join(lines)) == counted
     assert "0 errors, 1 warning, 3 info, 0 suppressed; more: sbroute lint --explain CODE" in lines
 

@@ -228,7 +228,7 @@ def test_what_was_not_exported_is_not_judged(
     assert {gap["view"] for gap in done["not_known"]} >= {f"sys.{view}"}
     out, _ = run(capsys, str(tmp_path), "--fail-on", "error")
     text = " ".join(out.split())
-    assert "Not judged, since they rest on what was not read: SBR02" in text
+    assert "Not judged, because exports are missing: SBR02" in text
     assert f"; export sys.{view}" in text
 
 

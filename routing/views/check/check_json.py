@@ -1,4 +1,4 @@
-"""Write a check as one object for programs; docs/reference/json.md documents its keys."""
+"""Write a check as one JSON object for programs. See docs/reference/json.md for its keys."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _group(one: MessageGroup, done: Check) -> JsonObject:
 
 
 def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
-    """Return the path of messages that leave their instance: every way there and back, and what was not read."""
+    """Return the path of messages that leave their instance, there and back, with the missing exports."""
     unread = [_unread(address, knowledge) for address in path.unread_addresses]
     return {
         "end": str(path.end),
