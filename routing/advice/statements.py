@@ -8,7 +8,7 @@ from itertools import count as itertools_count
 
 from routing.cases.exported_files import UNNAMED_DATABASE
 from routing.importing.tsql.script_statements import length
-from routing.importing.tsql.vocabulary import INVISIBLE, VARIABLE
+from routing.importing.tsql.vocabulary import INVISIBLE, VARIABLE, find_unfilled
 from routing.rules.text import collated
 
 # T-SQL to paste: names and texts of the estate as literals, or no statement where one could not be pasted
@@ -32,6 +32,7 @@ def can_be_pasted(text: str | None, longest: int) -> bool:
         and text is not None
         and text.isprintable()
         and _READ_BY_TOOLS.search(text) is None
+        and find_unfilled(text) is None
         and INVISIBLE.search(text) is None
         and length(text) <= longest
     )

@@ -42,7 +42,8 @@ _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
 _NO_DATABASE = frozenset(
     [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
 )
-_ANY_INSTANCE, _NAMED = "instance", re.compile(r"(?<=\w)\$(?=\w)")
+_ANY_INSTANCE = "instance"
+_NAMED = re.compile(r"(?<=\w)\$(?=\w)")
 _Parts = Mapping[str, Sequence[FoundResultSet]]
 
 

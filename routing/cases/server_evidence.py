@@ -63,8 +63,15 @@ class ServerEvidence:
 
     def exported_at(self, instance: str) -> datetime | None:
         """Return when the newest view of an instance was exported."""
-        times = (at for units in self.units.values() for (name, _), at in units.items() if name == instance)
-        return max(times, default=None)
+        return self._newest_exports.get(instance)
+
+    @cached_property
+    def _newest_exports(self) -> Mapping[str, datetime]:
+        newest: dict[str, datetime] = {}
+        for units in self.units.values():
+            for (instance, _), at in units.items():
+                newest[instance] = max(at, newest.get(instance, at))
+        return newest
 
     def conversations(self, instance: str, database: str) -> frozenset[str] | None:
         """Return the ids of the dialogs that a database has an endpoint of; None where these were not exported."""
@@ -209,7 +216,16 @@ class ServerEvidence:
         ]
 
     def _rows_of(self, view: str, instance: str, database: str) -> Iterable[TableRow]:
-        return (row for row in self.rows.get(view, ()) if unit_of(row) == (instance, database))
+        if view not in self._by_unit:
+            by_unit = self._by_unit[view] = defaultdict(list)
+            for row in self.rows.get(view, ()):
+                by_unit[unit_of(row)].append(row)
+        return self._by_unit[view].get((instance, database), ())
+
+    @cached_property
+    def _by_unit(self) -> dict[str, dict[Unit, list[TableRow]]]:
+        """The rows of views by instance and database, once any were asked for."""
+        return {}
 
     def list_refusals(self) -> list[ExportRefusal]:
         """Return the refused and cut parts of exports: those that are alike in several databases are one."""

@@ -20,6 +20,7 @@ from routing.document import DataTable, make_columns
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import CreateRoute, CreateService
+from routing.importing.tsql.vocabulary import find_unfilled
 from routing.render.phrases import quote_name
 from routing.render.text import write_text
 from routing.render.wording import printable, write_json
@@ -139,7 +140,9 @@ def texted(name: str) -> str:
 # Variables of sqlcmd, placeholders of migration tools and templates of SSMS are taken out of a script before T-SQL
 # sees it, and a carriage return is read as the end of a line; a name has 128 characters at most, none unreadable.
 _TAKEN_OUT = re.compile(r"\$\(|[$#{]\{|\$\w[^$]*\$|<[^>]*,|[\r\ufffd]")
-_IN_A_SCRIPT = TEXTS.filter(lambda name: 0 < len(name) <= 128 and not _TAKEN_OUT.search(name))
+_IN_A_SCRIPT = TEXTS.filter(
+    lambda name: 0 < len(name) <= 128 and not _TAKEN_OUT.search(name) and not find_unfilled(name)
+)
 
 
 @given(_IN_A_SCRIPT, _IN_A_SCRIPT)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_LINE_END = re.compile(r"\r*\n|\r")
+_LINE_END = re.compile(r"\r{0,4}\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
-_REST = r"(?:[^()\d]|\([^()\d]*\))*"
-_COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]*{_REST}[)\uff09]")
+_REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
+_COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")
 # SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
 _MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
 _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
@@ -20,16 +20,16 @@ _ERROR = re.compile(
 )
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
 _CONTEXT = re.compile(
-    r"(?i:[^'\"«“]*(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|내용|컨텍스트)[^'\"«“]*)"
-    r"['\"«“](?P<name>.+)['\"»”][^'\"»”]{0,40}"
+    r"(?i:[^'\"«“]{0,80}(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|내용|컨텍스트)[^'\"«“]{0,80})"
+    r"['\"«“](?P<name>.{1,200})['\"»”][^'\"»”]{0,40}"
 )
 _DATABASE = (
     r"databas\w*|datenbank|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
     r"|баз\w+ данных|baz\w+ danych|veri ?taban\w*|databáz\w*|データベース|数据库|資料庫|데이터베이스"
 )
 _BEGIN = re.compile(
-    rf"[-=*#\s]*(?P<end>(?i:end|ende|fin|fine|fim|koniec|конец)\b[\w ]{{0,12}} )?(?i:[^\W\d]+ (?:of )?)?"
-    rf"(?i:{_DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.+?)[-=*#\s]*"
+    rf"[-=*#\s]{{0,80}}(?P<end>(?i:end|ende|fin|fine|fim|koniec|конец)\b[\w ]{{0,12}} )?(?i:[^\W\d]+ (?:of )?)?"
+    rf"(?i:{_DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.{{1,200}}?)[-=*#\s]{{0,80}}"
 )
 
 
@@ -41,7 +41,7 @@ def lines_of(text: str) -> list[str]:
 def is_remark(line: str) -> bool:
     """Return whether a line is blank, a heading, a count of rows or a closing time: no row in any language."""
     text = line.strip()
-    return not text or any(form.fullmatch(text) is not None for form in (_COUNT, _MOMENT, _HEADING))
+    return not text or bool(_COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text))
 
 
 def find_error(line: str) -> str | None:

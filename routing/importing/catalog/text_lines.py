@@ -27,6 +27,13 @@ LONGEST_CELL = 20_000
 
 _BARS = "|│║┃"
 SEPARATORS = (",", "\t", ";", *_BARS)
+# A quoted cell up to its separator, a cell without quotation marks, and a bar without a backslash before it.
+_CLOSED = {
+    each: re.compile(rf'[ ]*"(?:[^"]|""){{0,{LONGEST_CELL}}}"[ ]*(?={re.escape(each)}|\r|\n|\Z)')
+    for each in SEPARATORS
+}
+_PLAIN = {each: re.compile(rf"[^{re.escape(each)}\r\n]*") for each in SEPARATORS}
+_BETWEEN = {each: re.compile(rf"(?<!\\){re.escape(each)}") for each in _BARS}
 _EMPTY_TEXT = "\x00"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
@@ -37,7 +44,9 @@ _TYPE_LINE = "#TYPE "
 _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Of box drawings and Markdown: what stands between rows and is none.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
-_MARKDOWN_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
+_MARKDOWN_RULE = re.compile(
+    r"^[ \t]{0,9}\|?[ \t]{0,9}:?-+:?[ \t]{0,9}(?:\|[ \t]{0,9}:?-+:?[ \t]{0,9})*\|[ \t\r]{0,9}$", re.MULTILINE
+)
 
 
 class TextForm(Enum):
@@ -132,8 +141,6 @@ def separated(text: str, separator: str) -> Iterator[TextLine]:
     Only a cell that begins with a quotation mark and is closed before a separator or the line's end is quoted, and
     may hold line ends; any other quotation mark is a character. So no value can swallow the rest of a file.
     """
-    closed = re.compile(rf'[ ]*"(?:[^"]|""){{0,{LONGEST_CELL}}}"[ ]*(?={re.escape(separator)}|\r|\n|\Z)')
-    plain = re.compile(rf"[^{re.escape(separator)}\r\n]*")
     whole = _Pieces().__getitem__
     position, number = 0, 1
     while position < len(text):
@@ -148,11 +155,11 @@ def separated(text: str, separator: str) -> Iterator[TextLine]:
             pass
         start, cells = number, []
         while True:
-            match = closed.match(text, position)
+            match = _CLOSED[separator].match(text, position)
             if match is not None:
                 number += len(_LINE_END.findall(match.group(0)))
             else:
-                match = plain.match(text, position)
+                match = _PLAIN[separator].match(text, position)
                 assert match is not None  # it matches nothing as well
             cells.append(match.group(0))
             position = match.end()
@@ -166,7 +173,6 @@ def separated(text: str, separator: str) -> Iterator[TextLine]:
 
 def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
     bar = layout.separator
-    between = re.compile(rf"(?<!\\){re.escape(bar)}")
     for number, line in enumerate(lines_of(text), start=1):
         inside = line.strip()
         if _RULE.fullmatch(inside) is not None:
@@ -175,7 +181,7 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
             yield number, [line]
             continue
         inside = inside[1:-1] if inside.endswith(bar) and len(inside) > 1 else inside[1:]
-        cells = [cell.strip().replace(f"\\{bar}", bar) for cell in between.split(inside)]
+        cells = [cell.strip().replace(f"\\{bar}", bar) for cell in _BETWEEN[bar].split(inside)]
         # A row of one cell is told from a printed line by its bars.
         yield number, [html.unescape(cell) for cell in cells] if layout.has_entities else cells
 
