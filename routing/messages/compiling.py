@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -15,12 +15,12 @@ from pyspark.sql import Column, DataFrame
 from routing.config import size_in_bytes
 from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
-from routing.messages.job import DialogJoin, KeyPass, MessageSource, PreparedPlan, ResolveJob, RoutingPlan, as_plan
-from routing.messages.keying import OF_INSTANCE, OF_TEXTS, MessageKeying
+from routing.messages.job import DialogJoin, KeyPass, MessageSource, ResolveJob, RoutingPlan, as_plan
+from routing.messages.keying import OF_INSTANCE, MessageKeying
 from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
 from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
-from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, PathFields, decide_keys, follow_keys
+from routing.plan.key_rows import DecidedKeys, KeyCounts, PathFields, decide_keys, follow_keys
 from routing.rules.estate import SqlInstance
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import collect
@@ -45,14 +45,6 @@ class StageClock(Protocol):
 
     def stage(self, name: str) -> AbstractContextManager[StageRows]:
         """Measure the block's time."""
-
-
-@dataclass(frozen=True)
-class KnownKeys:
-    """The keys of messages (`key_rows.KEY`), found without Spark, and the plan of what was decided for them."""
-
-    counts: KeyCounts
-    plan: RoutingPlan
 
 
 def compile_tables(
@@ -89,7 +81,6 @@ def compile_messages(
     *,
     keying: MessageKeying = OF_INSTANCE,
     lookups: RunLookups | None = None,
-    known_keys: KnownKeys | None = None,
     notes: list[str] | None = None,
     decide: DecideKeys = decide_keys,
     path_fields: PathFields | None = None,
@@ -97,41 +88,30 @@ def compile_messages(
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``frame_cache`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
-    ``lookups`` are those of ``checked``, and ``known_keys`` the keys of an instance, where they are known already.
+    ``lookups`` are those of ``checked``, where they are known already.
     ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
     ``path_fields`` are what is kept of paths in place of those of `message_paths`; then no request for a route is
     looked for.
     """
-    if known_keys is not None:
-        keying = OF_INSTANCE if known_keys.counts.texts is None else OF_TEXTS
     with clock.stage("lookups"):
         if lookups is None:
             lookups = look_into(messages.sparkSession, checked, frame_cache, is_wide=keying.is_wide)
         limit, notes = size_in_bytes(options.broadcast_limit), [] if notes is None else notes
         broadcasts = BroadcastBudget(limit, notes, frame_cache.limits.task_bytes)
         source = _source(messages, lookups, options, broadcasts, keying)
-    if known_keys is None:
-        with clock.stage("keys") as tally:
-            counts = _count_keys(source)
-            tally.rows = counts.rows_read
-        with clock.stage("plan") as tally:
-            prepared = plan_of(
-                counts,
-                checked,
-                frame_cache.limits.held_rows,
-                is_wide=keying.is_wide,
-                decide=decide,
-                path_fields=path_fields,
-            )
-            tally.rows = len(counts.keys)
-            known_keys = KnownKeys(counts, prepared.on(lookups.spark, frame_cache))
-    counts = known_keys.counts
+    with clock.stage("keys") as tally:
+        counts = _count_keys(source)
+        tally.rows = counts.rows_read
+    with clock.stage("plan") as tally:
+        decided = _decide(counts.keys, checked, keying, decide, path_fields)
+        plan = as_plan(counts.keys, decided, lookups.spark, frame_cache)
+        tally.rows = len(counts.keys)
     # To open a table takes longer than to read few rows, and each pass would open it anew.
     are_few = counts.rows_read <= frame_cache.limits.held_rows
     if are_few and not counts.is_exact:
         # Whether messages are rejected is looked for in all of them.
         source = replace(source, messages=frame_cache.store(messages))
-    job = _choose(KeyPass(source, broadcasts, counts, options.may_change), known_keys.plan, options, frame_cache)
+    job = _choose(KeyPass(source, broadcasts, counts, options.may_change), plan, options, frame_cache)
     if not job.may_ask or path_fields is not None:
         return job
     if are_few:
@@ -167,32 +147,18 @@ def _count_keys(source: MessageSource) -> KeyCounts:
     return KeyCounts(collected.where("valid"), read, valid, is_exact)
 
 
-def plan_of(
-    counts: KeyCounts,
+def _decide(
+    keys: TableColumns,
     checked: CheckedInputs,
-    held_rows: int,
-    *,
-    is_wide: bool = False,
-    decide: DecideKeys = decide_keys,
-    path_fields: PathFields | None = None,
-) -> PreparedPlan:
-    """Decide for keys on the driver: those of `key_rows.KEY` or, where ``is_wide``, of `key_rows.PATH_KEY`.
-
-    The plan is keyed by whatever messages look it up. ``held_rows`` as `job.as_plan` has it, ``decide`` and
-    ``path_fields`` as `compile_messages` has them.
-    """
-    keys = counts.keys
+    keying: MessageKeying,
+    decide: DecideKeys,
+    path_fields: PathFields | None,
+) -> DecidedKeys:
+    """Decide for keys on the driver: those of `key_rows.KEY` or, of a wide keying, of `key_rows.PATH_KEY`."""
     services = keys.values["key_service"]
-    if is_wide:
-        network = checked.network_for({*services, *keys.values["key_from"]})
-        decided = follow_keys(keys, network, path_fields)
-    else:
-        instances = checked.instances_for(services)
-        decided = decide(keys, instances)
-    if counts.texts is not None:
-        keys, numbers = counts.texts.rows, [decided.numbers[place] for place in counts.texts.keys]
-        decided = replace(decided, key=TEXTS, numbers=numbers)
-    return as_plan(keys, decided, held_rows)
+    if not keying.is_wide:
+        return decide(keys, checked.instances_for(services))
+    return follow_keys(keys, checked.network_for({*services, *keys.values["key_from"]}), path_fields)
 
 
 def _choose(counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, frame_cache: FrameCache) -> ResolveJob:

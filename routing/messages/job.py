@@ -19,12 +19,11 @@ from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses
 from routing.schemas import ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
+from routing.tables.frames import frame_of_tuples
 from routing.tables.table_columns import TableColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from routing.tables import frames
 
 # What is decided for keys, as frames: a timeline for each key, whose rows messages are joined with.
 #
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 _OF_A_KEY = 300
 TIMELINE = "timeline"
 _NUMBER = Field(TIMELINE, ColumnKind.INT)
-# The columns of a key that are no text.
-_KINDS = {"key_kind": ColumnKind.INT, "key_role": ColumnKind.INT}
+# The column of a key that is no text.
+_KINDS = {"key_kind": ColumnKind.INT}
 
 
 @dataclass(frozen=True)
@@ -56,47 +55,24 @@ class RoutingPlan:
     uses: PlanUses
 
 
-@dataclass(frozen=True)
-class PreparedPlan:
-    """A plan before there is a session, its rows as they are handed over; the rest as `RoutingPlan` has it."""
-
-    key: tuple[str, ...]
-    rows: frames.PreparedRows
-    keys: frames.PreparedRows | None
-    size: int
-    uses: PlanUses
-
-    def on(self, spark: SparkSession, frame_cache: FrameCache) -> RoutingPlan:
-        """Return the plan in a session; what is too large to be rows of the driver goes to ``frame_cache``."""
-        rows = self.rows.frame(spark)
-        if self.keys is None:
-            return RoutingPlan(self.key, rows, None, self.size, self.uses)
-        return RoutingPlan(
-            self.key, frame_cache.store(rows), frame_cache.store(self.keys.frame(spark)), self.size, self.uses
-        )
-
-
-def as_plan(keys: TableColumns, decided: DecidedKeys, held_rows: int) -> PreparedPlan:
-    """Write the decisions for ``keys`` as rows; more than ``held_rows`` have a timeline in place of a key."""
-    # Deciding does not need the package.
-    from routing.tables import frames
-
+def as_plan(keys: TableColumns, decided: DecidedKeys, spark: SparkSession, frame_cache: FrameCache) -> RoutingPlan:
+    """Return the decisions for ``keys`` as frames; what is too large for the driver goes to ``frame_cache``."""
     numbers, timelines = decided.numbers, decided.timelines
     of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
     of_times = [
         *(Field(name, ColumnKind.TIMESTAMP) for name in ("valid_from", "valid_to")),
         Field("choices", ArrayOf(decided.choice)),
     ]
-    if sum(len(timelines[number].rows) for number in numbers) <= held_rows:
+    if sum(len(timelines[number].rows) for number in numbers) <= frame_cache.limits.held_rows:
         size = sum(timelines[number].size for number in numbers)
-        whole = frames.PreparedRows.of(_whole(keys, decided), Schema((*of_key, *of_times)))
-        return PreparedPlan(decided.key, whole, None, size, decided.uses)
+        whole = frame_of_tuples(spark, _whole(keys, decided), Schema((*of_key, *of_times)))
+        return RoutingPlan(decided.key, whole, None, size, decided.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
-    numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
-    named = frames.PreparedRows.of(numbered, Schema((*of_key, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
-    timed = frames.PreparedRows.of(rows, Schema((_NUMBER, *of_times)))
-    return PreparedPlan(decided.key, timed, named, size, decided.uses)
+    timed = frame_cache.store(frame_of_tuples(spark, rows, Schema((_NUMBER, *of_times))))
+    numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
+    named = frame_cache.store(frame_of_tuples(spark, numbered, Schema((*of_key, _NUMBER))))
+    return RoutingPlan(decided.key, timed, named, size, decided.uses)
 
 
 def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
@@ -148,13 +124,10 @@ class MessageSource:
             messages = keying.add_conversation(messages, self.conversations)
         return keying.count_keys(messages, self.lookups, self.keying, is_exact=is_exact)
 
-    def resolvable(self, *, checks_rows: bool, checks_scopes: bool, is_folded: bool) -> DataFrame:
-        """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again.
-
-        ``is_folded``: every conversation id is written as it is compared.
-        """
+    def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
+        """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
-        prepared = keying.prepare(messages, self.as_of, is_folded=is_folded)
+        prepared = keying.prepare(messages, self.as_of)
         if checks_scopes or (self.lookups.checked.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
@@ -191,16 +164,9 @@ class KeyPass:
         """Whether any message may be of an instance or database that is not known."""
         return self.counts.rows_valid < self.counts.rows_read or self.may_change
 
-    @property
-    def is_folded(self) -> bool:
-        """Whether every conversation id is written as it is compared, in a later pass too."""
-        return self.counts.is_folded and not self.may_change
-
     def resolvable(self) -> DataFrame:
         """Return the messages to be resolved, bound and keyed."""
-        return self.source.resolvable(
-            checks_rows=self.may_reject, checks_scopes=self.has_strays, is_folded=self.is_folded
-        )
+        return self.source.resolvable(checks_rows=self.may_reject, checks_scopes=self.has_strays)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from routing.plan.key_rows import (
     PATH_KEY,
     READ,
     SERVICE_FACTOR,
-    TEXTS,
     most_hops,
 )
 from routing.schemas import KEYS
@@ -63,16 +62,18 @@ class MessageKeying:
     is_exact: bool = False
 
 
-def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
+def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     """Add decided_at (`t` of the rule book) to conformed messages; clean database_name and conversation_id.
 
     Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
-    ``is_folded``: all of them are written as they are compared.
     """
-    values = {"database_name": spark_forms.empty_as_null(F.col("database_name")), "decided_at": time_of(as_of)}
-    if not is_folded:
-        values["conversation_id"] = F.lower("conversation_id")
-    return messages.withColumns(values)
+    return messages.withColumns(
+        {
+            "database_name": spark_forms.empty_as_null(F.col("database_name")),
+            "decided_at": time_of(as_of),
+            "conversation_id": F.lower("conversation_id"),
+        }
+    )
 
 
 def time_of(as_of: datetime | None) -> Column:
@@ -80,12 +81,12 @@ def time_of(as_of: datetime | None) -> Column:
     return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
-def prepare(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
+def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     """Select the columns of conformed messages that the rules read.
 
     Those of `clean`, with key_database and named_broker. Every row is kept.
     """
-    return _read_names(clean(messages, as_of, is_folded=is_folded))
+    return _read_names(clean(messages, as_of))
 
 
 def _read_names(messages: DataFrame) -> DataFrame:
@@ -239,11 +240,6 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     )
 
 
-def add_texts(messages: DataFrame, lookups: RunLookups) -> DataFrame:
-    """Add the columns of `TEXTS` to messages of `bind`."""
-    return add_broker(messages, lookups, ["instance_name", "bound_broker"])
-
-
 def add_broker(messages: DataFrame, lookups: RunLookups, on: Sequence[str]) -> DataFrame:
     """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`.
 
@@ -266,8 +262,6 @@ OF_INSTANCE = MessageKeying(KEY, READ, add_keys, reads_scope=True)
 """What decides within one instance."""
 OF_INSTANCE_EXACTLY = replace(OF_INSTANCE, is_exact=True)
 """The same, with the messages to reject counted by the pass for the keys."""
-OF_TEXTS = MessageKeying(TEXTS, READ, add_texts, reads_scope=False)
-"""The same, where all that messages hold is known before."""
 
 
 def _read_address(messages: DataFrame) -> DataFrame:

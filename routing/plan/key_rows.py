@@ -46,9 +46,6 @@ class KeyRow(NamedTuple):
     kind: int
 
 
-# The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
-# without the class of a service.
-TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
 PATH_KEY = (
     *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
     "key_conversation",
@@ -83,28 +80,16 @@ READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance
 
 
 @dataclass(frozen=True)
-class KeyTexts:
-    """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
-
-    rows: TableColumns
-    keys: Sequence[int]
-
-
-@dataclass(frozen=True)
 class KeyCounts:
     """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
 
     Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
-    ``texts`` are given where they are known and hardly more than the keys. ``is_folded``: every conversation id
-    is written as it is compared.
     """
 
     keys: TableColumns
     rows_read: int
     rows_valid: int
     is_exact: bool
-    texts: KeyTexts | None = None
-    is_folded: bool = False
 
     @property
     def rows_rejected(self) -> int | None:

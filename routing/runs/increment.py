@@ -26,10 +26,10 @@ from routing.messages.lookups import RunLookups
 from routing.runs.run_work import InternalError, Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
-from routing.tables.frames import at_once, has_arrow, with_columns_of
+from routing.tables.frames import at_once, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
-from routing.tables.table_columns import Table, in_files
+from routing.tables.table_columns import Table
 from routing.terms import Outcome
 
 _ENDPOINT = ["conversation_id", "is_initiator"]
@@ -123,10 +123,8 @@ def read(
         return step
     with clock.stage("duplicates"):
         if new.count != 0:
-            doubled_keys = _search_doubles(spark, messages_table, new, stored)
-            if doubled_keys is None:
-                before = None if last is None else stored.read(spark, "resolved_routes")
-                doubled_keys = validate.find_doubles(messages, before, frame_cache, broadcasts, new.count)
+            before = None if last is None else stored.read(spark, "resolved_routes")
+            doubled_keys = validate.find_doubles(messages, before, frame_cache, broadcasts, new.count)
             step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, frame_cache)
     if requests is not None:
         with clock.stage("requests"):
@@ -200,29 +198,6 @@ def _read_delayed(
 
 def _if_any(frame: DataFrame) -> DataFrame | None:
     return frame if frame.limit(1).count() else None
-
-
-def _search_doubles(
-    spark: SparkSession,
-    messages_table: TableSnapshot,
-    new: AppendedRows,
-    stored: StoredOutputs,
-) -> validate.DoubledKeys | None:
-    """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
-    is_first = stored.last is None
-    if not has_arrow() or (new.files is None and not is_first):
-        return None
-    before = {} if is_first else {"resolved_routes": stored.snapshot("resolved_routes")}
-    opened = stored.opener.open_by_arrow({"messages": messages_table, **before})
-    if opened is None:
-        return None
-    messages = opened["messages"]
-    if new.files is not None:
-        messages = in_files(messages, new.files)
-        # Maintenance has moved rows to other files.
-        if len(messages.files) != len(new.files):
-            return None
-    return validate.search_doubles(spark, messages, opened.get("resolved_routes"), stored.frame_cache)
 
 
 def _without_duplicates(

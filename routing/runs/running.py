@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Protocol
 
 from routing.config import Config, ConfigError
@@ -121,7 +122,7 @@ def run_by(
     # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
     settings = config.as_json()
     clock = Stages(progress)
-    opener.time_session(clock)
+    opener.waiting = partial(clock.stage, "session")
     for key, location in config.output.items():
         check_writable(key, location)
     outputs = engine.open_outputs(config)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,12 +12,10 @@ from pyspark.sql import functions as F
 from routing.delta import ledger, protocol, spark_tables
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
-from routing.engines.arrow import message_keys
 from routing.messages import openers, results, validate
-from routing.messages.compiling import KnownKeys, compile_messages, plan_of
+from routing.messages.compiling import compile_messages
 from routing.messages.job import ResolveJob
 from routing.messages.lookups import look_into
-from routing.plan.checked_inputs import CheckedInputs
 from routing.runs import increment
 from routing.runs.run_work import (
     RunCounts,
@@ -28,10 +25,9 @@ from routing.runs.run_work import (
     count_rows,
     note_unended_requests,
 )
-from routing.schemas import OUTPUTS, TRAFFIC
+from routing.schemas import OUTPUTS
 from routing.tables import frames
 from routing.tables.cached_frames import FrameCache
-from routing.tables.frames import at_once
 from routing.tables.spark_forms import conform, no_rows
 from routing.tables.table_columns import Table
 from routing.terms import Outcome
@@ -72,21 +68,9 @@ class SparkWork(RunWork):
         """Return the inputs without the messages (`open_inputs`)."""
         return open_inputs(self.opener, self.inputs, self.frame_cache)
 
-    def open_settings(self) -> dict[str, Table]:
-        """Open the configuration tables, without the dialogs."""
-        settings = {key: snapshot for key, snapshot in self.inputs.items() if key not in TRAFFIC}
-        return open_inputs(self.opener, settings, self.frame_cache)
-
     def read_messages(self) -> DataFrame:
         """Return all messages, in their declared columns."""
-        return self._read("messages")
-
-    def read_dialogs(self) -> DataFrame | None:
-        """Return all dialogs, in their declared columns; None where there is no such table."""
-        return self._read("dialogs") if "dialogs" in self.inputs else None
-
-    def _read(self, key: str) -> DataFrame:
-        return conform(self.inputs[key].read(self.spark), key)
+        return conform(self.inputs["messages"].read(self.spark), "messages")
 
     @property
     def spark(self) -> SparkSession:
@@ -139,48 +123,15 @@ def run_full(work: SparkWork) -> RunCounts:
 
 def _compile(work: SparkWork) -> ResolveJob:
     """Read and check the inputs, find the keys of the messages, and decide for them."""
-    clock, traffic = work.clock, None
-    # Where a session has other machines these have read messages and dialogs sooner than this one.
-    if work.opener.is_of_one_machine:
-        traffic = work.opener.open_by_arrow({key: work.inputs[key] for key in TRAFFIC if key in work.inputs})
+    clock = work.clock
     with clock.stage("read"):
-        tables = work.open_tables() if traffic is None else {**work.open_settings(), **traffic}
-        inputs = validate.read(tables, work.frame_cache.limits)
+        inputs = validate.read(work.open_tables(), work.frame_cache.limits)
     with clock.stage("validate"):
         checked = validate.check(inputs)
     note_unended_requests(work, checked.count_unended_requests())
-    if traffic is None:
-        with clock.stage("read"):
-            messages = work.read_messages()
-        known_keys = None
-    else:
-        messages, checked, known_keys = _find_keys(work, traffic["messages"], checked)
-    return compile_messages(
-        messages, checked, work.options, work.frame_cache, clock, known_keys=known_keys, notes=work.notes
-    )
-
-
-def _find_keys(
-    work: SparkWork, messages: Table, checked: CheckedInputs
-) -> tuple[DataFrame, CheckedInputs, KnownKeys]:
-    """Decide for messages that Arrow reads; the session, which may be starting yet, is needed at the end.
-
-    Returns messages and dialogs as frames, the keys, and the plan.
-    """
-    clock = work.clock
-    with clock.stage("keys") as tally:
-        counts = message_keys.count_keys(messages, checked.dialogs, checked, work.options.as_of)
-        tally.rows = counts.rows_read
-    with clock.stage("plan") as tally:
-        prepared = plan_of(counts, checked, work.frame_cache.limits.held_rows)
-        tally.rows = len(counts.keys)
-    with clock.stage("lookups"):
-        # A session that has just started takes its time for the first of everything.
-        firsts: list[Callable[[], Any]] = [work.read_messages, lambda: prepared.on(work.spark, work.frame_cache)]
-        if checked.dialogs is not None:
-            firsts.append(work.read_dialogs)
-        frame, plan, *dialogs = at_once(work.spark, lambda first: first(), firsts)
-    return frame, replace(checked, dialogs=dialogs[0] if dialogs else None), KnownKeys(counts, plan)
+    with clock.stage("read"):
+        messages = work.read_messages()
+    return compile_messages(messages, checked, work.options, work.frame_cache, clock, notes=work.notes)
 
 
 # An incremental run, from top to bottom: what is new or delayed is resolved, and added to the outputs.

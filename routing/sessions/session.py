@@ -8,18 +8,13 @@ itself is made small, quiet and UTC.
 from __future__ import annotations
 
 import atexit
-import hashlib
-import json
 import os
 import shutil
-import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,15 +36,6 @@ _LOCAL_CORES = 8
 # Java leaves methods over 8,000 bytes uncompiled. What Spark makes to resolve messages is shorter; longer is what
 # it makes to follow every message where routes read addresses from service names.
 JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
-# For a session that sees little data: what Java's second compiler makes, and the code that Spark generates for
-# each query, take longer to be made than they ever run. The demo takes a quarter less time so.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-_FOR_LITTLE_DATA = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
-    # Rows that the driver holds are one task, not one for each core: to send it takes longer than to run it.
-    "spark.sql.leafNodeDefaultParallelism": "1",
-    **INTERPRETED,
-}
 # What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
 # Of the Java processes that this process has started and that no failed command speaks of.
@@ -104,15 +90,13 @@ def start(
     settings: Mapping[str, str],
     *,
     verbose: bool = False,
-    little_data: bool = False,
     on_note: Callable[[str], None] = warnings.warn,
 ) -> SparkSession:
     """Return the session to work in: the given one, or a new local one with Delta.
 
     ``settings`` are the configuration's own Spark settings and win; ``on_note`` is called with a note on those
-    that a given session refuses. Java's messages go to a file unless ``verbose``. A new session for
-    ``little_data`` handles little data fast and much data slowly. Raises EnvironmentFault where pyspark,
-    delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
+    that a given session refuses. Java's messages go to a file unless ``verbose``. Raises EnvironmentFault where
+    pyspark, delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
     """
     check_installed()
     from pyspark.sql import SparkSession
@@ -125,8 +109,7 @@ def start(
         session = builder.getOrCreate()
         apply_settings(session, settings, on_note)
         return session
-    own_settings = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
-    return _start_local({**own_settings, **settings}, verbose=verbose)
+    return _start_local({**_small_local_run(), **_DELTA, **settings}, verbose=verbose)
 
 
 @checked
@@ -170,42 +153,29 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path]
     builder = SparkSession.builder.appName("sbroute").config("spark.sql.session.timeZone", "UTC")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    builder, has_new_jars = _with_delta(builder, settings)
+    builder = _with_delta(builder, settings)
     log = None if verbose else _new_java_log(logs)
     try:
         with _java_messages_in(log):
-            session = builder.getOrCreate()
+            return builder.getOrCreate()
     except Exception as error:
         raise NoJavaFault.no_java(_why_no_start(error, log)) from error
-    if has_new_jars:
-        remember_jars((session.conf.get("spark.jars", "") or "").split(","))
-    return session
 
 
-def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> tuple[SparkSession.Builder, bool]:
-    """Add Delta's jars to the builder; tell whether Ivy is asked for them alone, so that they can be kept.
-
-    Where jars, or where Ivy finds them, are named here or in Spark's defaults, Ivy's present answer is taken.
-    Raises EnvironmentFault where delta-spark is missing.
-    """
+def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
+    """Add Delta's jars by Ivy, unless settings or Spark's defaults bring them. Raises EnvironmentFault."""
     try:
         import pyspark
         from delta import configure_spark_with_delta_pip
     except ImportError as error:
         raise EnvironmentFault.no_package("delta-spark", "local") from error
     defaults = jars_of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
-    asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
-    if not (asks_ivy or defaults):
-        remembered = find_remembered_jars()
-        if remembered:
-            return builder.config("spark.jars", ",".join(remembered)), False
-        return configure_spark_with_delta_pip(builder), True
     bring_delta = any("delta-spark" in value for value in defaults.values())
     if bring_delta or any(key in settings for key in ("spark.jars", "spark.jars.packages")):
-        return builder, False
+        return builder
     others = defaults.get("spark.jars.packages", "")
     named = [package.strip() for package in others.split(",") if package.strip()]
-    return configure_spark_with_delta_pip(builder, named), False
+    return configure_spark_with_delta_pip(builder, named)
 
 
 def _new_java_log(logs: list[Path] = _java_logs) -> Path:
@@ -273,121 +243,6 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
         # Unless somebody has led it elsewhere.
         if sys.stderr is own_stream:
             sys.stderr = shown
-
-
-# Delta's jars on this machine: those of the last local session, so that the next one need not look for them.
-#
-# Ivy, which fetches packages for Spark, takes three seconds at each start to find again what it has fetched. What
-# is remembered is code that will run: it counts only where nobody else could have put it there, and while each jar
-# is the one that was fetched.
-
-
-def _is_own(file: Path) -> bool:
-    """Return True if a file and every folder above it belong to this user or root, and no other may write there.
-
-    A folder where all may write is fine with the sticky bit, as /tmp has it. A link is nobody's own: name what
-    it leads to. Raises OSError where there is no such file.
-    """
-    if os.name == "nt":  # pragma: no cover - Windows has other rights; a profile's folders are its user's.
-        return file.is_file()
-    return stat.S_ISREG(file.lstat().st_mode) and all(
-        _is_safe(part.lstat()) for part in (file, *file.absolute().parents)
-    )
-
-
-def _is_safe(status: os.stat_result) -> bool:
-    user = os.getuid()
-    if status.st_uid not in (user, 0) or stat.S_ISLNK(status.st_mode):
-        return False
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
-        return True
-    by_group = status.st_mode & stat.S_IWGRP and not _is_own_group(user, status.st_gid)
-    return not (by_group or status.st_mode & stat.S_IWOTH)
-
-
-def _is_own_group(user: int, group: int) -> bool:
-    """Return True if a group is that of one user alone: the one of the user's name, which many systems make."""
-    import grp
-    import pwd
-
-    try:
-        return pwd.getpwuid(user).pw_name == grp.getgrgid(group).gr_name
-    except KeyError:
-        return False
-
-
-def _file() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache, "sbroute", "jars.json")
-
-
-def _pair() -> str | None:
-    """Return the installed pair; None where pyspark comes from no package but, say, from ``SPARK_HOME``."""
-    try:
-        return f"pyspark {version('pyspark')}, delta-spark {version('delta-spark')}"
-    except PackageNotFoundError:
-        return None
-
-
-def _read_remembered() -> dict[str, dict[str, str]]:
-    """Read each pair's jars with their hashes; empty where the file is missing, another user's, or malformed."""
-    try:
-        file = Path(os.path.realpath(_file()))
-        stored = json.loads(file.read_text(encoding="utf-8")) if _is_own(file) else None
-    except (OSError, ValueError, RuntimeError):
-        # RuntimeError: there is no home, or brackets a thousand deep.
-        return {}
-    pairs = stored.items() if isinstance(stored, dict) else ()
-    # The first release kept lists of paths: these are looked for anew.
-    return {
-        pair: jars for pair, jars in pairs if isinstance(jars, dict) and all(_is_text(jar) for jar in jars.items())
-    }
-
-
-def _is_text(jar: tuple[object, object]) -> bool:
-    return all(isinstance(part, str) for part in jar)
-
-
-def _hash(jar: str) -> str | None:
-    """Return a jar's SHA-256; None where it cannot be read, or somebody else may change it."""
-    try:
-        return hashlib.sha256(Path(jar).read_bytes()).hexdigest() if _is_own(Path(jar)) else None
-    except OSError:
-        return None
-
-
-def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
-    """Return the hash of each, on several cores at once: 89 MB in 33 jars take 90 ms on one."""
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(jars, pool.map(_hash, jars), strict=True))
-
-
-def find_remembered_jars() -> list[str]:
-    """Return the jars of the installed pair of pyspark and delta-spark; none where one is gone or changed."""
-    pair = _pair()
-    jars = {} if pair is None else _read_remembered().get(pair, {})
-    return list(jars) if _hashes(list(jars)) == jars else []
-
-
-def remember_jars(jars: Sequence[str]) -> None:
-    """Keep the paths or file URIs of the jars that a session has for the installed pair, if Delta is one."""
-    # Without links: where one leads may be changed by whoever owns a folder on the way.
-    pair, paths = _pair(), [os.path.realpath(jar.removeprefix("file://")) for jar in jars]
-    has_delta = any("delta-spark" in Path(path).name for path in paths)
-    if pair is None or not has_delta:
-        return
-    hashes = _hashes(paths)
-    if None in hashes.values():
-        return
-    text = json.dumps({**_read_remembered(), pair: hashes}, indent=1)
-    # A home that cannot be written to, or none, costs the next start its three seconds, no more.
-    with suppress(OSError, RuntimeError):
-        file = _file()
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Whole or not at all: another command may be reading it.
-        new_file = file.with_name(f"{file.name}.{os.getpid()}")
-        new_file.write_text(text, encoding="utf-8")
-        new_file.replace(file)
 
 
 def jars_of_defaults(home: Path) -> dict[str, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.classic
 # Some more than there were when this was written: Delta's own jobs differ by how many parts of the log it reads.
-MOST_JOBS, MOST_CALLS = 64, 3_300
+MOST_JOBS, MOST_CALLS = 64, 4_300
 MOST_CALLS_OF_RESOLVE = 4_600
 # A tenth of the defaults: 200 parts of a shuffle, and 50 tasks of Delta each time that a query opens a table,
 # which is eight times here.

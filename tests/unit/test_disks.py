@@ -15,7 +15,7 @@ from routing.delta.local_tables import UnreadableTable, find_log
 from routing.delta.opening import TableOpener
 from routing.delta.run_lock import lock_file, only_run
 from routing.delta.table_creation import check_vacant
-from routing.delta.table_details import are_small, check_writable
+from routing.delta.table_details import check_writable
 from routing.errors import EnvironmentFault, OutputError
 from routing.sessions import session
 
@@ -232,14 +232,6 @@ def test_why_spark_is_needed_is_told_where_it_is_missing() -> None:
     opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
     with pytest.raises(EnvironmentFault, match=r"tables\.routes is looked for by Spark \(its path may be one of"):
         opener.find("tables.routes", TableLocation("/data/routes"))
-
-
-def test_what_is_elsewhere_may_be_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = [table(tmp_path / "in")]
-    assert are_small(inputs, [])
-    assert not are_small(inputs, [], {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
-    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
-    assert not are_small(inputs, [])
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class MessageScan:
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> MessageScan:
         """Return the messages of a run; ``dialogs`` are Arrow's, without a fault."""
-        numbers = TextNumbers.of(checked, most_unnamed=0)
+        numbers = TextNumbers.of(checked)
         ends, decisions = DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers)
         return cls(checked, numbers, messages, ends, decisions, rows_at_once)
 
