@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from routing.delta.opening import TableOpener
     from routing.document import Document
+    from routing.run_context import Progress
     from routing.runs.engine_choice import EngineChoice
-    from routing.runs.run_work import Progress
 
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any

@@ -7,6 +7,7 @@ tables (`ledger`) and the tests' log in memory are such outputs.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -132,7 +133,7 @@ class OutputHistories(Protocol):
 
 
 class OutputTables(OutputHistories, Protocol):
-    """The outputs of a job, as far as the order of its runs needs them."""
+    """The outputs of a job, as far as the order of its runs needs them: the one interface of all of them."""
 
     @property
     def keys(self) -> Iterable[str]:
@@ -159,12 +160,15 @@ class OutputTables(OutputHistories, Protocol):
         Raises RecordedAlready where the one that is to come does, by its id.
         """
 
+    @abstractmethod
     def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
 
+    @abstractmethod
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, in one commit; none where nothing changes."""
 
+    @abstractmethod
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
 

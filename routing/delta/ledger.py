@@ -6,20 +6,19 @@ Outputs on this machine's disk are written by delta-rs where it writes them righ
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing import schemas
 from routing.config import Config, TableLocation
 from routing.delta import commits, counted_runs, spark_tables, table_details
 from routing.delta.counted_runs import release
 from routing.delta.data_files import DataFiles, RowSource
-from routing.delta.job_outputs import CommitMark, LastRun, TableCommit
+from routing.delta.job_outputs import CommitMark, LastRun, OutputTables, TableCommit
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, find_log, open_to_write
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
@@ -41,17 +40,17 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass
-class JobTables(ABC):
-    """A job's outputs, for one run or a reader, whichever engine writes them.
+class JobTables(OutputTables):
+    """A job's outputs as Delta tables, for one run or a reader, whichever engine writes them.
 
+    ``notes``, those of the run, say what was strange about its commits, and which columns somebody has added.
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
-    ``notes`` say what was strange about this run's commits, and which columns somebody has added.
     """
 
     opener: TableOpener
     config: Config
-    lacking: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    lacking: set[str] = field(default_factory=set)
 
     @property
     def spark(self) -> SparkSession:
@@ -95,18 +94,6 @@ class JobTables(ABC):
         Raises RecordedAlready where the one that is to come does, by its id.
         """
         return counted_runs.last_run(self.opener, self.config.output["runs"], coming)
-
-    @abstractmethod
-    def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
-        """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
-
-    @abstractmethod
-    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
-        """Restore a table to a version, in one commit; none where nothing changes."""
-
-    @abstractmethod
-    def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
-        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
 
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
@@ -229,7 +216,7 @@ def check_succession(config: Config, last: LastRun) -> None:
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")
 
 
-# The outputs of a job on this machine's disk: `job_outputs.OutputTables` by delta-rs, without Spark.
+# The outputs of a job on this machine's disk, by delta-rs.
 
 
 _SKIPPING = "delta.dataSkippingStatsColumns"

@@ -187,15 +187,15 @@ def bind(messages: DataFrame) -> DataFrame:
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def count_keys(messages: DataFrame, lookups: RunLookups, keying: MessageKeying, *, is_exact: bool) -> DataFrame:
+def count_keys(messages: DataFrame, lookups: RunLookups, keying: MessageKeying) -> DataFrame:
     """Count messages of `add_dialog` by key: rows (how many have it) and valid (may be resolved).
 
-    Unless it ``is_exact`` no more is read of the messages than what their key is made of. Messages that cannot be
-    resolved count under a key of nulls. They are grouped first by what their key is made of, as read, so that each
-    lookup is made once for a group; the groups are as many as the configuration's keys, and the names and ids that
-    nothing names. Keys of a whole estate have the hops that their messages have left beside them, a list.
+    Unless the keying is exact no more is read of the messages than what their key is made of. Messages that cannot
+    be resolved count under a key of nulls. They are grouped first by what their key is made of, as read, so that
+    each lookup is made once for a group; the groups are as many as the configuration's keys, and the names and ids
+    that nothing names. Keys of a whole estate have the hops that their messages have left beside them, a list.
     """
-    sound = F.when(spark_forms.is_well_formed(), 1) if is_exact else F.lit(1)
+    sound = F.when(spark_forms.is_well_formed(), 1) if keying.is_exact else F.lit(1)
     hops = []
     if keying.is_wide:
         left, hops = F.col("hops_remaining"), [HOPS_LEFT]

@@ -6,7 +6,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property, reduce
 from typing import Any
 
@@ -25,7 +24,7 @@ from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS, ROUTE_REQUESTS
 from routing.tables.row_faults import RowFault, findings, read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
-from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The estate from columns: instances and requests on record as the rules see them, and what is named.
 
@@ -278,18 +277,3 @@ def check_inputs(settings: Settings, dialogs: Table | None, survey: DialogSurvey
 
 
 # How messages are resolved, whichever engine does it.
-
-
-@dataclass(frozen=True)
-class ResolveOptions:
-    """The options of resolving messages; the same words as section ``resolve`` of the configuration.
-
-    ``may_change``: the messages have no versions, so that each pass checks them anew.
-    """
-
-    run_id: str
-    as_of: datetime | None = None
-    dialog_hash: str = "builtin"
-    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
-    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
-    may_change: bool = False

@@ -6,7 +6,7 @@ Data goes from the last run that counts (`ledger`) to the frames that `compiling
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -21,9 +21,10 @@ from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import OutputError
 from routing.messages import openers, pending, results, validate
-from routing.messages.job import ResolveJob
 from routing.messages.lookups import RunLookups
-from routing.runs.run_work import InternalError, Stages
+from routing.messages.route_plan import RoutePlan
+from routing.run_context import RunContext
+from routing.runs.run_work import InternalError
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, with_columns_of
@@ -54,7 +55,6 @@ class NewMessages:
     duplicate_count: int = 0
     on_record: DataFrame | None = None
     is_idle: bool = False
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class StoredOutputs:
             return _if_any(self.frame_cache.hold(rows))
         return self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows
 
-    def broadcasts(self) -> BroadcastBudget:
-        """Return the budget for broadcasts, with no notes yet."""
+    def broadcasts(self, notes: list[str]) -> BroadcastBudget:
+        """Return the budget for broadcasts; ``notes`` say what goes without."""
         limit = size_in_bytes(self.config.resolve.broadcast_limit)
-        return BroadcastBudget(limit, task_bytes=self.frame_cache.limits.task_bytes)
+        return BroadcastBudget(limit, notes, self.frame_cache.limits.task_bytes)
 
 
 def read(
@@ -103,13 +103,14 @@ def read(
     messages_table: TableSnapshot,
     stored: StoredOutputs,
     now: datetime,
-    clock: Stages,
+    context: RunContext,
 ) -> NewMessages:
     """Read the new messages of table ``messages_table``, and those that are tried again.
 
     Raises InputError where the messages that are new cannot be told, or have wrong columns.
     """
-    last, broadcasts, spark, frame_cache = stored.last, stored.broadcasts(), lookups.spark, stored.frame_cache
+    last, clock, spark, frame_cache = stored.last, context.clock, lookups.spark, stored.frame_cache
+    broadcasts = stored.broadcasts(context.notes)
     with clock.stage("new messages"):
         new = _new(spark, messages_table, last)
         messages = conform(new.rows, "messages")
@@ -118,7 +119,7 @@ def read(
         with clock.stage("pending"):
             again, requests = _left(spark, messages_table, last, stored, broadcasts)
     is_idle = new.count == 0 and again is None
-    step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
+    step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
@@ -280,8 +281,8 @@ def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcast
     return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES, readable_texts()))
 
 
-def still_pending(job: ResolveJob) -> DataFrame:
-    """Return the rows of ``pending_messages`` after a job; deciding anew needs no join."""
-    messages, values = results.decide(job, job.choices)
+def still_pending(plan: RoutePlan) -> DataFrame:
+    """Return the rows of ``pending_messages`` after a run; deciding anew needs no join."""
+    messages, values = results.decide(plan, plan.choices)
     decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})
-    return pending.pending_messages(decided, job.options.run_id)
+    return pending.pending_messages(decided, plan.options.run_id)

@@ -11,9 +11,8 @@ import pytest
 from routing.messages.compiling import compile_tables
 from routing.messages.keying import OF_ESTATE
 from routing.messages.results import message_paths
-from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_work import UntimedStages
+from routing.run_context import ResolveOptions, RunContext
 from routing.runs.spark_outputs import TracedPaths, trace_all, trace_with
 from routing.tables.cached_frames import FrameCache
 from tests.estate_rows import SALES, message, small_estate
@@ -115,7 +114,7 @@ def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
 def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables, stored: Path) -> None:
     """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
     input_tables = _with_stored(spark, tables, stored)
-    found = trace_with(input_tables, ResolveOptions(""), UntimedStages(), AS_IF_LARGE)
+    found = trace_with(input_tables, RunContext(ResolveOptions("")), AS_IF_LARGE)
     try:
         frame = found.message_paths
         path = main_path(frame, stored)
@@ -142,7 +141,7 @@ def test_over_the_limit_and_at_one_time_rows_are_as_followed(
     traced = trace_all(spark, input_tables, as_of=AS_OF, broadcast_limit="1B")
     # Few messages are kept, and the plan of what reads them shows no scan.
     options = ResolveOptions("", as_of=as_utc(AS_OF), broadcast_limit="1B")
-    found = trace_with(input_tables, options, UntimedStages(), AS_IF_LARGE)
+    found = trace_with(input_tables, RunContext(options), AS_IF_LARGE)
     try:
         _assert_as_followed(traced, AS_OF)
         assert "ShuffledHashJoin" in main_path(found.message_paths, stored)
@@ -189,7 +188,7 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
     input_tables = {**frames(spark, tables), "messages": garbage}
     with FrameCache() as frame_cache:
-        job = compile_tables(input_tables, ResolveOptions(""), frame_cache, UntimedStages(), keying=OF_ESTATE)
+        job = compile_tables(input_tables, RunContext(ResolveOptions("")), frame_cache, keying=OF_ESTATE)
         # A known service or two classes of others; no broker instance or an unknown; the same of senders, or none.
-        assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4
+        assert 3 * 2 * 3 < len(job.counts.keys) <= 3 * 2 * 4
         assert message_paths(job).count() == GARBAGE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.plan.checked_inputs import ResolveOptions
+from routing.run_context import ResolveOptions, RunContext
 from routing.runs.pipeline import resolve_with
 from routing.tables.cached_frames import FrameLimits
 from tests.estate_rows import SALES, message, small_estate
@@ -68,7 +68,7 @@ def resolved(
     input_tables["messages"] = spark.read.format("delta").load(str(messages))
     if route_requests is not None:
         input_tables["route_requests"] = route_requests
-    return resolve_with(input_tables, ResolveOptions("law", **options), limits)  # type: ignore[arg-type]
+    return resolve_with(input_tables, RunContext(ResolveOptions("law", **options)), limits)  # type: ignore[arg-type]
 
 
 def main_path(frame: DataFrame, messages: Path) -> list[str]:
@@ -275,15 +275,15 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any])
         )
     )
     done = resolve_with(
-        {**frames(spark, tables), "messages": garbage.drop("id")}, ResolveOptions("law"), AS_IF_LARGE
+        {**frames(spark, tables), "messages": garbage.drop("id")}, RunContext(ResolveOptions("law")), AS_IF_LARGE
     )
     try:
         # At most two scopes, two roles, a known service or two classes of others, no broker instance or an
         # unknown.
-        assert jobs[0].counted.counts.rows_read == GARBAGE
-        assert len(jobs[0].counted.counts.keys) <= 2 * 2 * 3 * 2
+        assert jobs[0].counts.rows_read == GARBAGE
+        assert len(jobs[0].counts.keys) <= 2 * 2 * 3 * 2
         assert done.resolved_routes.count() == GARBAGE
-        assert jobs[0].plan.keys.count() == len(jobs[0].counted.counts.keys)
-        assert jobs[0].plan.rows.count() <= len(jobs[0].counted.counts.keys)
+        assert jobs[0].decided.keys.count() == len(jobs[0].counts.keys)
+        assert jobs[0].decided.rows.count() <= len(jobs[0].counts.keys)
     finally:
         done.unpersist()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from routing.runs.run_work import Progress, Stages
+from routing.run_context import Progress, StageClock
 
 
 def test_the_seconds_of_a_stage_within_another_are_its_own() -> None:
     told = list[Progress]()
-    clock = Stages(told.append)
+    clock = StageClock(told.append)
     begun = time.monotonic()
     with clock.stage("outer"):
         time.sleep(0.02)

@@ -358,7 +358,7 @@ def _compare_in_spark(
     out: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
     """Compare many messages, or those of tables that Spark alone reads."""
-    from routing.plan.checked_inputs import ResolveOptions
+    from routing.run_context import ResolveOptions
     from routing.tables.cached_frames import released_on_failure
     from routing.views.diff import spark_diff
 

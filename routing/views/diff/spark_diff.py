@@ -25,11 +25,11 @@ from routing.delta import file_systems, spark_tables
 from routing.delta.opening import TableOpener
 from routing.delta.table_details import check_writable
 from routing.messages import keying, results, validate
-from routing.messages.compiling import compile_messages
-from routing.messages.job import ResolveJob
-from routing.messages.keying import OF_ESTATE, look_up
+from routing.messages.compiling import compile_messages, find_keys, open_source
+from routing.messages.keying import OF_ESTATE, OF_INSTANCE, MessageKeying, look_up
+from routing.messages.route_plan import RoutePlan
 from routing.messages.validate import add_reasons
-from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
+from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import PathFields
 from routing.result_schemas import (
     CHANGED_HOP,
@@ -43,7 +43,7 @@ from routing.result_schemas import (
 )
 from routing.rules.path_changes import THERE, PathStep, ending_of, steps_of
 from routing.rules.pathing import PathWithReturn
-from routing.runs.run_work import UntimedStages
+from routing.run_context import ResolveOptions, RunContext
 from routing.schemas import ArrayOf, ColumnKind, Field, Schema
 from routing.sessions.existing_session import ExistingSession
 from routing.tables import spark_forms
@@ -97,8 +97,8 @@ class PathSteps:
 class SideJobs(NamedTuple):
     """A side's decisions, and its paths (`keying.OF_ESTATE`, with the fields of `PathSteps`)."""
 
-    decisions: ResolveJob
-    paths: ResolveJob
+    decisions: RoutePlan
+    paths: RoutePlan
 
 
 def decide_sides(messages: DataFrame, before: SideJobs, after: SideJobs) -> DataFrame:
@@ -111,7 +111,7 @@ def decide_sides(messages: DataFrame, before: SideJobs, after: SideJobs) -> Data
     as_read = messages.withColumns({copied_name: F.col(name) for name, copied_name in _AS_READ.items()})
     prepared = keying.prepare(as_read, before.decisions.options.as_of)
     # Which row of the dialogs is a message's does not depend on the side: it is looked up once.
-    decided = keying.find_dialog(prepared, before.decisions.source.dialog_side)
+    decided = keying.find_dialog(prepared, before.decisions.source.dialogs)
     for jobs, when in ((before, "before"), (after, "after")):
         decided = _end_side(_decide_side(decided, jobs.decisions, when), jobs.paths, when)
     written = {name: F.col(copied_name) for name, copied_name in _AS_READ.items()}
@@ -119,16 +119,16 @@ def decide_sides(messages: DataFrame, before: SideJobs, after: SideJobs) -> Data
     return in_shape(decided, _DECIDED, {**written, **{name: F.col(name) for name in steps}})
 
 
-def _end_side(messages: DataFrame, job: ResolveJob, when: str) -> DataFrame:
+def _end_side(messages: DataFrame, plan: RoutePlan, when: str) -> DataFrame:
     """Add where messages of `_decide_side` end, and the steps of their paths.
 
     A message that its own instance delivers, keeps or drops ends there. The others have the plan's path.
     """
-    timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
+    timed = messages.withColumn("decided_at", keying.time_of(plan.options.as_of))
     outcome, reason = F.col(f"outcome_{when}"), F.col(f"reason_{when}")
     is_rejected = outcome == REJECTED
-    keyed = job.source.key(keying.read_dialog(timed))
-    chosen = results.choose(keyed, job.plan, job.source.dialog_hash, fits=job.fits, is_rejected=is_rejected)
+    keyed = plan.source.key(keying.read_dialog(timed))
+    chosen = results.choose(keyed, plan.decided, plan.source.dialog_hash, fits=plan.fits, is_rejected=is_rejected)
     followed = results.cut(chosen.withColumn("path", results.by_hops(F.col("choice"))))
     path = F.col("path")
     requested = F.when(F.col("in_msdb"), F.lit(_REQUESTED_IN_MSDB)).otherwise(F.lit(_REQUESTED))
@@ -148,26 +148,26 @@ def _end_side(messages: DataFrame, job: ResolveJob, when: str) -> DataFrame:
     return followed.select(*(name for name in messages.columns if name != "in_msdb"), *of_side)
 
 
-def _decide_side(messages: DataFrame, job: ResolveJob, when: str) -> DataFrame:
+def _decide_side(messages: DataFrame, plan: RoutePlan, when: str) -> DataFrame:
     """Add the compared columns of a side's decision to messages of `keying.find_dialog`, and ``in_msdb``.
 
     That tells which of them a request for a route stops in msdb, after they came back.
     """
-    rejects = job.counted.may_reject
-    lookups = job.source.lookups
-    timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
+    rejects = plan.may_reject
+    lookups = plan.source.lookups
+    timed = messages.withColumn("decided_at", keying.time_of(plan.options.as_of))
     judged = add_reasons(timed, lookups.scopes) if rejects else timed
     scoped = keying.add_scope(judged, lookups) if lookups.checked.has_transport else judged
-    keyed = job.source.key(keying.read_dialog(scoped))
+    keyed = plan.source.key(keying.read_dialog(scoped))
     is_rejected = F.size("reasons") > 0 if rejects else None
-    chosen = results.choose(keyed, job.plan, job.source.dialog_hash, fits=job.fits, is_rejected=is_rejected)
-    decided, values = results.decide(job, chosen)
+    chosen = results.choose(keyed, plan.decided, plan.source.dialog_hash, fits=plan.fits, is_rejected=is_rejected)
+    decided, values = results.decide(plan, chosen)
     compared = {name: values[name] for name in DECIDED}
     if rejects:
         compared = _unless_rejected(compared)
     of_side = [compared[name].alias(f"{name}_{when}") for name in DECIDED]
     in_msdb = F.lit(False)
-    if job.requests is not None:
+    if plan.requests is not None:
         in_msdb = F.col("requested_in_msdb") & ~F.col("requested")
     return decided.select(*messages.columns, *of_side, in_msdb.alias("in_msdb"))
 
@@ -287,15 +287,19 @@ def compare(
 
     def compile_side(inputs: CheckedInputs, one_side: OneSide) -> SideJobs:
         side_options = replace(options, as_of=one_side.moment)
-        args = (messages_to_judge, inputs, side_options, frame_cache, UntimedStages())
-        paths = compile_messages(*args, keying=OF_ESTATE, notes=notes, path_fields=steps.fields)
-        return SideJobs(compile_messages(*args, notes=notes), paths)
+        context = RunContext(side_options, notes=notes)
+
+        def compile_by(by: MessageKeying, fields: PathFields | None = None) -> RoutePlan:
+            source = open_source(messages_to_judge, inputs, context, frame_cache, by)
+            return compile_messages(source, find_keys(source), path_fields=fields)
+
+        return SideJobs(compile_by(OF_INSTANCE), compile_by(OF_ESTATE, steps.fields))
 
     before, after = (compile_side(*one) for one in zip(checked, sides.both, strict=True))
     changed = find_changed(decide_sides(messages_to_judge, before, after), steps)
     stored = frame_cache.keep(changed) if out is None else _write(changed, out)
     return MessageChanges(
-        before.decisions.counted.counts.rows_read if affected is None else messages.count(),
+        before.decisions.counts.rows_read if affected is None else messages.count(),
         list(collect(count_changed(stored)).dicts()),
         list(collect(find_examples(stored, SHOWN)).dicts()),
         stored,

@@ -1,10 +1,9 @@
-"""The values that a run makes on its way from tables to outputs; each is whole when it is made."""
+"""The plan of a run by Spark: messages, the keys found in them, and the decisions for these as frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -14,8 +13,8 @@ from routing.messages import keying
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.keying import MessageKeying
 from routing.messages.lookups import RunLookups
-from routing.plan.checked_inputs import ResolveOptions
 from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses
+from routing.run_context import ResolveOptions, RunContext
 from routing.schemas import ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
@@ -41,8 +40,8 @@ _KINDS = {"key_kind": ColumnKind.INT}
 
 
 @dataclass(frozen=True)
-class RoutingPlan:
-    """A plan as frames, and its size in memory: bytes, roughly.
+class DecidedFrames:
+    """The decisions for keys as frames, and their size in memory: bytes, roughly.
 
     ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
     share one, and ``keys`` say which is whose: the columns of ``key`` and timeline, a row for each key.
@@ -55,7 +54,9 @@ class RoutingPlan:
     uses: PlanUses
 
 
-def as_plan(keys: TableColumns, decided: DecidedKeys, spark: SparkSession, frame_cache: FrameCache) -> RoutingPlan:
+def as_frames(
+    keys: TableColumns, decided: DecidedKeys, spark: SparkSession, frame_cache: FrameCache
+) -> DecidedFrames:
     """Return the decisions for ``keys`` as frames; what is too large for the driver goes to ``frame_cache``."""
     numbers, timelines = decided.numbers, decided.timelines
     of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
@@ -66,13 +67,13 @@ def as_plan(keys: TableColumns, decided: DecidedKeys, spark: SparkSession, frame
     if sum(len(timelines[number].rows) for number in numbers) <= frame_cache.limits.held_rows:
         size = sum(timelines[number].size for number in numbers)
         whole = frame_of_tuples(spark, _whole(keys, decided), Schema((*of_key, *of_times)))
-        return RoutingPlan(decided.key, whole, None, size, decided.uses)
+        return DecidedFrames(decided.key, whole, None, size, decided.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
     rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
     timed = frame_cache.store(frame_of_tuples(spark, rows, Schema((_NUMBER, *of_times))))
     numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
     named = frame_cache.store(frame_of_tuples(spark, numbered, Schema((*of_key, _NUMBER))))
-    return RoutingPlan(decided.key, timed, named, size, decided.uses)
+    return DecidedFrames(decided.key, timed, named, size, decided.uses)
 
 
 def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
@@ -80,14 +81,6 @@ def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]
     for key, number in zip(keys.rows(*decided.key), decided.numbers, strict=True):
         for row in decided.timelines[number].rows:
             yield (*key, *row)
-
-
-@dataclass(frozen=True)
-class DialogJoin:
-    """The dialogs that may change a decision, as a side of a join; ``any_ends``: one of them has a lifetime."""
-
-    join_side: JoinSide
-    any_ends: bool
 
 
 @dataclass(frozen=True)
@@ -106,32 +99,44 @@ class RequestSides:
 class MessageSource:
     """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
 
-    ``conversations``: those whose requests are on record, where the keying is wide and there are any.
+    ``dialogs`` are those that may change a decision. ``conversations`` are those whose requests are on record,
+    where the keying is wide and there are any.
     """
 
     messages: DataFrame
     lookups: RunLookups
-    dialogs: DialogJoin | None
-    as_of: datetime | None
+    context: RunContext
+    broadcasts: BroadcastBudget
     keying: MessageKeying
     dialog_hash: DialogHash
+    dialogs: JoinSide | None = None
     conversations: JoinSide | None = None
 
-    def keys(self, *, is_exact: bool) -> DataFrame:
+    @property
+    def options(self) -> ResolveOptions:
+        """How messages are resolved."""
+        return self.context.options
+
+    @property
+    def any_ends(self) -> bool:
+        """Whether a dialog has a lifetime."""
+        return self.dialogs is not None and self.lookups.checked.ending > 0
+
+    def keys(self) -> DataFrame:
         """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
-        messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
+        messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
         if self.keying.is_wide:
             messages = keying.add_conversation(messages, self.conversations)
-        return keying.count_keys(messages, self.lookups, self.keying, is_exact=is_exact)
+        return keying.count_keys(messages, self.lookups, self.keying)
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
         """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
-        prepared = keying.prepare(messages, self.as_of)
+        prepared = keying.prepare(messages, self.options.as_of)
         if checks_scopes or (self.lookups.checked.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
-        return self.key(keying.add_dialog(valid, self.dialog_side))
+        return self.key(keying.add_dialog(valid, self.dialogs))
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
@@ -139,86 +144,55 @@ class MessageSource:
             messages = keying.add_conversation(messages, self.conversations)
         return self.keying.add(keying.bind(messages), self.lookups)
 
-    @property
-    def dialog_side(self) -> JoinSide | None:
-        """The dialogs that messages look theirs up in, if there are any."""
-        return None if self.dialogs is None else self.dialogs.join_side
-
 
 @dataclass(frozen=True)
-class KeyPass:
-    """Messages whose keys are known, and what is known of them; ``may_change`` as `ResolveOptions` has it."""
+class RoutePlan:
+    """The plan of a run: messages, their keys, and the decisions for these, of which the outputs are made.
+
+    Frames are lazy, ``counts`` are known. ``choices`` are the messages to be resolved with their choice
+    (`results.choose`). ``requests`` are those that messages open or wait for, None where none may.
+    """
 
     source: MessageSource
-    broadcasts: BroadcastBudget
     counts: KeyCounts
-    may_change: bool
+    decided: DecidedFrames
+    choices: DataFrame
+    requests: RequestSides | None = None
+
+    @property
+    def options(self) -> ResolveOptions:
+        """How messages are resolved."""
+        return self.source.options
 
     @property
     def may_reject(self) -> bool:
         """Whether any message may have to be set aside, now or in a later pass."""
-        return self.counts.rows_rejected != 0 or self.may_change
-
-    @property
-    def has_strays(self) -> bool:
-        """Whether any message may be of an instance or database that is not known."""
-        return self.counts.rows_valid < self.counts.rows_read or self.may_change
-
-    def resolvable(self) -> DataFrame:
-        """Return the messages to be resolved, bound and keyed."""
-        return self.source.resolvable(checks_rows=self.may_reject, checks_scopes=self.has_strays)
-
-
-@dataclass(frozen=True)
-class ResolveJob:
-    """The frames and counts from which a run's outputs are made: frames are lazy, counts are known.
-
-    ``choices`` are the messages to be resolved with their choice (`results.choose`); ``frame_cache`` has what
-    several passes read; ``requests`` are those that messages open or wait for, None where none may. The notes of
-    ``broadcasts`` say where the run departs from the plan's law (a join without broadcast).
-    """
-
-    counted: KeyPass
-    plan: RoutingPlan
-    choices: DataFrame
-    options: ResolveOptions
-    frame_cache: FrameCache
-    requests: RequestSides | None = None
-
-    @property
-    def source(self) -> MessageSource:
-        """The messages, and what they are looked up in."""
-        return self.counted.source
-
-    @property
-    def broadcasts(self) -> BroadcastBudget:
-        """What may be broadcast."""
-        return self.counted.broadcasts
+        return may_reject(self.source, self.counts)
 
     @property
     def fits(self) -> bool:
-        """Whether the plan is broadcast."""
-        return self.plan.size <= self.broadcasts.limit
-
-    @property
-    def notes(self) -> list[str]:
-        """What the run has to say, which grows until its last table is written."""
-        return self.broadcasts.notes
+        """Whether the decisions are broadcast."""
+        return self.decided.size <= self.source.broadcasts.limit
 
     @property
     def may_ask(self) -> bool:
         """Whether any message may open a request for a route."""
-        return self.plan.uses.asks or self.plan.uses.asks_msdb
+        return self.decided.uses.asks or self.decided.uses.asks_msdb
 
     @property
     def most_requests(self) -> int | None:
         """How many requests there are at most, on record and opened by messages; None where that is not known."""
         on_record = self.source.lookups.request_count
-        return None if on_record is None or self.counted.may_change else on_record + self.counted.counts.rows_read
+        return None if on_record is None or self.options.may_change else on_record + self.counts.rows_read
 
     def keep(self, what: str, rows: DataFrame) -> JoinSide:
         """Keep rows of requests that several passes read, and choose how they are joined."""
-        cached = self.frame_cache.keep_sized(rows, self.most_requests)
+        cached = self.source.lookups.frame_cache.keep_sized(rows, self.most_requests)
         if cached.size is None:
-            return self.broadcasts.join_side(what, cached.rows)
-        return self.broadcasts.of_size(what, cached.rows, cached.size)
+            return self.source.broadcasts.join_side(what, cached.rows)
+        return self.source.broadcasts.of_size(what, cached.rows, cached.size)
+
+
+def may_reject(source: MessageSource, counts: KeyCounts) -> bool:
+    """Return whether any message may have to be set aside, now or in a later pass."""
+    return counts.rows_rejected != 0 or source.options.may_change
