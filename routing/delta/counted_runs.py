@@ -16,7 +16,7 @@ from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta import commits, protocol
 from routing.delta.job_outputs import LastRun, TableCommit
-from routing.delta.opening import TableOpener
+from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.table_details import relative_path
 from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
 from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind, Schema
@@ -97,7 +97,11 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
     Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
     RecordedAlready where ``coming``, the id of the run that is to be the next, counts.
     """
-    opened = opener.find("output.runs", runs)
+    return read_last_run(opener.find("output.runs", runs), runs, coming)
+
+
+def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str | None = None) -> LastRun | None:
+    """Return the last run in the table ``runs`` as it was opened; the rest as `last_run` does."""
     if opened is None:
         return None
     if opened.version is None:
@@ -121,7 +125,10 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
 
 
 def leave_out_missing(
-    opener: TableOpener, config: Config, on_missing: Callable[[str], None] | None = None
+    opener: TableOpener,
+    config: Config,
+    on_missing: Callable[[str], None] | None = None,
+    find_last: Callable[[], LastRun | None] | None = None,
 ) -> Config:
     """Return a configuration without the optional inputs that do not exist.
 
@@ -129,6 +136,7 @@ def leave_out_missing(
         opener: opens the tables.
         config: the configuration.
         on_missing: called with a note on each of them; by default the opener's.
+        find_last: returns the last run that counts; by default it is read.
 
     Raises:
         InputError: the last counted run read such a table, so that decisions would change without it.
@@ -136,7 +144,9 @@ def leave_out_missing(
     missing = [
         key for key in OPTIONAL_INPUTS if key in config.tables and not opener.exists(key, config.tables[key])
     ]
-    last = last_run(opener, config.output["runs"]) if missing else None
+    last = None
+    if missing:
+        last = last_run(opener, config.output["runs"]) if find_last is None else find_last()
     for key in missing:
         location = str(config.tables[key])
         if last is not None and key in last.input_versions:
@@ -225,15 +235,12 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
     return opened.rows
 
 
-def find_recorded(
-    opener: TableOpener, config: Config, run_id: str, now: datetime | None = None
-) -> TableRow | None:
-    """Return the row of the run that counts under an id; None where none does.
+def find_recorded(runs: Table | None, config: Config, run_id: str, now: datetime | None = None) -> TableRow | None:
+    """Return the row of the run that counts under an id, in the table ``runs``; None where none does.
 
     ``now`` is the time at which delayed messages are to be tried again, where one was given. Raises RunError where
-    that run was told to do something else, of which this is no retry; and OutputError as `open_runs` does.
+    that run was told to do something else, of which this is no retry.
     """
-    runs = open_runs(opener, config.output["runs"])
     if runs is None:
         return None
     recorded_rows = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [run_id]})
@@ -247,11 +254,8 @@ def find_recorded(
     return {**row, "settings": json.dumps(settings, sort_keys=True)}
 
 
-def find_earlier_run(
-    opener: TableOpener, config: Config, mode: str, *, before: datetime | None = None
-) -> EarlierRun | None:
-    """Return the last run of a mode that counts, the last before a time if given; None where there is none."""
-    runs = open_runs(opener, config.output["runs"])
+def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None = None) -> EarlierRun | None:
+    """Return the last run of a mode in the table ``runs``, the last before a time if given; None for none."""
     if runs is None:
         return None
     limit = 1 if before is None else None

@@ -20,7 +20,7 @@ from routing.delta.counted_runs import release
 from routing.delta.data_files import DataFiles, RowSource
 from routing.delta.job_outputs import CommitMark, LastRun, OutputTables, TableCommit
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, find_log, open_to_write
-from routing.delta.opening import TableOpener
+from routing.delta.opening import OpenedTable, TableOpener, find_shape
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.delta.table_creation import check_vacant, creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
@@ -30,6 +30,7 @@ from routing.sessions.existing_session import ExistingSession, HasSession, find_
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import check_shape
+from routing.tables.table_columns import Table
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class JobTables(OutputTables):
     config: Config
     notes: list[str] = field(default_factory=list)
     lacking: set[str] = field(default_factory=set)
+    _runs: OpenedTable | None = field(default=None, init=False)
 
     @property
     def spark(self) -> SparkSession:
@@ -93,19 +95,30 @@ class JobTables(OutputTables):
 
         Raises RecordedAlready where the one that is to come does, by its id.
         """
-        return counted_runs.last_run(self.opener, self.config.output["runs"], coming)
+        runs = self.config.output["runs"]
+        self._runs = self.opener.find("output.runs", runs)
+        return counted_runs.read_last_run(self._runs, runs, coming)
+
+    @property
+    def runs(self) -> Table | None:
+        """The table ``runs`` as `last_run` opened it."""
+        return None if self._runs is None else self._runs.rows
 
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
-        for key in self.config.output:
-            self.look_at_columns(key)
+        for key, location in self.config.output.items():
+            opened = self._runs if key == "runs" else None
+            self._look_at(key, opened or self.opener.find(f"output.{key}", location))
 
     def look_at_columns(self, key: str) -> None:
         """Remember a table that lacks columns, and note added ones.
 
         Raises OutputError where it is no table of this job.
         """
-        shape = self.opener.find_shape(key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
+        self._look_at(key, self.opener.find(f"output.{key}", self.config.output[key]))
+
+    def _look_at(self, key: str, opened: OpenedTable | None) -> None:
+        shape = find_shape(opened, key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
         if shape is None:
             return
         end_creation(self.config.output[key])

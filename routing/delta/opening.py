@@ -148,20 +148,6 @@ class TableOpener:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
         return opened.rows
 
-    def find_shape(self, key: str, location: TableLocation, schema: Schema, job: str) -> TableShape | None:
-        """Refuse a location that holds anything but a table of this schema, before anything is written to it.
-
-        Returns how its columns differ, None where no table stands. ``key`` is that of the output;
-        ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
-        """
-        opened = self.find(f"output.{key}", location)
-        if opened is None:
-            check_vacant(key, location, job)
-            return None
-        if opened.version is None:
-            raise OutputError.without_versions(str(location))
-        return check_shape(opened.rows, key, str(location), schema)
-
     def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
         """Return the newest version of every table, those that an import commits last opened first.
 
@@ -247,6 +233,22 @@ def find_reason_for_spark(
         if isinstance(one, UnreadableTable) or one.is_read_by_spark:
             return UnreadableTable(f"tables.{key} is read by Spark")
     return writer if isinstance(writer, UnreadableTable) else None
+
+
+def find_shape(
+    opened: OpenedTable | None, key: str, location: TableLocation, schema: Schema, job: str
+) -> TableShape | None:
+    """Refuse a location that holds anything but a table of this schema, before anything is written to it.
+
+    Returns how the columns of the ``opened`` table differ, None where none stands. ``key`` is that of the output;
+    ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
+    """
+    if opened is None:
+        check_vacant(key, location, job)
+        return None
+    if opened.version is None:
+        raise OutputError.without_versions(str(location))
+    return check_shape(opened.rows, key, str(location), schema)
 
 
 # How the local engine opens tables: those on this machine's disk by delta-rs, and no other.

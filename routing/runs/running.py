@@ -17,6 +17,7 @@ from routing.delta.counted_runs import (
     find_recorded,
     leave_out_missing,
     new_run_id,
+    open_runs,
     release,
     say_recorded,
 )
@@ -31,6 +32,7 @@ from routing.rules.timeline import as_utc
 from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
 from routing.runs.run_work import RunInputs, RunResult
 from routing.schemas import RUNS
+from routing.tables.table_columns import Table
 from routing.terms import ReadRow, TableRow
 
 
@@ -59,30 +61,25 @@ class Run:
 
 
 def find_done(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run | None:
-    """Return the run that counts under an id; None where none does. Raises as `find_recorded` does."""
-    row = find_recorded(opener, config, run_id, now)
+    """Return the run that counts under an id; None where none does. Raises OutputError, RunError."""
+    return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now)
+
+
+def _find_done(runs: Table | None, config: Config, run_id: str, now: datetime | None) -> Run | None:
+    row = find_recorded(runs, config, run_id, now)
     if row is None:
         return None
-    earlier = find_earlier_run(opener, config, row["mode"], before=row["finished_at"])
+    earlier = find_earlier_run(runs, row["mode"], before=row["finished_at"])
     return Run(row, (say_recorded(row),), was_recorded=True, earlier=earlier)
 
 
-def done_before(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run:
-    """Return the run that was found to count under an id. Raises RunError where its settings were others."""
-    done = find_done(opener, config, run_id, now)
-    if done is None:
-        raise StorageError.overtaken("runs", str(config.output["runs"]))
-    return done
-
-
-def find_run_before(opener: TableOpener, config: Config, last: LastRun | None) -> EarlierRun | None:
-    """Return the last run of the configured mode, None where there is none; ``last`` is that of any mode."""
-    mode = config.resolve.mode
+def find_run_before(runs: Table | None, mode: str, last: LastRun | None) -> EarlierRun | None:
+    """Return the last run of a mode, None where there is none; ``last`` is that of any mode."""
     if last is None:
         return None
     if last.mode == mode:
         return EarlierRun(last.run_id, last.finished_at, last.outcome_counts)
-    return find_earlier_run(opener, config, mode)
+    return find_earlier_run(runs, mode)
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,10 @@ def run_by(
     with only_run(config.output["runs"], options.run_id):
         inputs = prepare(outputs, context, None if is_full else as_utc(now or started))
         if inputs is None:
-            return done_before(opener, config, options.run_id, now and as_utc(now))
+            done = _find_done(outputs.runs, config, options.run_id, now and as_utc(now))
+            if done is None:
+                raise StorageError.overtaken("runs", str(config.output["runs"]))
+            return done
         result = engine.resolve(inputs)
         facts = {"started_at": started, "settings": settings, "engine": engine.name}
         return record(inputs, result, facts, recording)
@@ -138,8 +138,8 @@ def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) ->
         if start is None:
             return None
         context.notes.extend(start.notes)
-        earlier = find_run_before(opener, config, start.last)
-        present = leave_out_missing(opener, config, context.notes.append)
+        earlier = find_run_before(outputs.runs, config.resolve.mode, start.last)
+        present = leave_out_missing(opener, config, context.notes.append, lambda: start.last)
         inputs = spark_tables.snapshots(opener, present.tables)
         options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
         newest = import_times.read_newest(opener, config.import_tables.get("imports"))

@@ -57,6 +57,20 @@ def _config(folder: Path, *overrides: str) -> routing.Config:
     return config_of(folder / "in", folder / "out", *overrides)
 
 
+def test_a_run_opens_the_table_of_runs_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, find = list[str](), LocalOpener.find
+
+    def watched(self: LocalOpener, key: str, *where: Any) -> Any:
+        opened.append(key)
+        return find(self, key, *where)
+
+    monkeypatch.setattr(LocalOpener, "find", watched)
+    for was_recorded in (False, True):
+        opened.clear()
+        done = routing.resolve_local(_config(folder), run_id="second")
+        assert (done.was_recorded, opened.count("output.runs")) == (was_recorded, 1)
+
+
 def _expected(run_id: str, more: list[dict[str, Any]]) -> Resolution:
     estate = small_estate()
     return reference(with_moments({**estate, "messages": [*estate["messages"], *more]}), as_of=None, run_id=run_id)

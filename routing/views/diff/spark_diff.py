@@ -22,7 +22,7 @@ from routing.cases.estate_differences import Only, PathDifference, find_affected
 from routing.cases.estate_sides import DiffSides, OneSide, naming
 from routing.config import TableLocation
 from routing.delta import file_systems, spark_tables
-from routing.delta.opening import TableOpener
+from routing.delta.opening import TableOpener, find_shape
 from routing.delta.table_details import check_writable
 from routing.messages import keying, results, validate
 from routing.messages.compiling import compile_messages, find_keys, open_source
@@ -275,7 +275,8 @@ def compare(
     if out is not None:
         out = file_systems.place(out, spark)
         check_writable(OUT, out)
-        TableOpener.of_session(spark).find_shape(OUT, out, MESSAGE_CHANGES, DIFF_JOB)
+        opened = TableOpener.of_session(spark).find(f"output.{OUT}", out)
+        find_shape(opened, OUT, out, MESSAGE_CHANGES, DIFF_JOB)
     messages = conform(traffic.messages, "messages")
     affected = _find_affected(messages, sides)
     if affected is not None and not affected:
