@@ -25,7 +25,8 @@ from routing.engines.arrow.changed_rows import (
     differ,
 )
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
-from routing.engines.arrow.decisions import DecisionColumns, GrowingColumn, WordColumn
+from routing.engines.arrow.decisions import DecisionColumns
+from routing.engines.arrow.interned_rows import GrowingColumn, WordColumn
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable
+from routing.engines.arrow.decisions import TimelineTable
+from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.message_keys import texts_of
 from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan
 from routing.engines.arrow.text_numbers import NONE
