@@ -54,7 +54,7 @@ def test_a_run_in_a_warm_session(spark: SparkSession, demo: DemoRun, tmp_path: P
     # Everything that takes time is part of a stage, and of one alone.
     whole = (done.row["finished_at"] - done.row["started_at"]).total_seconds()
     assert set(done.row["stage_seconds"]) == {
-        *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
+        *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts", "rejected")
     }
     assert 0.85 * whole < sum(done.row["stage_seconds"].values()) <= whole
 
