@@ -107,7 +107,7 @@ def test_adaptive_execution(
         assert len(keys) == final.count("BroadcastHashJoin")
         # Timelines have a number of their own; everything else has a hash.
         assert sorted(keys) == [("bigint",)] * (len(keys) - 1) + [("int",)]
-        assert jobs[0].notes == []
+        assert jobs[0].source.context.notes == []
         # The plan and the openers of requests, which come from the messages, fit.
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
         _assert_other_passes_are_hash_aggregates(
@@ -147,7 +147,7 @@ def test_a_million_requests_on_record_change_no_plan(
     done = resolved(spark, tables, messages, route_requests=_many_requests(tables, 1_000_000))
     try:
         assert breaches(main_path(done.resolved_routes, messages)) == []
-        assert jobs[0].notes == []
+        assert jobs[0].source.context.notes == []
         assert_as_expected(rows_of(done.resolved_routes), tables)
     finally:
         done.unpersist()
@@ -225,7 +225,7 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
         assert [path.count(name) for name in joins] == ([7, 0] if held_by_tasks else [2, 5])
         assert ("Sort" in path) is not held_by_tasks
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == set()
-        notes = jobs[0].notes
+        notes = jobs[0].source.context.notes
         parts = (
             "dialogs are",
             "the routing plan takes",
