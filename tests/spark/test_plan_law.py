@@ -110,12 +110,8 @@ def test_adaptive_execution(
         assert jobs[0].source.context.notes == []
         # The plan and the openers of requests, which come from the messages, fit.
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
-        _assert_other_passes_are_hash_aggregates(
-            [jobs[0].source.keys(is_exact=False), *done.frame_cache.frames], messages
-        )
-        _assert_only_what_decides_is_read(
-            [jobs[0].source.keys(is_exact=False), *done.frame_cache.frames], done, messages
-        )
+        _assert_other_passes_are_hash_aggregates([jobs[0].source.keys(), *done.frame_cache.frames], messages)
+        _assert_only_what_decides_is_read([jobs[0].source.keys(), *done.frame_cache.frames], done, messages)
     finally:
         done.unpersist()
 
