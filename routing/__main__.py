@@ -1,4 +1,4 @@
-"""Run the command line as a process of its own: ``sbroute`` and ``python -m routing``."""
+"""Run the command line as a process, by ``sbroute`` or ``python -m routing``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from routing.process import CommandProgress, SignalGuard, is_for_this_process, s
 
 
 def script() -> None:
-    """Run ``sbroute`` as an installed script or a wheel task of Databricks; a failure is an exception.
+    """Run ``sbroute`` as an installed script or as a wheel task of Databricks.
 
-    A wheel task calls this function and loses what it returns; a status of 0 is no exception, for some
-    platforms take any for a failure.
+    A wheel task ignores returned values, so an exit code other than 0 is raised. Code 0 is not, because some
+    platforms report every exception as a failure.
     """
     # Before all that takes time to be imported.
     status = SignalGuard(_put_away).run(_command) if is_for_this_process() else _command_alone()
@@ -26,7 +26,7 @@ def _command(progress: CommandProgress) -> int:
 
 
 def _command_alone() -> int:
-    """Run the command where signals are not this process's own: Ctrl-C is an exception, as anywhere in Python."""
+    """Run the command in a process that keeps its signal handlers. Ctrl-C raises KeyboardInterrupt."""
     progress = CommandProgress()
     try:
         return _command(progress)

@@ -79,7 +79,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Read, decide and print."""
     if find_spec("sqlglot") is None:
-        raise EnvironmentFault.no_package("sqlglot", "import")
+        raise EnvironmentFault.no_package("sqlglot", "check")
     if options.html is not None:
         from routing.views.page.page_file import check_packages, check_place
 

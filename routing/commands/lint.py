@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def run_on_files(options: argparse.Namespace, console: Console) -> int:
     """Lint exports and scripts, and print the findings; raises EnvironmentFault without what reads T-SQL."""
     if find_spec("sqlglot") is None:
-        raise EnvironmentFault.no_package("sqlglot", "import")
+        raise EnvironmentFault.no_package("sqlglot", "check")
     now, asked = now_of(options), _section(options)
     from routing.cases.exported_files import FileOptions
     from routing.lint.file_linting import lint_files

@@ -153,11 +153,11 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("--service //nowhere", "no message in the outputs is one that was asked for"),
+        ("--service //nowhere", "no message matches the filter"),
         (
             "--waiting --instance SPOKE",
             (
-                "none of the 5 messages in the newest exports is one that was asked for; what was imported"
+                "none of the 5 messages in the newest exports matches the filter; what was imported"
                 " since the last run is not in the outputs yet"
             ),
         ),

@@ -104,11 +104,11 @@ def _state_nothing(done: MessageList) -> str:
         return "no message waits: the newest exports of the transmission queues are empty"
     if done.queued_messages is not None:
         return (
-            f"none of the {done.queued_messages:,} messages in the newest exports is one that was asked for;"
+            f"none of the {done.queued_messages:,} messages in the newest exports matches the filter;"
             " what was imported since the last run is not in the outputs yet"
         )
     if done.asked.only:
-        return "no message in the outputs is one that was asked for"
+        return "no message matches the filter"
     return "the outputs hold no message"
 
 
