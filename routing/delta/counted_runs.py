@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+from packaging.version import Version
 
 from routing import schemas
 from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
@@ -27,10 +29,6 @@ from routing.terms import JsonObject, ReadRow, TableRow
 # The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.
 
 
-_FORM = re.compile(
-    r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?:[._-]?(dev|a|alpha|b|beta|c|rc|pre|preview|snapshot)[0-9]{0,9})*"
-)
-_AFTER = re.compile(r"(?:(?:[._-]?(?:post|rev|r)|-)[0-9]{0,9})?(?:\+[a-z0-9._-]*)?")
 _RELEASE = Schema(tuple(field for field in RUNS if field.name == "release"))
 
 
@@ -60,29 +58,21 @@ def refuse_newer(releases: Iterable[str], location: str) -> None:
 
 
 def newer_than(own_release: str, others: Iterable[str]) -> str | None:
-    """Return the newest of the releases, where it is newer than one's own; one of no known form is passed over."""
-    mine = parts(own_release)
-    numbered = [(number, text) for text in others if (number := parts(text)) is not None]
-    if mine is None or not numbered:
+    """Return the newest of the releases if it is newer than one's own; skip texts that are no version."""
+    own = read_version(own_release)
+    known = [(number, text) for text in others if (number := read_version(text)) is not None]
+    if own is None or not known:
         return None
-    number, text = max(numbered)
-    return text if number > mine else None
+    number, text = max(known)
+    return text if number > own else None
 
 
-def parts(text: str) -> tuple[tuple[int, ...], bool] | None:
-    """Split a release into its numbers, and whether it is final (a release candidate, say, is not).
-
-    ``1.10`` is newer than ``1.9``, ``1.0`` than ``1.0rc1``; ``1.0.0`` and ``1.0.post1`` are ``1``. None where
-    the text is no release (``unknown``, of a package that runs uninstalled).
-    """
-    folded = text.strip().lower()
-    match = _FORM.match(folded)
-    if match is None or _AFTER.fullmatch(folded, match.end()) is None:
-        return None
-    numbers = [int(number) for number in match.group(1).split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers), match.group(2) is None
+def read_version(text: str) -> Version | None:
+    """Return the version that a text names; None where it names none, as ``unknown`` does."""
+    # A number of some thousand digits is a ValueError too.
+    with suppress(ValueError):
+        return Version(text)
+    return None
 
 
 # What is read of all runs, and of the last one.
