@@ -367,9 +367,8 @@ RUNS = table_schema(
     ("settings!", _STRING),
     ("stage_seconds!", MapOf(_STRING, _DOUBLE)),
     ("release!", _STRING),
-    # Null in rows of release 0.1.0.
-    ("table_ids", MapOf(_STRING, _STRING)),
-    ("commit_identities", MapOf(_STRING, _STRING)),
+    ("table_ids!", MapOf(_STRING, _STRING)),
+    ("commit_identities!", MapOf(_STRING, _STRING)),
     # Null in rows of release 0.2.0 and older.
     ("engine", _STRING),
 )

@@ -33,7 +33,7 @@ _RELEASE = Schema(tuple(field for field in RUNS if field.name == "release"))
 
 
 def release() -> str:
-    """Return the release, such as ``0.1.0``; ``unknown`` where the package runs uninstalled (from a zip, say)."""
+    """Return the release, such as ``0.2.0``; ``unknown`` where the package runs uninstalled (from a zip, say)."""
     try:
         return version("service-broker-routing")
     except PackageNotFoundError:

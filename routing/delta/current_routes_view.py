@@ -45,7 +45,7 @@ class ShownView:
     """The tables and the version that the view of a name shows.
 
     ``tables`` are the full names of the tables that it selects from, folded; none where it is no view. ``version``
-    is the version that it shows; None where it names none, as the view that release 0.1.0 made.
+    is the version that it shows; None where it names none.
     """
 
     tables: frozenset[tuple[str, ...]]

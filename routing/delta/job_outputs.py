@@ -98,8 +98,7 @@ class TableCommit:
 class LastRun:
     """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
 
-    ``input_versions`` are those of the inputs that have versions. Table ids and identities of commits are None
-    in a row of release 0.1.0, which kept none.
+    ``input_versions`` are those of the inputs that have versions.
     """
 
     run_id: str
@@ -110,8 +109,8 @@ class LastRun:
     outcome_counts: Mapping[str, int]
     runs: str
     messages: str
-    table_ids: Mapping[str, str] | None
-    commit_identities: Mapping[str, str] | None
+    table_ids: Mapping[str, str]
+    commit_identities: Mapping[str, str]
     read_at: int
 
     @property

@@ -81,6 +81,11 @@ class TableSnapshot:
     location: TableLocation
     version: int
 
+    @property
+    def name_in_sql(self) -> str:
+        """The table's name in a statement; a path is named by Delta."""
+        return str(sql_statements.sql_name(self.location))
+
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the table's rows at this version."""
         return self._load(spark.read.format("delta").option("versionAsOf", self.version))
