@@ -13,18 +13,6 @@ import routing
 from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
-# Plain English; a verb that says no more than one of these is replaced by it.
-_WORDS = (
-    "Accept Add Advise Allow Append Apply Assign Begin Bind Broadcast Build Call Change Check "
-    "Choose Clear Close Collect Combine Commit Compare Complete Compute Convert Correct Count Cover Create "
-    "Decide Declare Decode Delete Describe Draft Draw Drop End Evaluate Explain Fill Find Finish Fold Follow "
-    "Forget Group Guard Handle Ignore Import Inspect Join Judge Keep Leave Lint List Load Locate Lock Look "
-    "Make Mark Match Measure Merge Move Name Note Number Open Parse Predict Prepare Print Probe Quote "
-    "Raise Rank Read Reconcile Record Redirect Reduce Refuse Register Reject Release Remember Remove Rename "
-    "Replace Report Require Resolve Restore Return Roll Run Say Search Select Send Set Share Show Skip "
-    "Sort Split Start State Stop Sum Undo Use Validate Write Yield"
-)
-VERBS = frozenset(_WORDS.split())
 _PRONOUNS = r"what(?! to\b)|those|the ones?|the same|one that|another|it|them|that which|all that|whoever"
 # As `tests/project/test_docs.py` has it for what users read.
 AVOIDED = re.compile(
@@ -32,6 +20,7 @@ AVOIDED = re.compile(
     re.IGNORECASE,
 )
 HEADLESS = re.compile(rf"[A-Z][a-z]+ (?:{_PRONOUNS})\b")
+NO_VERB = re.compile(r"(?:The|An?|Whether|What|How|Which|Where|When|Who|Returns|It|No|All|Each|Every)\b|[^A-Z]")
 _PROPERTIES = {"property", "cached_property"}
 
 
@@ -44,22 +33,18 @@ def _function_docstrings(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str, s
                 yield node.lineno, node.name, said
 
 
-def _first_word(said: str) -> str:
-    return said.split(maxsplit=1)[0].rstrip(",")
-
-
 def faults(nodes: Iterator[ast.AST]) -> list[str]:
-    """Where a docstring begins with no verb of the list, or with a verb whose object is a pronoun."""
+    """Where a docstring begins with a noun, a question or code, or with a verb whose object is a pronoun."""
     return [
         f"line {line}, {name}: {said.splitlines()[0]}"
         for line, name, said in _function_docstrings(nodes)
-        if _first_word(said) not in VERBS or HEADLESS.match(said)
+        if NO_VERB.match(said) or HEADLESS.match(said)
     ]
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
     found = {str(path.relative_to(HOUSE)): faults(iter(nodes_of(path))) for path in sorted(HOUSE.rglob("*.py"))}
-    assert len(found) > 200
+    assert found
     assert {file: lines for file, lines in found.items() if lines} == {}
 
 
@@ -74,11 +59,6 @@ def test_docstrings_of_classes_have_a_noun() -> None:
     assert found == []
 
 
-_NO_SUBJECT = re.compile(
-    r"(What|How|Which|Those|That|Whether|Who|Whose|It|Where|When|Why|All|Each|Every|So|No|Nothing|From|More)\b"
-)
-
-
 def test_docstrings_name_the_actor() -> None:
     """Of modules and classes as well."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef
@@ -90,15 +70,6 @@ def test_docstrings_name_the_actor() -> None:
         for match in AVOIDED.finditer(ast.get_docstring(node) or "")
     ]
     assert found == []
-
-
-def test_every_verb_is_in_use() -> None:
-    used = {
-        _first_word(said)
-        for path in HOUSE.rglob("*.py")
-        for _, _, said in _function_docstrings(iter(nodes_of(path)))
-    }
-    assert used >= VERBS
 
 
 @pytest.mark.parametrize(
