@@ -17,7 +17,7 @@ from routing import schemas
 from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta import commits, protocol
-from routing.delta.job_outputs import LastRun, TableCommit
+from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.table_details import relative_path
 from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
@@ -135,19 +135,6 @@ def leave_out_missing(
     return replace(config, tables={key: at for key, at in config.tables.items() if key not in missing})
 
 
-@dataclass(frozen=True)
-class _Histories:
-    """The commits to the outputs; Spark is asked only for a table whose log is not at hand."""
-
-    opener: TableOpener
-    config: Config
-
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version. Raises HistoryGap."""
-        location = self.opener.placed(f"output.{key}", self.config.output[key])
-        return commits.commits_after(self.opener, location, after)
-
-
 def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> Table:
     """Return an output as the last run that counts left it, or maintenance right after it: no row of another run.
 
@@ -160,7 +147,10 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
     if opened is None or opened.version is None or opened.version < recorded:
         raise OutputError.left_nothing(key, str(location), last.run_id)
     check_shape(opened.rows, key, str(location), schemas.OUTPUTS[key])
-    version = protocol.settled_version(_Histories(opener, config), key, recorded)
+    placed = opener.placed(f"output.{key}", location)
+    version = protocol.settled_version(
+        lambda _, after: commits.commits_after(opener, placed, after), key, recorded
+    )
     return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)
 
 

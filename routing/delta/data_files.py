@@ -103,6 +103,7 @@ class DataFiles:
 
     folder: Path
     measured: Collection[str] = ()
+    written: list[DataFile] = field(default_factory=list)
     _writers: list[DataFileWriter] = field(default_factory=list)
 
     def open(self) -> DataFileWriter:
@@ -110,9 +111,9 @@ class DataFiles:
         self._writers.append(DataFileWriter(self.folder, self.measured))
         return self._writers[-1]
 
-    def close(self) -> list[DataFile]:
-        """Finish all files."""
-        return [file for writer in self._writers if (file := writer.close()) is not None]
+    def close(self) -> None:
+        """Finish all files; ``written`` has them then."""
+        self.written = [file for writer in self._writers if (file := writer.close()) is not None]
 
     def remove(self) -> None:
         """Remove all files from the folder."""

@@ -120,17 +120,7 @@ class LastRun:
         return micros + 1
 
 
-class OutputHistories(Protocol):
-    """The commits to the outputs of a job."""
-
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version, in order.
-
-        Raises HistoryGap where one of them cannot be told any more.
-        """
-
-
-class OutputTables(OutputHistories, Protocol):
+class OutputTables(Protocol):
     """The outputs of a job, as far as the order of its runs needs them."""
 
     @property
@@ -142,6 +132,12 @@ class OutputTables(OutputHistories, Protocol):
 
     def newest(self, key: str) -> int | None:
         """Return the newest version; None where there is no table."""
+
+    def commits(self, key: str, after: int) -> list[TableCommit]:
+        """Return every commit after a version, in order.
+
+        Raises HistoryGap where one of them cannot be told any more.
+        """
 
     def history(self, key: str) -> Iterable[TableCommit]:
         """Return the commits of a table, the newest first, as far back as the log goes."""

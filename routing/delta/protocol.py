@@ -10,7 +10,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from routing.delta.job_outputs import (
     RUN,
     CommitMark,
     LastRun,
-    OutputHistories,
     OutputTables,
     TableCommit,
     changes_content,
@@ -173,10 +172,13 @@ def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableC
     return since
 
 
-def settled_version(tables: OutputHistories, key: str, recorded: int) -> int:
-    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it."""
+def settled_version(read_commits: Callable[[str, int], Sequence[TableCommit]], key: str, recorded: int) -> int:
+    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it.
+
+    ``read_commits`` returns the commits to an output after a version, or raises HistoryGap.
+    """
     try:
-        since = tables.commits(key, recorded)
+        since = read_commits(key, recorded)
     except HistoryGap:
         return recorded
     version = recorded

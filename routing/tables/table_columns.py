@@ -153,30 +153,9 @@ def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[st
 
     Raises InputError.
     """
-    schema, shape = _named(table, key, names)
-    return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
-
-
-def stream_arrow(
-    table: Any, key: str, condition: Any = None, names: Collection[str] | None = None, size: int = 65_536
-) -> Iterator[TableColumns]:
-    """Yield the columns in parts of ``size`` rows at most, few of which are in memory at a time.
-
-    Raises InputError.
-    """
-    import pyarrow
-
-    schema, shape = _named(table, key, names)
-    scanner = as_dataset(table).scanner(
-        list(shape.values()), filter=condition, batch_size=size, batch_readahead=2, fragment_readahead=1
-    )
-    return (columns_in(pyarrow.table(batch), schema, shape) for batch in scanner.to_batches() if len(batch))
-
-
-def _named(table: Any, key: str, names: Collection[str] | None) -> tuple[Schema, dict[str, str]]:
-    """Return the schema of table ``key`` reduced to names, all if None, and the table's spelling of them."""
     schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
-    return schema, {name: there for name, there in shape_of(table, key).items() if name in schema.names}
+    shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
+    return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:

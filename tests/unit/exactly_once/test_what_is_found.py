@@ -389,10 +389,10 @@ def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tabl
 def test_readers_go_as_far_as_maintenance_goes(tables: LogsInMemory) -> None:
     key = "resolved_routes"
     recorded = len(tables.logs[key].entries) - 1
-    assert protocol.settled_version(tables, key, recorded) == recorded
+    assert protocol.settled_version(tables.commits, key, recorded) == recorded
     tables.by_hand(key, "OPTIMIZE")
     tables.by_hand(key, "DELETE")
-    assert protocol.settled_version(tables, key, recorded) == recorded + 2
+    assert protocol.settled_version(tables.commits, key, recorded) == recorded + 2
     _by("WRITE", OWN.as_text())(tables)
     tables.by_hand(key, "OPTIMIZE")
-    assert protocol.settled_version(tables, key, recorded) == recorded + 2
+    assert protocol.settled_version(tables.commits, key, recorded) == recorded + 2
