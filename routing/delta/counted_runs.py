@@ -22,8 +22,8 @@ from routing.delta.opening import TableOpener
 from routing.delta.table_details import relative_path
 from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
 from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind, Schema
-from routing.tables.read_rows import check_shape, read_rows, types_of
-from routing.tables.table_columns import Table
+from routing.tables.read_rows import check_shape, read_rows
+from routing.tables.table_columns import Table, types_of
 from routing.terms import JsonObject, ReadRow, TableRow
 
 # The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.

@@ -19,8 +19,8 @@ from routing.importing.history import TableChanges
 from routing.schemas import MESSAGES, TABLES, ColumnKind, Field, Schema
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, table_of
-from routing.tables.read_rows import read_rows, rows_of_arrow, types_of
-from routing.tables.table_columns import Table, by_engine, select_arrow, spell
+from routing.tables.read_rows import read_rows, rows_of_arrow
+from routing.tables.table_columns import Table, by_engine, select_arrow, spell, types_of
 from routing.terms import TableRow
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from routing.importing.stored_rows import (
     find_missing,
 )
 from routing.schemas import TABLES, Schema
-from routing.tables.read_rows import cannot_hold, read_rows, types_of
-from routing.tables.table_columns import Only, Table, as_dataset, by_engine
+from routing.tables.read_rows import cannot_hold, read_rows
+from routing.tables.table_columns import Only, Table, as_dataset, by_engine, types_of
 from routing.terms import TableRow
 
 _OBSERVED = "observed_routing"

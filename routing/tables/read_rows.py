@@ -21,6 +21,7 @@ from routing.tables.table_columns import (
     read_arrow,
     select_arrow,
     spell,
+    types_of,
 )
 from routing.terms import TableRow
 
@@ -179,44 +180,6 @@ def read_keys(table: Any, names: Mapping[str, str], most: int) -> pyarrow.Table 
 
 
 # What columns a table has, as texts, and what keeps it from being of a schema.
-
-
-_SPARK_NAMES = {
-    "bool": "boolean",
-    "date32[day]": "date",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "int8": "tinyint",
-    "large_binary": "binary",
-    "large_string": "string",
-    "string_view": "string",
-}
-
-
-def types_of(table: Table) -> dict[str, str]:
-    """Return the types of a table's columns, by Spark's names for them."""
-    if is_frame(table):
-        return {field.name: field.dataType.simpleString() for field in table.schema}
-    fields: Any = table.schema
-    return {field.name: _spark_name(field.type) for field in fields}
-
-
-def _spark_name(kind: pyarrow.DataType) -> str:
-    """Return Spark's name for the Delta type of an Arrow type; Arrow's name where there is none."""
-    from pyarrow import types
-
-    if types.is_map(kind):
-        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
-    if types.is_list(kind) or types.is_large_list(kind):
-        return f"array<{_spark_name(kind.value_type)}>"
-    if types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{_spark_name(field.type)}' for field in kind)}>"
-    if types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
-    if types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _SPARK_NAMES.get(str(kind), str(kind))
 
 
 @dataclass(frozen=True)

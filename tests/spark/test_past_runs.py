@@ -14,7 +14,7 @@ from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.delta.opening import TableOpener
 from routing.errors import OutputError
 from routing.schemas import RUNS as SCHEMA
-from routing.tables.read_rows import types_of
+from routing.tables.table_columns import types_of
 from routing.views import run_documents
 from tests.frames import frame_of
 from tests.stored import store
