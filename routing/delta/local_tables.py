@@ -153,11 +153,12 @@ def _partitions_of(table: DeltaTable) -> JsonObject:
     return conditions
 
 
-def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
+def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
     """Create a table of these rows, in one commit. Raises DeltaError where a table stands there."""
     from deltalake import write_deltalake
 
     write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
+    return open_to_write(location)
 
 
 def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | UnreadableTable:
@@ -290,14 +291,6 @@ class LocalTable:
         self.table.create_write_transaction(
             actions, "append" if adds else "overwrite", shape, commit_properties=_only_next(metadata)
         )
-
-    @classmethod
-    def make_of(cls, location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
-        """Create a table of rows, in one commit. Raises DeltaError where a table stands there."""
-        from deltalake import DeltaTable
-
-        write_new(location, rows)
-        return cls(location.text, DeltaTable(location.text))
 
     def rows(self) -> pyarrow.dataset.Dataset:
         """Return the rows of the version that is known."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from routing.config import TableLocation
 from routing.delta import commits
-from routing.delta.local_tables import LocalTable
+from routing.delta.local_tables import LocalTable, write_new
 from routing.errors import StorageError, first_sentence
 from routing.importing.covered_rows import FOLDED, ON, bounds_of, key_of
 from routing.importing.history import TableChanges
@@ -312,7 +312,7 @@ class LocalWriter:
         """Replace all rows by delta-rs."""
         with _phrase_failures("writing", self.key, self.location):
             if self.stored is None:
-                self.stored = LocalTable.make_of(self.location, stream_rows(TABLES[self.key], rows))
+                self.stored = write_new(self.location, stream_rows(TABLES[self.key], rows))
             else:
                 self.stored.commit(stream_rows(TABLES[self.key], rows), adds=False)
 

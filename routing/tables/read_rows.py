@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import plain_type, with_moments
+from routing.tables.arrow_rows import with_moments
+from routing.tables.dataset_rows import DatasetRows
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -72,20 +73,9 @@ def count_by_files(table: Table) -> int | None:
 def condition_of(table: Any, only: Only) -> Any:
     """Return the condition for Arrow that each row has one of some values in each of some columns; None for none.
 
-    Nothing is equal to null, as in SQL.
+    Nothing is equal to null, as in SQL, so that no row has a value of a column that is missing.
     """
-    import pyarrow
-    import pyarrow.compute
-
-    condition, names = None, spell(table)
-    for name, values in only.items():
-        if name in names:
-            kind, column = plain_type(table.schema.field(names[name]).type), pyarrow.compute.field(names[name])
-            wanted = pyarrow.array([value for value in values if value is not None], kind)
-            # One value is sooner compared than looked up.
-            one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
-            condition = one if condition is None else condition & one
-    return condition
+    return DatasetRows(as_dataset(table), spell(table)).condition(only)
 
 
 def read_rows(
