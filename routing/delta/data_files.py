@@ -1,8 +1,8 @@
 """Write files of Parquet for a table, part by part, with their statistics.
 
-``write_deltalake`` would take an eighth more processor time over three million rows. A write that fails would leave
-its files, and an error of the code that makes the rows would come out as one of delta-rs. It would also open the
-table before the rows are made, so that maintenance meanwhile fails the run.
+``write_deltalake`` would take an eighth more processor time over three million rows. A write that fails would
+leave its files, and an error of the code that makes the rows would come out as one of delta-rs. It would also open
+the table before the rows are made, so that maintenance meanwhile fails the run.
 """
 
 from __future__ import annotations
