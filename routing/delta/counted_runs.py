@@ -21,7 +21,7 @@ from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.table_details import relative_path
 from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
-from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind, Schema
+from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind
 from routing.tables.read_rows import check_shape, read_rows
 from routing.tables.table_columns import Table, types_of
 from routing.terms import JsonObject, ReadRow, TableRow
@@ -29,7 +29,7 @@ from routing.terms import JsonObject, ReadRow, TableRow
 # The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.
 
 
-_RELEASE = Schema(tuple(field for field in RUNS if field.name == "release"))
+_RELEASE = RUNS.only("release")
 
 
 def release() -> str:
@@ -76,9 +76,9 @@ def read_version(text: str) -> Version | None:
 
 
 # What is read of all runs, and of the last one.
-_LISTED = Schema(tuple(field for field in schemas.RUNS if field.name in ("run_id", "finished_at", "release")))
+_LISTED = RUNS.only("run_id", "finished_at", "release")
 _OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
-_LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
+_LAST = RUNS.only(*_OF_LAST, "table_ids", "commit_identities")
 
 
 def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None) -> LastRun | None:
@@ -159,7 +159,7 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
 
 LONGEST_ID = 250
 """Characters of a run id: as many as Airflow's have at most."""
-_EARLIER = Schema(tuple(f for f in RUNS if f.name in ("run_id", "finished_at", "outcome_counts")))
+_EARLIER = RUNS.only("run_id", "finished_at", "outcome_counts")
 # What of a configuration decides what a run writes, each with the keys that do not.
 _DECIDING: dict[str, tuple[str, ...]] = {
     # Both engines write the same rows.

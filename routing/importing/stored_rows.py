@@ -54,7 +54,7 @@ def find_in_frame(frame: Any, key: Schema, rows: Sequence[TableRow]) -> list[Tab
 
 def key_columns(key: str) -> Schema:
     """Return the columns of a table's key."""
-    return Schema(tuple(field for field in TABLES[key] if field.name in ON[key]))
+    return TABLES[key].only(*ON[key])
 
 
 def find_missing(table: Table, schema: Schema) -> list[str]:
@@ -70,7 +70,7 @@ def find_missing(table: Table, schema: Schema) -> list[str]:
 
 
 _ID, _PLACE = "message_id", "place"
-_KNOWN_BY = Schema(tuple(field for field in MESSAGES.optional() if field.name in ON["messages"]))
+_KNOWN_BY = MESSAGES.optional().only(*ON["messages"])
 _READ = Schema((*_KNOWN_BY, Field(_ID, ColumnKind.STRING)))
 _CONVERSATION, _DATABASE = "conversation_id", "database_name"
 

@@ -209,7 +209,7 @@ def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[st
 
     Raises InputError.
     """
-    schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
+    schema = TABLES[key] if names is None else TABLES[key].only(*names)
     shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
     return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
 
