@@ -133,7 +133,7 @@ MUTANTS = (
         name="runs-from-anybody",
         rule="exactly once: nobody but runs writes to runs",
         file="routing/delta/protocol.py",
-        before="if newest is None or (foreign is None and _writer(newest) == last.run_id):",
+        before="if newest is None or (foreign is None and writer == last.run_id):",
         after="if newest is None or foreign is None:",
         tests=EXACTLY_ONCE,
     ),
