@@ -134,6 +134,7 @@ _SPARK_NAMES = {
     "int16": "smallint",
     "int32": "int",
     "int64": "bigint",
+    "binary_view": "binary",
     "int8": "tinyint",
     "large_binary": "binary",
     "null": "void",
