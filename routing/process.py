@@ -28,8 +28,8 @@ _PAUSE = 0.05
 def end_children(seconds: float) -> bool:
     """End all processes that this one started, with their children. Return True if there were any.
 
-    They get SIGTERM first, because Java then removes its temporary files. Processes that still run after some seconds
-    are killed.
+    They get SIGTERM first, because Java then removes its temporary files. Processes that still run after some
+    seconds are killed.
     """
     deadline = time.monotonic() + seconds
     were_any = False

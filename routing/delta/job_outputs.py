@@ -99,8 +99,7 @@ class TableCommit:
 class LastRun:
     """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
 
-    ``input_versions`` are those of the inputs that have versions. Table ids and identities of commits are None
-    in a row of release 0.1.0, which kept none.
+    ``input_versions`` are those of the inputs that have versions.
     """
 
     run_id: str
@@ -111,8 +110,8 @@ class LastRun:
     outcome_counts: Mapping[str, int]
     runs: str
     messages: str
-    table_ids: Mapping[str, str] | None
-    commit_identities: Mapping[str, str] | None
+    table_ids: Mapping[str, str]
+    commit_identities: Mapping[str, str]
     read_at: int
 
     @property
@@ -122,18 +121,8 @@ class LastRun:
         return micros + 1
 
 
-class OutputHistories(Protocol):
-    """The commits to the outputs of a job."""
-
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version, in order.
-
-        Raises HistoryGap where one of them cannot be told any more.
-        """
-
-
-class OutputTables(OutputHistories, Protocol):
-    """The outputs of a job, as far as the order of its runs needs them: the one interface of all of them."""
+class OutputTables(Protocol):
+    """The outputs of a job, as far as the order of its runs needs them."""
 
     @property
     def keys(self) -> Iterable[str]:
@@ -144,6 +133,12 @@ class OutputTables(OutputHistories, Protocol):
 
     def newest(self, key: str) -> int | None:
         """Return the newest version; None where there is no table."""
+
+    def commits(self, key: str, after: int) -> list[TableCommit]:
+        """Return every commit after a version, in order.
+
+        Raises HistoryGap where one of them cannot be told any more.
+        """
 
     def history(self, key: str) -> Iterable[TableCommit]:
         """Return the commits of a table, the newest first, as far back as the log goes."""

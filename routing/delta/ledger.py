@@ -6,7 +6,7 @@ Outputs on this machine's disk are written by delta-rs where it writes them righ
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +19,7 @@ from routing.delta import commits, counted_runs, spark_tables, table_details
 from routing.delta.counted_runs import release
 from routing.delta.data_files import DataFiles, RowSource
 from routing.delta.job_outputs import CommitMark, LastRun, OutputTables, TableCommit
-from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, find_log, open_to_write
+from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, open_to_write
 from routing.delta.opening import OpenedTable, TableOpener, find_shape
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.delta.table_creation import check_vacant, creating, end_creation
@@ -162,13 +162,25 @@ class DeltaTables(JobTables):
         return any(commit.commit_mark == commit_mark for commit in self.history("runs"))
 
     def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
-        location = self.config.output[key]
-        if location.is_name and self.newest(key) is None:
-            # A catalog that makes a table together with its rows does not mark that commit.
-            spark_tables.create_if_missing(self.spark, key, location, schemas.OUTPUTS[key].optional())
-        with creating(location, self.place("runs")):
-            spark_tables.put(rows, key, location, how)
+        _put_by_spark(rows, key, self.config.output[key], schemas.OUTPUTS[key], how, self.place("runs"))
         self.lacking.discard(key)
+
+
+def _put_by_spark(
+    rows: DataFrame,
+    key: str,
+    location: TableLocation,
+    schema: Schema,
+    how: spark_tables.WriteOptions,
+    job: str,
+) -> None:
+    """Write an output of a job by Spark, in one commit that is marked."""
+    spark = rows.sparkSession
+    if location.is_name and spark_tables.current_version(ExistingSession(spark), location) is None:
+        # A catalog that makes a table together with its rows does not mark that commit.
+        spark_tables.create_if_missing(spark, key, location, schema.optional())
+    with creating(location, job):
+        spark_tables.put(rows, key, location, how)
 
 
 @contextmanager
@@ -232,7 +244,16 @@ def check_succession(config: Config, last: LastRun) -> None:
 # The outputs of a job on this machine's disk, by delta-rs.
 
 
-_SKIPPING = "delta.dataSkippingStatsColumns"
+def _measured(key: str) -> list[str]:
+    """Return the columns of an output of which its log says the least and the greatest value."""
+    return [name for name in STATISTICS.get(key, "").split(",") if name]
+
+
+def _make(key: str, location: TableLocation, schema: Schema) -> LocalTable:
+    """Create an empty output by delta-rs."""
+    measured = STATISTICS.get(key)
+    properties = {"delta.dataSkippingStatsColumns": measured} if measured else {}
+    return LocalTable.make(location, schema.optional(), properties=properties)
 
 
 class LocalOutputs(JobTables):
@@ -240,25 +261,21 @@ class LocalOutputs(JobTables):
 
     def put(self, key: str, rows: RowSource, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them. Raises StorageError."""
-        location, metadata = self.config.output[key], commit_mark.as_text()
-        schema, measured = schemas.OUTPUTS[key], STATISTICS.get(key, "")
+        location, schema = self.config.output[key], schemas.OUTPUTS[key]
         try:
             with creating(location, self.place("runs")):
                 # Before its files: a folder with files and no log is no table.
                 if self.newest(key) is None:
-                    properties = {_SKIPPING: measured} if measured else {}
-                    LocalTable.make(location, schema.optional(), properties=properties)
-            names = measured.split(",") if measured else []
-            with DataFiles(Path(location.text), names) as files:
+                    _make(key, location, schema)
+            with DataFiles(Path(location.text), _measured(key)) as files:
                 rows.write_to(files)
-                written = files.close()
+                files.close()
                 # Opened now: whoever has tidied up meanwhile does no harm, and another run is told of afterwards.
                 table = open_to_write(location)
-                is_change = bool(written) or not (adds or table.is_empty())
+                is_change = bool(files.written) or not (adds or table.is_empty())
             if is_change:
-                # The log may name the files from now on: only it says whether they may be removed.
-                with self._believe_log(key, commit_mark, table.version, files.remove):
-                    table.commit_files(written, schema, adds=adds, metadata=metadata)
+                with self._believe_log(key, commit_mark, table.version):
+                    table.commit_files(files, schema, adds=adds, metadata=commit_mark.as_text())
         except RoutingError:
             raise
         except Exception as error:
@@ -289,14 +306,12 @@ class LocalOutputs(JobTables):
         except Exception as error:
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")
-        return find_log(location) is not None and any(
+        return commits.has_commits(location) and any(
             commit.commit_mark == commit_mark for commit in self.history("runs")
         )
 
     @contextmanager
-    def _believe_log(
-        self, key: str, commit_mark: CommitMark, known_version: int, clean_up: Callable[[], None] = lambda: None
-    ) -> Iterator[None]:
+    def _believe_log(self, key: str, commit_mark: CommitMark, known_version: int) -> Iterator[None]:
         """Accept a commit that failed although the log has it, after the version that is known.
 
         delta-rs commits first, and then fails at what follows a commit, such as a checkpoint. A note says so.
@@ -308,7 +323,6 @@ class LocalOutputs(JobTables):
                 commit.version for commit in self.commits(key, known_version) if commit.commit_mark == commit_mark
             ]
             if not own_versions:
-                clean_up()
                 raise
             self.notes.append(
                 f"output.{key}: version {own_versions[-1]} stands, but deltalake failed at what follows a commit:"
@@ -344,14 +358,10 @@ class ReplacedOutput:
         """
         if isinstance(self.writer, UnreadableTable):
             raise ValueError("the table is Spark's to write")
-        names = STATISTICS.get(self.key, "")
         try:
-            properties = {"delta.dataSkippingStatsColumns": names} if names else {}
             with creating(self.location, self.job):
-                stored = self.writer or LocalTable.make(
-                    self.location, self.schema.optional(), properties=properties
-                )
-            return stored.replace_rows(rows, self.schema, names.split(",") if names else (), metadata)
+                stored = self.writer or _make(self.key, self.location, self.schema)
+            return stored.replace_rows(rows, self.schema, _measured(self.key), metadata)
         except RoutingError:
             raise
         except Exception as error:
@@ -359,12 +369,8 @@ class ReplacedOutput:
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the table by Spark, and return the version that made. Raises StorageError."""
-        if self.location.is_name and spark_tables.current_version(ExistingSession(spark), self.location) is None:
-            # A catalog that makes a table together with its rows does not mark that commit.
-            spark_tables.create_if_missing(spark, self.key, self.location, self.schema.optional())
         how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        with creating(self.location, self.job):
-            spark_tables.put(rows, self.key, self.location, how)
+        _put_by_spark(rows, self.key, self.location, self.schema, how, self.job)
         history = commits.read_history(ExistingSession(spark), self.location)
         ours = next((commit.version for commit in history if commit.metadata == metadata), None)
         if ours is None:

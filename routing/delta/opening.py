@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 from routing.config import ConfigError, TableLocation, in_reading_order
 from routing.delta import file_systems
-from routing.delta.commits import is_local
+from routing.delta.commits import has_commits, is_local
 from routing.delta.local_tables import (
     LocalTable,
     UnreadableTable,
     dataset_of,
-    find_log,
     look_at_path,
     look_at_writing,
     open_local,
@@ -105,7 +104,7 @@ class TableOpener:
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
         """Return a table at a version, or its newest one; None where there is none. ``key`` is for `on_note`."""
         location = self.placed(key, location)
-        if is_local(location) and find_log(location) is None:
+        if is_local(location) and not has_commits(location):
             return None
         why = self._open_by_arrow(location, version)
         if not isinstance(why, UnreadableTable):
@@ -215,7 +214,7 @@ class TableOpener:
         """Return the reason why a table's place or the session requires Spark; None where they do not."""
         if self.unfit is not None:
             return self.unfit
-        if find_log(location) is None:
+        if not has_commits(location):
             return UnreadableTable("it is not on this machine's disk")
         if self._spark is not None and is_connect(self._spark):
             return UnreadableTable("the session is one of Spark Connect")
@@ -288,7 +287,7 @@ def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | N
     why = look_at_path(location)
     if why is not None:
         return why
-    if find_log(location) is None:
+    if not has_commits(location):
         return None
     table = open_local(location)
     if isinstance(table, UnreadableTable):

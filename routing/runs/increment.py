@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from routing.config import Config, TableLocation, size_in_bytes
 from routing.delta.append_detection import AppendedRows
-from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
+from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import TableSnapshot
@@ -137,9 +137,8 @@ def _new(spark: SparkSession, messages: TableSnapshot, last: LastRun | None) -> 
     if last is None:
         check_detectable(spark, messages)
         return AppendedRows(messages.read(spark), None)
-    ids, identities = last.table_ids or {}, last.commit_identities or {}
-    recorded = RecordedVersion(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
-    return read_appended(spark, messages, recorded)
+    since, table_id = last.input_versions["messages"], last.table_ids["messages"]
+    return read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
 
 
 def _left(

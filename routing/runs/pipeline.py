@@ -295,5 +295,5 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     last = outputs.last_run()
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
-    version = protocol.settled_version(outputs, "resolved_routes", last.output_versions["resolved_routes"])
+    version = protocol.settled_version(outputs.commits, "resolved_routes", last.output_versions["resolved_routes"])
     return last_rows(spark_tables.TableSnapshot(config.output["resolved_routes"], version).read(spark))

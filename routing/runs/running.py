@@ -222,9 +222,8 @@ def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None
 
 def _show_view(outputs: JobTables, start: RunStart, version: int) -> tuple[str, ...]:
     """Show a version in the catalog's view; the first run tells a catalog that takes no such view."""
-    refused = current_routes_view.show(outputs, version)
-    is_first = start.last is None or start.last.table_ids is None
-    return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
+    refused = current_routes_view.show(outputs.opener, outputs.config, version)
+    return (refused.note,) if refused is not None and (refused.is_stale or start.last is None) else ()
 
 
 def _after(last: LastRun | None) -> datetime:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import plain_type, with_moments
+from routing.tables.arrow_rows import with_moments
+from routing.tables.dataset_rows import DatasetRows
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -19,6 +20,7 @@ from routing.tables.table_columns import (
     read_arrow,
     select_arrow,
     spell,
+    types_of,
 )
 from routing.terms import TableRow
 
@@ -69,20 +71,9 @@ def count_by_files(table: Table) -> int | None:
 def condition_of(table: Any, only: Only) -> Any:
     """Return the condition for Arrow that each row has one of some values in each of some columns; None for none.
 
-    Nothing is equal to null, as in SQL.
+    Nothing is equal to null, as in SQL, so that no row has a value of a column that is missing.
     """
-    import pyarrow
-    import pyarrow.compute
-
-    condition, names = None, spell(table)
-    for name, values in only.items():
-        if name in names:
-            kind, column = plain_type(table.schema.field(names[name]).type), pyarrow.compute.field(names[name])
-            wanted = pyarrow.array([value for value in values if value is not None], kind)
-            # One value is sooner compared than looked up.
-            one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
-            condition = one if condition is None else condition & one
-    return condition
+    return DatasetRows(as_dataset(table), spell(table)).condition(only)
 
 
 def read_rows(
@@ -126,44 +117,6 @@ def _read_frame(
 
 
 # What columns a table has, as texts, and what keeps it from being of a schema.
-
-
-_SPARK_NAMES = {
-    "bool": "boolean",
-    "date32[day]": "date",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "int8": "tinyint",
-    "large_binary": "binary",
-    "large_string": "string",
-    "string_view": "string",
-}
-
-
-def types_of(table: Table) -> dict[str, str]:
-    """Return the types of a table's columns, by Spark's names for them."""
-    if is_frame(table):
-        return {field.name: field.dataType.simpleString() for field in table.schema}
-    fields: Any = table.schema
-    return {field.name: _spark_name(field.type) for field in fields}
-
-
-def _spark_name(kind: pyarrow.DataType) -> str:
-    """Return Spark's name for the Delta type of an Arrow type; Arrow's name where there is none."""
-    from pyarrow import types
-
-    if types.is_map(kind):
-        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
-    if types.is_list(kind) or types.is_large_list(kind):
-        return f"array<{_spark_name(kind.value_type)}>"
-    if types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{_spark_name(field.type)}' for field in kind)}>"
-    if types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
-    if types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _SPARK_NAMES.get(str(kind), str(kind))
 
 
 @dataclass(frozen=True)

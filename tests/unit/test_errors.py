@@ -48,8 +48,11 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "InputError.nothing_recorded": ("/out/runs",),
     "InputError.full_run_needed": ("files that were appended to '/data/messages' have been vacuumed",),
     "InputError.new_rows_unknown": (
-        *("shop.messages", ["its change data feed is off", "its row tracking is off"]),
-        "delta.enableChangeDataFeed",
+        *(
+            "shop.messages",
+            ["its change data feed is off", "it has column mapping, so that its files cannot be read alone"],
+        ),
+        "ALTER TABLE `shop`.`messages` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
     ),
     "OutputError.other_schema": ("runs", "/out/runs", _FAULTS),
     "RuleError.unreadable": ("rules.py", "No such file or directory"),
@@ -64,7 +67,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "RunError.unfit_id": ("a\nb", 250),
     "RunError.of_other_settings": ("nightly-17", "/out/runs", "resolve.mode was 'full' and is 'incremental'"),
     "RecordedAlready.by_id": ("nightly-17", "/out/runs"),
-    "OutputError.newer_release": ("/out/runs", "2.0.0", "0.1.0"),
+    "OutputError.newer_release": ("/out/runs", "2.0.0", "0.2.0"),
     "OutputError.without_versions": ("main.broker.current_routes",),
     "OutputError.no_runs": ("/out/runs",),
     "OutputError.left_nothing": ("resolved_routes", "/out/resolved_routes", "4c1d0f6e"),

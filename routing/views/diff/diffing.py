@@ -28,8 +28,8 @@ from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
-from routing.tables.read_rows import differences, lacks, types_of
-from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in
+from routing.tables.read_rows import differences, lacks
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in, types_of
 from routing.views.configuration_changes import find_finding_changes, find_route_changes
 from routing.views.diff.decision_comparison import (
     DIFF_JOB,
