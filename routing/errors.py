@@ -422,6 +422,14 @@ class EnvironmentFault(ContractError):
         )
 
     @classmethod
+    def no_workers(cls, why: str) -> EnvironmentFault:
+        """Say that Spark runs no Python workers that have this package."""
+        return cls(
+            f"the Spark session has no Python workers that can follow messages: {why}",
+            "they need Python with pyarrow and pandas; for tables on this disk: --engine local",
+        )
+
+    @classmethod
     def function_taken(cls, name: str) -> EnvironmentFault:
         """Say that the session has another function of this name."""
         return cls(

@@ -17,19 +17,20 @@ from routing.delta import file_systems, ledger, spark_tables
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import AsItIs, Input
+from routing.engines.spark.worker_passes import message_paths
 from routing.engines.traffic_tables import count_by
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
 from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
 from routing.messages.compiling import StageClock, compile_tables
 from routing.messages.dialog_hash import FUNCTION
-from routing.messages.keying import OF_ESTATE, OF_INSTANCE_EXACTLY
-from routing.messages.results import message_paths
+from routing.messages.keying import OF_INSTANCE_EXACTLY
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
 from routing.runs.run_work import TRACE_ALL, InternalError, Progress, Stages, WrittenPaths, count_paths
 from routing.runs.spark_runs import open_inputs
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
+from routing.sessions.python_workers import prepare_workers
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT
@@ -387,7 +388,8 @@ def trace_with(
 ) -> TracedPaths:
     """Follow all messages as `trace_all` does, with all options of a run and limits of what is held of a frame."""
     with released_on_failure(limits) as frame_cache:
-        job = compile_tables(tables, options, frame_cache, clock, keying=OF_ESTATE)
+        job = compile_tables(tables, options, frame_cache, clock, keying=OF_INSTANCE_EXACTLY)
+        prepare_workers(job.source.lookups.spark)
         counts = job.counted.counts
         paths = message_paths(job)
         return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache)

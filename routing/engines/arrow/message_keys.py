@@ -259,8 +259,7 @@ def _read(messages: MessageRows, ends: DialogEnds | None) -> Iterator[pyarrow.Re
     there = {name: messages.column(name) for name in (*READ, *DECODED) if name in messages.shape}
     columns = {**there, "sound": messages.is_sound(), "folded": messages.is_folded()}
     if ends is not None:
-        conversation = ends.find_conversation(messages.column("conversation_id"))
-        columns |= {"conversation": conversation, "at": messages.time()}
+        columns |= {**ends.columns(messages.column("conversation_id")), "at": messages.time()}
     # An id of its own in every row would only grow by a number.
     return messages.scan(columns, [name for name in there if name != "message_id"], _ROWS_AT_ONCE)
 
@@ -288,11 +287,9 @@ def _number(
         texts = batch[name] if is_there else pyarrow.nulls(len(batch), pyarrow.string())
         columns[name] = pc.fill_null(numbers.of(texts), absent)
     if ends is not None:
-        scopes = columns["instance_name"], columns["database_name"]
-        of_dialog = ends.find(*scopes, batch["is_initiator"], batch["conversation"], batch["at"]).brokers
+        of_dialogs = ends.find(batch, columns["instance_name"], columns["database_name"]).numbers
         named = columns["to_broker_instance"]
-        is_open = pc.equal(named, NONE)
-        columns["to_broker_instance"] = pc.if_else(is_open, ends.number_brokers(of_dialog), named)
+        columns["to_broker_instance"] = pc.if_else(pc.equal(named, NONE), of_dialogs, named)
     columns["rows"] = pyarrow.repeat(1, len(batch))
     columns["sound"] = find_sound(batch).cast("int64")
     columns["folded"] = batch["folded"].cast("int64")
