@@ -20,7 +20,7 @@ from routing.messages.keying import OF_INSTANCE, OF_TEXTS, MessageKeying
 from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
 from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
-from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, PathFields, decide_keys, follow_keys
+from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, decide_keys
 from routing.rules.estate import SqlInstance
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import collect
@@ -28,8 +28,8 @@ from routing.tables.given_tables import take_tables
 from routing.tables.spark_forms import conform
 from routing.tables.table_columns import Table, TableColumns
 
-# The sizes of a dialog and of a conversation's id in memory, roughly.
-_DIALOG, _CONVERSATION = 350, 150
+# The size of a dialog in memory, roughly.
+_DIALOG = 350
 DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
 """Decides for distinct keys of `key_rows.KEY`, by the instances that they name."""
 
@@ -92,21 +92,18 @@ def compile_messages(
     known_keys: KnownKeys | None = None,
     notes: list[str] | None = None,
     decide: DecideKeys = decide_keys,
-    path_fields: PathFields | None = None,
 ) -> ResolveJob:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``frame_cache`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
     ``lookups`` are those of ``checked``, and ``known_keys`` the keys of an instance, where they are known already.
     ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
-    ``path_fields`` are what is kept of paths in place of those of `message_paths`; then no request for a route is
-    looked for.
     """
     if known_keys is not None:
         keying = OF_INSTANCE if known_keys.counts.texts is None else OF_TEXTS
     with clock.stage("lookups"):
         if lookups is None:
-            lookups = look_into(messages.sparkSession, checked, frame_cache, is_wide=keying.is_wide)
+            lookups = look_into(messages.sparkSession, checked, frame_cache)
         limit, notes = size_in_bytes(options.broadcast_limit), [] if notes is None else notes
         broadcasts = BroadcastBudget(limit, notes, frame_cache.limits.task_bytes)
         source = _source(messages, lookups, options, broadcasts, keying)
@@ -115,14 +112,7 @@ def compile_messages(
             counts = _count_keys(source)
             tally.rows = counts.rows_read
         with clock.stage("plan") as tally:
-            prepared = plan_of(
-                counts,
-                checked,
-                frame_cache.limits.held_rows,
-                is_wide=keying.is_wide,
-                decide=decide,
-                path_fields=path_fields,
-            )
+            prepared = plan_of(counts, checked, frame_cache.limits.held_rows, decide=decide)
             tally.rows = len(counts.keys)
             known_keys = KnownKeys(counts, prepared.on(lookups.spark, frame_cache))
     counts = known_keys.counts
@@ -132,7 +122,7 @@ def compile_messages(
         # Whether messages are rejected is looked for in all of them.
         source = replace(source, messages=frame_cache.store(messages))
     job = _choose(KeyPass(source, broadcasts, counts, options.may_change), known_keys.plan, options, frame_cache)
-    if not job.may_ask or path_fields is not None:
+    if not job.may_ask:
         return job
     if are_few:
         job = replace(job, choices=frame_cache.store(job.choices))
@@ -148,15 +138,12 @@ def _source(
     keying: MessageKeying,
 ) -> MessageSource:
     """Choose how messages are joined with dialogs that matter, and with conversations of requests on record."""
-    checked, dialogs, conversations = lookups.checked, None, None
+    checked, dialogs = lookups.checked, None
     dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
     if lookups.dialogs is not None:
         what, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
         dialogs = DialogJoin(broadcasts.of_size(what, lookups.dialogs, size), checked.ending > 0)
-    if keying.is_wide and checked.waiting_conversations:
-        what, size = "the conversations of requests on record", len(checked.waiting_conversations) * _CONVERSATION
-        conversations = broadcasts.of_size(what, lookups.conversations, size)
-    return MessageSource(messages, lookups, dialogs, options.as_of, keying, dialog_hash, conversations)
+    return MessageSource(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
 
 
 def _count_keys(source: MessageSource) -> KeyCounts:
@@ -172,23 +159,14 @@ def plan_of(
     checked: CheckedInputs,
     held_rows: int,
     *,
-    is_wide: bool = False,
     decide: DecideKeys = decide_keys,
-    path_fields: PathFields | None = None,
 ) -> PreparedPlan:
-    """Decide for keys on the driver: those of `key_rows.KEY` or, where ``is_wide``, of `key_rows.PATH_KEY`.
+    """Decide for keys of `key_rows.KEY` on the driver; the plan is keyed by whatever messages look it up.
 
-    The plan is keyed by whatever messages look it up. ``held_rows`` as `job.as_plan` has it, ``decide`` and
-    ``path_fields`` as `compile_messages` has them.
+    ``held_rows`` as `job.as_plan` has it, ``decide`` as `compile_messages` has it.
     """
     keys = counts.keys
-    services = keys.values["key_service"]
-    if is_wide:
-        network = checked.network_for({*services, *keys.values["key_from"]})
-        decided = follow_keys(keys, network, path_fields)
-    else:
-        instances = checked.instances_for(services)
-        decided = decide(keys, instances)
+    decided = decide(keys, checked.instances_for(keys.values["key_service"]))
     if counts.texts is not None:
         keys, numbers = counts.texts.rows, [decided.numbers[place] for place in counts.texts.keys]
         decided = replace(decided, key=TEXTS, numbers=numbers)

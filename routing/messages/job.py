@@ -128,10 +128,7 @@ class RequestSides:
 
 @dataclass(frozen=True)
 class MessageSource:
-    """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
-
-    ``conversations``: those whose requests are on record, where the keying is wide and there are any.
-    """
+    """Messages, what they are looked up in, and by what they are keyed; all frames are lazy."""
 
     messages: DataFrame
     lookups: RunLookups
@@ -139,13 +136,10 @@ class MessageSource:
     as_of: datetime | None
     keying: MessageKeying
     dialog_hash: DialogHash
-    conversations: JoinSide | None = None
 
     def keys(self, *, is_exact: bool) -> DataFrame:
         """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
-        if self.keying.is_wide:
-            messages = keying.add_conversation(messages, self.conversations)
         return keying.count_keys(messages, self.lookups, self.keying, is_exact=is_exact)
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool, is_folded: bool) -> DataFrame:
@@ -162,8 +156,6 @@ class MessageSource:
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
-        if self.keying.is_wide:
-            messages = keying.add_conversation(messages, self.conversations)
         return self.keying.add(keying.bind(messages), self.lookups)
 
     @property

@@ -355,9 +355,9 @@ def trace_all(
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
     clock: Stages | None = None,
 ) -> TracedPaths:
-    """Follow all messages to where they end, and the replies to them.
+    """Follow all messages to where they end, and the replies to them, in Python workers.
 
-    Validation, the pass for the keys and the paths of the keys run at once.
+    Validation and the pass for the keys run at once, the rest when the frame is read.
 
     Args:
         spark: the session of the tables.
@@ -371,6 +371,7 @@ def trace_all(
         The paths as a DataFrame in the columns of ``message_paths``, and the numbers of messages.
 
     Raises:
+        EnvironmentFault: the session has no Python workers.
         InputError: a table is missing or breaks its contract.
 
     Example:
@@ -378,6 +379,7 @@ def trace_all(
         >>> traced.traced, traced.rejected
         (5, 2)
     """
+    prepare_workers(spark)
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
     return trace_with(tables, options, clock or Stages(lambda stage: None))
@@ -389,7 +391,6 @@ def trace_with(
     """Follow all messages as `trace_all` does, with all options of a run and limits of what is held of a frame."""
     with released_on_failure(limits) as frame_cache:
         job = compile_tables(tables, options, frame_cache, clock, keying=OF_INSTANCE_EXACTLY)
-        prepare_workers(job.source.lookups.spark)
         counts = job.counted.counts
         paths = message_paths(job)
         return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache)
@@ -408,9 +409,10 @@ def write_paths(
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
     ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
     has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
-    configured, OutputError where another table stands there, InputError, StorageError, and InternalError where the
-    counts do not add up.
+    configured, OutputError where another table stands there, EnvironmentFault where the session has no Python
+    workers, InputError, StorageError, and InternalError where the counts do not add up.
     """
+    prepare_workers(spark)
     stored = replace_output(
         spark,
         config,

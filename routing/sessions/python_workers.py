@@ -91,7 +91,7 @@ def _ask(spark: SparkSession, fingerprint: Callable[[str], str]) -> str:
             yield pyarrow.RecordBatch.from_arrays([texts], ["fingerprint"])
 
     try:
-        [row] = spark.range(1).mapInArrow(answer, "fingerprint string").collect()
+        [row] = spark.range(0, 1, 1, 1).mapInArrow(answer, "fingerprint string").collect()
     except (PySparkException, Py4JError, ImportError) as error:
         raise EnvironmentFault.no_workers(first_sentence(error)) from error
     return str(row[0])

@@ -12,8 +12,7 @@ from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
 from routing.runs.run_work import UntimedStages
 from routing.runs.spark_outputs import TracedPaths, trace_all, trace_with
-from tests.estate_rows import SALES, message, small_estate
-from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, prefixed, rows_of
+from tests.frames import Tables, frames, load_trace_cases, merged, moment, prefixed, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
 from tests.random_estates import AS_OF, assert_same, assert_traces, networks, own_rows, with_own_hosts
 from tests.reference.paths import path_rows

@@ -173,7 +173,10 @@ class ChangedRows:
 
         most = max(len(self.compared_columns.ends), self.paths.most_words)
         code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
-        for one in (*(self.compared_columns.ends.take(side.numbers) for side in self.decided_rows), *self.paths.words):
+        for one in (
+            *(self.compared_columns.ends.take(side.numbers) for side in self.decided_rows),
+            *self.paths.words,
+        ):
             # Of few distinct words; the products stay far below the greatest number.
             code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
         changes, instances = code.dictionary_encode(), self._rank_instances()

@@ -164,14 +164,12 @@ class DialogEnds:
         return bool(self.lifetime.null_count < len(self.lifetime))
 
     def columns(self, conversation_id: Any) -> dict[str, Any]:
-        """Return the expressions that `find` needs in a batch: the place of a message's conversation among these."""
+        """Return the expressions that `find` needs in a batch: places of conversations among these."""
         import pyarrow.compute as pc
 
         return {_PLACE: pc.index_in(fold_texts(conversation_id), value_set=self.conversations)}
 
-    def find(
-        self, batch: pyarrow.RecordBatch, instances: pyarrow.Array, databases: pyarrow.Array
-    ) -> FoundDialogs:
+    def find(self, batch: pyarrow.RecordBatch, instances: pyarrow.Array, databases: pyarrow.Array) -> FoundDialogs:
         """Find the dialogs of the messages of a batch, by the numbers of their instances and databases."""
         import pyarrow.compute as pc
 

@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from routing.engines.arrow.changed_batches import BatchComparer, ComparedMessages, DecidingSide, read_for_comparison
+from routing.engines.arrow.changed_batches import (
+    BatchComparer,
+    ComparedMessages,
+    DecidingSide,
+    read_for_comparison,
+)
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.dialog_ends import JoinedDialogs
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows
@@ -190,4 +195,3 @@ def _open_comparer(plan: WorkerPlan) -> Callable[[MessageScan], Iterator[pyarrow
                 yield changed.table().cast(shape)
 
     return work
-

@@ -1,7 +1,7 @@
 """Follow all messages, and compare them on two sides, in Python workers: by the functions of the Arrow engine.
 
-Spark joins what grows with the traffic: each message gets the facts of its dialog, and whether it waits for a route
-that was requested. No message is exchanged as long as what it is joined with can be broadcast.
+Spark joins what grows with the traffic: each message gets the facts of its dialog, and whether it waits for a
+route that was requested. No message is exchanged as long as what it is joined with can be broadcast.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from routing.engines.arrow.joined_messages import WorkerPlan, WorkerSide, asked_columns, run_plan
 from routing.messages import keying, results
-from routing.messages.job import ResolveJob
+from routing.messages.job import RequestSides, ResolveJob
 from routing.result_schemas import MESSAGE_CHANGES, SIDES
 from routing.rules.timeline import micros_of
 from routing.schemas import MESSAGE_PATHS, MESSAGES, Schema
@@ -79,13 +79,13 @@ def _join(messages: DataFrame, jobs: dict[str, ResolveJob], plan: WorkerPlan) ->
     joined = keying.find_dialog(keying.prepare(as_read, first.options.as_of), first.source.dialog_side)
     for name, job in jobs.items():
         if job.requests is not None:
-            joined = _add_requests(joined, job, name)
+            joined = _add_requests(joined, job, job.requests, name)
     added = [*(keying.DIALOG if plan.has_dialogs else ()), *(name for side in plan.sides for name in side.columns)]
     own = (F.col(_AS_READ.get(name, name)).alias(name) for name in MESSAGES.names)
     return joined.select(*own, *added)
 
 
-def _add_requests(messages: DataFrame, job: ResolveJob, name: str) -> DataFrame:
+def _add_requests(messages: DataFrame, job: ResolveJob, requests: RequestSides, name: str) -> DataFrame:
     """Add the columns of `asked_columns` of a side to messages of `keying.find_dialog`."""
     rejects, lookups = job.counted.may_reject, job.source.lookups
     timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
@@ -93,7 +93,6 @@ def _add_requests(messages: DataFrame, job: ResolveJob, name: str) -> DataFrame:
     keyed = job.source.key(keying.read_dialog(scoped))
     is_rejected = ~F.col(_SOUND) | F.col("own_addresses").isNull() if rejects else None
     chosen = results.choose(keyed, job.plan, job.source.dialog_hash, fits=job.fits, is_rejected=is_rejected)
-    assert job.requests is not None
-    asked = results.add_requests(results.cut(chosen), job.requests, in_msdb=job.plan.uses.asks_msdb)
+    asked = results.add_requests(results.cut(chosen), requests, in_msdb=job.plan.uses.asks_msdb)
     columns = zip(("requested", "requested_in_msdb"), asked_columns(name), strict=True)
     return asked.select(*messages.columns, *(F.col(one).alias(other) for one, other in columns))
