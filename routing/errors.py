@@ -408,10 +408,7 @@ class EnvironmentFault(ContractError):
     @classmethod
     def no_package(cls, package: str, extra: str) -> EnvironmentFault:
         """Say that a package is not installed that ``extra`` of this one brings."""
-        return cls(
-            f"the Python package {package} is missing",
-            f"in a clone: pip install '.[{extra}]'",
-        )
+        return cls(f"the Python package {package} is missing", f"in a clone: pip install '.[{extra}]'")
 
     @classmethod
     def udf_lacks(cls, package: str) -> EnvironmentFault:

@@ -45,7 +45,7 @@ def prepare_workers(spark: SparkSession) -> None:
 
 
 def map_by_workers(frame: DataFrame, work: WorkerFunction, shape: StructType) -> DataFrame:
-    """Return what a function makes of the rows of a frame, task by task, after `prepare_workers`."""
+    """Run a function over the rows of a frame, task by task, after `prepare_workers`."""
     return frame.mapInArrow(work, shape)
 
 

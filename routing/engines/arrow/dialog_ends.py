@@ -53,7 +53,7 @@ class JoinedDialogs:
     numbers: TextNumbers
 
     @staticmethod
-    def columns(conversation_id: Any) -> dict[str, Any]:
+    def columns(conversation_id: Any) -> dict[str, pyarrow.compute.Expression]:
         """Return the expressions that `find` needs in a batch."""
         import pyarrow.compute as pc
 
@@ -163,7 +163,7 @@ class DialogEnds:
         """Whether any dialog has a lifetime."""
         return bool(self.lifetime.null_count < len(self.lifetime))
 
-    def columns(self, conversation_id: Any) -> dict[str, Any]:
+    def columns(self, conversation_id: Any) -> dict[str, pyarrow.compute.Expression]:
         """Return the expressions that `find` needs in a batch: places of conversations among these."""
         import pyarrow.compute as pc
 

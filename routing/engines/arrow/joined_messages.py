@@ -92,7 +92,7 @@ class WorkerSide:
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What workers need to know of messages: one side to follow them, two sides to compare them."""
+    """The plan of a pass on workers: with one side they follow messages, with two they compare them."""
 
     sides: Sequence[WorkerSide]
     has_dialogs: bool
