@@ -423,7 +423,7 @@ class EnvironmentFault(ContractError):
         """Say that Spark runs no Python workers that have this package."""
         return cls(
             f"the Spark session has no Python workers that can follow messages: {why}",
-            "they need Python with pyarrow and pandas; for tables on this disk: --engine local",
+            "they need Python with pyarrow and pandas; for tables on this disk: --set resolve.engine=local",
         )
 
     @classmethod

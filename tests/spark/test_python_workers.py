@@ -68,7 +68,7 @@ def test_a_session_without_python_is_refused_before_anything_is_read(workers: An
     # No table is looked at.
     with pytest.raises(EnvironmentFault, match="no Python workers") as refused:
         trace_all(session, {})
-    assert "--engine local" in (refused.value.hint or "")
+    assert "--set resolve.engine=local" in (refused.value.hint or "")
     traffic: Any = spark_diff.SideMessages(session.range(1), None)
     sides: Any = None
     with pytest.raises(EnvironmentFault, match="no Python workers"):
