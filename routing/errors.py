@@ -409,10 +409,7 @@ class EnvironmentFault(ContractError):
     @classmethod
     def no_package(cls, package: str, extra: str) -> EnvironmentFault:
         """Say that a package is not installed that ``extra`` of this one brings."""
-        return cls(
-            f"the Python package {package} is missing",
-            f"in a clone: pip install '.[{extra}]'",
-        )
+        return cls(f"the Python package {package} is missing", f"in a clone: pip install '.[{extra}]'")
 
     @classmethod
     def udf_lacks(cls, package: str) -> EnvironmentFault:
@@ -420,6 +417,14 @@ class EnvironmentFault(ContractError):
         return cls(
             f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
             "in a clone: pip install '.[udf]'; or use dialog_hash: builtin",
+        )
+
+    @classmethod
+    def no_workers(cls, why: str) -> EnvironmentFault:
+        """Say that Spark runs no Python workers that have this package."""
+        return cls(
+            f"the Spark session has no Python workers that can follow messages: {why}",
+            "they need Python with pyarrow and pandas; for tables on this disk: --set resolve.engine=local",
         )
 
     @classmethod

@@ -13,12 +13,11 @@ from pyspark.sql import Column, DataFrame
 from routing.config import size_in_bytes
 from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
-from routing.messages.keying import OF_INSTANCE, MessageKeying
 from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
 from routing.messages.route_plan import MessageSource, RoutePlan, as_frames, may_reject
 from routing.plan.checked_inputs import CheckedInputs
-from routing.plan.key_rows import DecidedKeys, KeyCounts, PathFields, decide_keys, follow_keys
+from routing.plan.key_rows import DecidedKeys, KeyCounts, decide_keys
 from routing.rules.estate import SqlInstance
 from routing.run_context import RunContext
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
@@ -27,8 +26,8 @@ from routing.tables.given_tables import take_tables
 from routing.tables.spark_forms import conform
 from routing.tables.table_columns import Table, TableColumns
 
-# The sizes of a dialog and of a conversation's id in memory, roughly.
-_DIALOG, _CONVERSATION = 350, 150
+# The size of a dialog in memory, roughly.
+_DIALOG = 350
 DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
 """Decides for distinct keys of `key_rows.KEY`, by the instances that they name."""
 
@@ -39,7 +38,7 @@ def compile_tables(
     frame_cache: FrameCache,
     *,
     more_columns: Callable[[], Mapping[str, Column]] = dict,
-    keying: MessageKeying = OF_INSTANCE,
+    is_exact: bool = False,
     decide: DecideKeys = decide_keys,
 ) -> RoutePlan:
     """Validate tables, and compile their messages, which get ``more_columns``.
@@ -54,7 +53,7 @@ def compile_tables(
     columns = more_columns()
     if columns:
         messages = messages.withColumns(dict(columns))
-    source = open_source(messages, checked, context, frame_cache, keying)
+    source = open_source(messages, checked, context, frame_cache, is_exact=is_exact)
     return compile_messages(source, find_keys(source), decide=decide)
 
 
@@ -63,33 +62,31 @@ def open_source(
     checked: CheckedInputs,
     context: RunContext,
     frame_cache: FrameCache,
-    keying: MessageKeying = OF_INSTANCE,
+    *,
+    is_exact: bool = False,
 ) -> MessageSource:
     """Return conformed messages with the tables that they are looked up in.
 
     What ``frame_cache`` is given must stay until the frames of the plan have been read.
     """
     with context.clock.stage("lookups"):
-        lookups = look_into(messages.sparkSession, checked, frame_cache, is_wide=keying.is_wide)
-        return join_lookups(messages, lookups, context, keying)
+        lookups = look_into(messages.sparkSession, checked, frame_cache)
+        return join_lookups(messages, lookups, context, is_exact=is_exact)
 
 
 def join_lookups(
-    messages: DataFrame, lookups: RunLookups, context: RunContext, keying: MessageKeying = OF_INSTANCE
+    messages: DataFrame, lookups: RunLookups, context: RunContext, *, is_exact: bool = False
 ) -> MessageSource:
-    """Choose how messages are joined with dialogs that matter, and with conversations of requests on record."""
+    """Choose how messages are joined with dialogs that may change a decision."""
     checked, options = lookups.checked, context.options
     limits = lookups.frame_cache.limits
     broadcasts = BroadcastBudget(size_in_bytes(options.broadcast_limit), context.notes, limits.task_bytes)
     dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
-    dialogs = conversations = None
+    dialogs = None
     if lookups.dialogs is not None:
         what, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
         dialogs = broadcasts.of_size(what, lookups.dialogs, size)
-    if keying.is_wide and checked.waiting_conversations:
-        what, size = "the conversations of requests on record", len(checked.waiting_conversations) * _CONVERSATION
-        conversations = broadcasts.of_size(what, lookups.conversations, size)
-    return MessageSource(messages, lookups, context, broadcasts, keying, dialog_hash, dialogs, conversations)
+    return MessageSource(messages, lookups, context, broadcasts, is_exact, dialog_hash, dialogs)
 
 
 def find_keys(source: MessageSource) -> KeyCounts:
@@ -98,7 +95,7 @@ def find_keys(source: MessageSource) -> KeyCounts:
         collected = collect(source.keys())
         read, valid = sum(collected.values["rows"]), sum(collected.values["valid"])
         tally.rows = read
-        return KeyCounts(collected.where("valid"), read, valid, source.keying.is_exact)
+        return KeyCounts(collected.where("valid"), read, valid, source.is_exact)
 
 
 def compile_messages(
@@ -106,17 +103,15 @@ def compile_messages(
     counts: KeyCounts,
     *,
     decide: DecideKeys = decide_keys,
-    path_fields: PathFields | None = None,
 ) -> RoutePlan:
     """Return the plan of messages whose keys are known.
 
     ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
-    ``path_fields`` are what is kept of paths in place of those of `message_paths`; then no request for a route is
-    looked for.
     """
     clock, options, frame_cache = source.context.clock, source.options, source.lookups.frame_cache
     with clock.stage("plan") as tally:
-        decided_keys = _decide(source, counts.keys, decide, path_fields)
+        instances = source.lookups.checked.instances_for(counts.keys.values["key_service"])
+        decided_keys = decide(counts.keys, instances)
         decided = as_frames(counts.keys, decided_keys, source.lookups.spark, frame_cache)
         tally.rows = len(counts.keys)
     # To open a table takes longer than to read few rows, and each pass would open it anew.
@@ -134,19 +129,9 @@ def compile_messages(
     keyed = source.resolvable(checks_rows=may_reject(source, counts), checks_scopes=has_strays)
     choices = results.choose(keyed, decided, source.dialog_hash, fits=fits)
     plan = RoutePlan(source, counts, decided, choices)
-    if not plan.may_ask or path_fields is not None:
+    if not plan.may_ask:
         return plan
     if are_few:
         plan = replace(plan, choices=frame_cache.store(choices))
     with clock.stage("requests"):
         return replace(plan, requests=find_requests(plan))
-
-
-def _decide(
-    source: MessageSource, keys: TableColumns, decide: DecideKeys, path_fields: PathFields | None
-) -> DecidedKeys:
-    """Decide for keys on the driver: those of `key_rows.KEY` or, of a wide keying, of `key_rows.PATH_KEY`."""
-    checked, services = source.lookups.checked, keys.values["key_service"]
-    if not source.keying.is_wide:
-        return decide(keys, checked.instances_for(services))
-    return follow_keys(keys, checked.network_for({*services, *keys.values["key_from"]}), path_fields)

@@ -9,14 +9,13 @@ from routing.messages.dialog_hash import DialogHash
 from routing.messages.keying import look_up
 from routing.messages.route_plan import TIMELINE, DecidedFrames, RequestSides, RoutePlan
 from routing.messages.validate import add_reasons
-from routing.plan.key_rows import CHOICE, HOPS_LEFT, PATH, READS_ADDRESS
-from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, HopRow, PathRow
+from routing.plan.key_rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
-from routing.schemas import HOPS, MESSAGE_PATHS, REJECTED_MESSAGES, RESOLVED_ROUTES
+from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.tables import spark_forms
 from routing.tables.cached_frames import side_of
 from routing.tables.spark_forms import in_shape, no_rows, readable_texts
-from routing.terms import MSDB, Ending, MatchingStep, Outcome, Reason
+from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 UNSEEN = (
     "a message has a routing key that the first pass over the messages did not see: they changed while the run was"
@@ -190,81 +189,3 @@ def rejected_messages(plan: RoutePlan) -> DataFrame:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
     faulty = add_reasons(messages, plan.source.lookups.scopes).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(plan.options.run_id), **readable_texts()})
-
-
-# Messages × plan → message paths: narrow, and no shuffle of messages as long as all sides can be broadcast.
-
-
-def message_paths(plan: RoutePlan) -> DataFrame:
-    """Return the rows of ``message_paths``, one for each message that is not rejected.
-
-    ``plan`` as `compiling.compile_messages` makes it by `keying.OF_ESTATE`. The plan's path stands except for
-    two things that are a message's own: a request that it waits for (step 4), and the end of its dialog, which
-    comes before all else. What cannot happen to these messages is left out.
-    """
-    uses, requests = plan.decided.uses, plan.requests
-    messages = cut(plan.choices)
-    if requests is not None:
-        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
-    messages = messages.withColumn("path", by_hops(F.col("choice")))
-    path, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
-    if requests is not None:
-        here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
-        asked = _path_of_first_hop(REQUESTED, F.when(here, scope).otherwise(MSDB))
-        path = F.when(here | in_msdb, asked).otherwise(path)
-    if plan.source.any_ends:
-        path = F.when(F.col("is_expired"), _path_of_first_hop(EXPIRED, scope)).otherwise(path)
-    # A column of its own, so that the code made for each row asks once, not for each value.
-    messages, path = messages.withColumn("way", path), F.col("way")
-    values = {name: path[name] for name in PathRow._fields}
-    if uses.reads_addresses:
-        in_name = spark_forms.leading_address(F.col("to_service_name"))
-        messages = messages.withColumn("in_name", F.when(path[READS_ADDRESS], in_name))
-        values = _with_address(values, path[READS_ADDRESS], spark_forms.empty_as_null(F.col("in_name")))
-    values["from_service_name"] = spark_forms.empty_as_null(F.col("from_service_name"))
-    return in_shape(messages, MESSAGE_PATHS, values)
-
-
-def by_hops(choice: Column) -> Column:
-    """Return the path of a message by the hops that it has left: the first is that of all that have enough."""
-    left = F.greatest(F.coalesce("hops_remaining", choice["most_hops"]), F.lit(0))
-    # Spark 3.5 takes only a literal in F.array_position.
-    place = F.call_function("array_position", choice[HOPS_LEFT], left)
-    is_known = (left >= choice["most_hops"]) | (place > 0)
-    path = F.when(is_known, F.get(choice["paths"], place.cast("int")))
-    # A message that is set aside has no choice, and no path.
-    return path.when(choice.isNotNull(), F.raise_error(F.lit(UNSEEN)))
-
-
-def _with_address(values: dict[str, Column], reads: Column, address: Column) -> dict[str, Column]:
-    """Return the values with the address in the message's own service name at the last hop."""
-    hops = values["hops"]
-    last = F.element_at(hops, -1).withField("address", address)
-    whole = F.concat(F.slice(hops, F.lit(1), F.size(hops) - 1), F.array(last))
-    leaves = reads & (values["outcome"] == str(Ending.LEFT_ESTATE))
-    return {
-        **values,
-        "hops": F.when(reads, whole).otherwise(hops),
-        "final_address": F.when(leaves, address).otherwise(values["final_address"]),
-    }
-
-
-def _path_of_first_hop(first: FirstHop, scope: Column) -> Column:
-    """Return the path of a message that does not go the plan's way, but ends at its first hop."""
-    fixed = {"instance_name": F.col("instance_name"), "scope": scope, "matching_step": _literal(first.step)}
-    fixed |= {"outcome": _literal(str(first.ending)), "reason": _literal(str(first.reason))}
-    hop = F.struct(*(fixed.get(name, F.lit(None)).alias(name) for name in HopRow._fields))
-    values = {
-        "outcome": fixed["outcome"],
-        "reason": fixed["reason"],
-        "final_instance_name": fixed["instance_name"],
-        "hops": F.array(hop).cast(str(HOPS)),
-        "ways_agree": F.lit(True),
-        "multiple_targets": F.lit(False),
-        "joint_ending": _literal(str(first.joint_ending)),
-    }
-    return F.struct(*(values.get(name, F.lit(None)).alias(name) for name in PATH.names))
-
-
-def _literal(value: str | int | None) -> Column:
-    return F.lit(None if value is None else int(value) if isinstance(value, int) else value)

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from routing.messages import keying
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.keying import MessageKeying
 from routing.messages.lookups import RunLookups
 from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses
 from routing.run_context import ResolveOptions, RunContext
@@ -97,20 +96,19 @@ class RequestSides:
 
 @dataclass(frozen=True)
 class MessageSource:
-    """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
+    """Messages and what they are looked up in; all frames are lazy.
 
-    ``dialogs`` are those that may change a decision. ``conversations`` are those whose requests are on record,
-    where the keying is wide and there are any.
+    ``is_exact``: the pass for the keys also counts the messages to reject. ``dialogs`` are those that may change a
+    decision.
     """
 
     messages: DataFrame
     lookups: RunLookups
     context: RunContext
     broadcasts: BroadcastBudget
-    keying: MessageKeying
+    is_exact: bool
     dialog_hash: DialogHash
     dialogs: JoinSide | None = None
-    conversations: JoinSide | None = None
 
     @property
     def options(self) -> ResolveOptions:
@@ -125,24 +123,20 @@ class MessageSource:
     def keys(self) -> DataFrame:
         """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
-        if self.keying.is_wide:
-            messages = keying.add_conversation(messages, self.conversations)
-        return keying.count_keys(messages, self.lookups, self.keying)
+        return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
         """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.options.as_of)
-        if checks_scopes or (self.lookups.checked.has_transport and self.keying.reads_scope):
+        if checks_scopes or self.lookups.checked.has_transport:
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
         return self.key(keying.add_dialog(valid, self.dialogs))
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
-        if self.keying.is_wide:
-            messages = keying.add_conversation(messages, self.conversations)
-        return self.keying.add(keying.bind(messages), self.lookups)
+        return keying.add_keys(keying.bind(messages), self.lookups)
 
 
 @dataclass(frozen=True)

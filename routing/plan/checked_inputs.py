@@ -191,14 +191,6 @@ class CheckedInputs:
         """What the configuration names."""
         return NamedThings.of(self.settings, self.instances.values())
 
-    @cached_property
-    def waiting_conversations(self) -> frozenset[str]:
-        """The conversations, as their ids are compared, that requests on record name."""
-        requests = self.settings.get("route_requests")
-        ends = () if requests is None else requests.rows("conversation_id", "is_initiator")
-        endpoints = (ConversationEndpoint.of_row(*end) for end in ends)
-        return frozenset(one.conversation_id for one in endpoints if one is not None)
-
     def count_unended_requests(self) -> int:
         """Count requests on record without ended_at; a doubled one counts once."""
         requests = self.settings.get("route_requests")

@@ -15,18 +15,18 @@ from routing.config import CANDIDATES, PATHS, Config
 from routing.delta import file_systems, ledger, spark_tables
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
+from routing.engines.spark.worker_passes import message_paths
 from routing.engines.traffic_tables import count_by
 from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
 from routing.messages.compiling import compile_tables
 from routing.messages.dialog_hash import FUNCTION
-from routing.messages.keying import OF_ESTATE, OF_INSTANCE_EXACTLY
-from routing.messages.results import message_paths
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.rules.timeline import as_utc
 from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
 from routing.runs.run_work import TRACE_ALL, InternalError, WrittenPaths, count_paths
 from routing.runs.spark_runs import open_inputs, telling_what_may_change
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
+from routing.sessions.python_workers import prepare_workers
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT
@@ -191,7 +191,7 @@ def _rank(tables: Mapping[str, Table], context: RunContext) -> RankedCandidates:
             context,
             frame_cache,
             more_columns=lambda: {MESSAGE_ROW: F.monotonically_increasing_id()},
-            keying=OF_INSTANCE_EXACTLY,
+            is_exact=True,
             decide=lists.decide_keys,
         )
         read, valid = plan.counts.rows_read, plan.counts.rows_valid
@@ -308,9 +308,9 @@ def trace_all(
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
     clock: StageClock | None = None,
 ) -> TracedPaths:
-    """Follow all messages to where they end, and the replies to them.
+    """Follow all messages to where they end, and the replies to them, in Python workers.
 
-    Validation, the pass for the keys and the paths of the keys run at once.
+    Validation and the pass for the keys run at once, the rest when the frame is read.
 
     Args:
         spark: the session of the tables.
@@ -324,6 +324,7 @@ def trace_all(
         The paths as a DataFrame in the columns of ``message_paths``, and the numbers of messages.
 
     Raises:
+        EnvironmentFault: the session has no Python workers.
         InputError: a table is missing or breaks its contract.
 
     Example:
@@ -331,6 +332,7 @@ def trace_all(
         >>> traced.traced, traced.rejected
         (5, 2)
     """
+    prepare_workers(spark)
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
     return trace_with(tables, RunContext(options, clock or StageClock()))
@@ -341,7 +343,7 @@ def trace_with(
 ) -> TracedPaths:
     """Follow all messages as `trace_all` does, with all that a run shares, and limits of what is held."""
     with released_on_failure(limits) as frame_cache:
-        plan = compile_tables(tables, context, frame_cache, keying=OF_ESTATE)
+        plan = compile_tables(tables, context, frame_cache, is_exact=True)
         read, valid = plan.counts.rows_read, plan.counts.rows_valid
         return TracedPaths(message_paths(plan), read, read - valid, context.notes, frame_cache)
 
@@ -359,9 +361,10 @@ def write_paths(
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
     ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
     has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
-    configured, OutputError where another table stands there, InputError, StorageError, and InternalError where the
-    counts do not add up.
+    configured, OutputError where another table stands there, EnvironmentFault where the session has no Python
+    workers, InputError, StorageError, and InternalError where the counts do not add up.
     """
+    prepare_workers(spark)
     stored = replace_output(
         spark,
         config,

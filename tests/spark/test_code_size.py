@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from routing.messages.keying import OF_INSTANCE_EXACTLY
 from routing.run_context import ResolveOptions, RunContext
 from routing.runs.pipeline import resolve_with
 from routing.terms import BROKER_CONFIGURATION_SERVICE
@@ -78,7 +77,7 @@ def test_no_method_is_too_long(
             assert source.any_ends
             assert jobs[0].counts.rows_valid < jobs[0].counts.rows_read
             written = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
-            exact = replace(source, keying=OF_INSTANCE_EXACTLY)
+            exact = replace(source, is_exact=True)
             made = [*written, exact.keys(), source.lookups.dialogs]
             for frame in made:
                 _compute(frame)

@@ -89,6 +89,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "HistoryGap.cleaned": ("/out/resolved_routes", 4),
     "NoJavaFault.no_java": ("no Java was found",),
     "EnvironmentFault.no_package": ("pyspark", "local"),
+    "EnvironmentFault.no_workers": ("Python is missing",),
     "EnvironmentFault.udf_lacks": ("pandas",),
     "EnvironmentFault.function_taken": ("dialog_id_hash",),
     "StorageError.failed": ("writing output.runs to /out/runs", "No space left on device"),

@@ -138,11 +138,11 @@ _READERS = ("append_detection", "appended_rows", "commits", "file_systems", "spa
 _ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "tables/given_tables.py", "delta/opening.py")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
-    # How far it has come with its tasks Spark tells there alone.
-    "the JVM and RDDs": (_is_jvm, ("sessions/existing_session.py",)),
+    # How far it has come with its tasks, and what it sends to workers.
+    "the JVM and RDDs": (_is_jvm, ("sessions/existing_session.py", "sessions/python_workers.py")),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/terminal_streams.py",)),
-    "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
+    "Python UDFs": (_is_udf, ("messages/dialog_hash.py", "sessions/python_workers.py")),
     "reading tables": (_is_read, tuple(f"delta/{name}.py" for name in _READERS)),
     # os.write is no table: the last line of an interrupted command.
     "writing tables": (

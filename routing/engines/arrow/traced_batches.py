@@ -19,6 +19,7 @@ from routing.engines.arrow.path_numbers import PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
     BatchResolver,
     MessageScan,
+    Requests,
     find_all_requests,
     for_each_thread,
 )
@@ -113,7 +114,7 @@ class BatchTracer:
     """Follows batches of messages, one after the other, for one thread."""
 
     def __init__(
-        self, scan: MessageScan, requests: FoundRequests | None, numbers: PathNumbers, paths: NumberedPaths
+        self, scan: MessageScan, requests: Requests | None, numbers: PathNumbers, paths: NumberedPaths
     ) -> None:
         self._scan, self._requests, self._paths = scan, requests, paths
         self._resolver, self._finder = BatchResolver(scan), PathFinder(scan, numbers)
