@@ -27,11 +27,9 @@ def with_spark(data: Path, out: Path) -> None:
     The outputs of a run are in ``out``, and each is written from the rows that it holds: so sizes are those of a
     run. ``runs`` must hold one row.
     """
-    from routing.config import TableLocation
-    from routing.delta.table_details import are_small
     from routing.sessions.session import settle_java_logs, start
 
-    spark = start({}, little_data=are_small([TableLocation(str(data))], [TableLocation(str(out))]))
+    spark = start({})
     for key in SCANNED:
         # This format takes every column of every row, and keeps nothing.
         spark.read.format("delta").load(str(data / key)).write.format("noop").mode("overwrite").save()
@@ -47,12 +45,10 @@ def copy(config: str, source: str, out: str) -> None:
     from routing import load_config
     from routing.config import TableLocation
     from routing.delta.spark_tables import overwrite
-    from routing.delta.table_details import are_small
     from routing.sessions.session import settle_java_logs, start
 
     given = load_config(config)
-    little_data = are_small(given.tables.values(), given.output.values(), given.spark)
-    rows = start(given.spark, little_data=little_data).read.format("delta").load(source)
+    rows = start(given.spark).read.format("delta").load(source)
     overwrite(rows, TABLE, TableLocation(out), "copy")
     settle_java_logs(ended_well=True)
 

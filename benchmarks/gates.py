@@ -38,7 +38,7 @@ SMALL = (
 )
 """Over the demo's tables."""
 LARGE = (
-    Gate(RESOLVE, 1.35, COPY),
+    Gate(RESOLVE, 1.9, COPY),
     Gate(POLARS, None, COPY),
     Gate(DUCKDB, None, COPY),
     Gate(LOCAL, 0.85, POLARS),
@@ -55,7 +55,7 @@ LARGE = (
 """Over 120,000 routes and 10 million messages."""
 # There the start of a process, which both share, is a small part of the whole.
 _OF_LARGEST = {
-    RESOLVE: Gate(RESOLVE, 1.45, COPY),
+    RESOLVE: Gate(RESOLVE, 1.6, COPY),
     DIFF: Gate(DIFF, 130, gib=4.2),
     UNCHANGED: Gate(UNCHANGED, 60),
 }

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.document import Document
-    from routing.runs.run_work import Progress
+    from routing.run_context import Progress
 
 COMMON_OPTIONS = "common options"
 """The title of the options that every command has."""

@@ -176,25 +176,25 @@ class InputError(ContractError):
 
     @classmethod
     def new_rows_unknown(
-        cls, location: str, why: Sequence[str], to_set: str | None, *, is_first: bool = False
+        cls, location: str, why: Sequence[str], statement: str | None, *, is_first: bool = False
     ) -> InputError:
         """Report that an incremental run cannot determine the new rows.
 
-        ``is_first``: the next run after a first one would fail. ``to_set`` is the property to set, or None if it
-        is set now.
+        ``is_first``: the next run after a first one would fail. ``statement`` turns the change data feed on; it is
+        None if the feed is on now.
         """
-        problem = f"nothing tells which rows of {quote(location)} are new: {'; '.join(why)}"
-        if to_set is None:
+        problem = f"cannot determine which rows of {quote(location)} are new: {'; '.join(why)}"
+        if statement is None:
             return cls.full_run_needed(problem)
         again = "" if is_first else ", and run once with --set resolve.mode=full; the next incremental run goes on"
-        return cls(f"tables.messages: {problem}", f"ALTER TABLE … SET TBLPROPERTIES ('{to_set}' = 'true'){again}")
+        return cls(f"tables.messages: {problem}", f"{statement}{again}")
 
     @classmethod
     def without_versions(cls, location: str) -> InputError:
         """Say that an incremental run is to read messages that have no versions."""
         return cls(
             f"tables.messages: {quote(location)} cannot be read at a version (it is a view, has row filters or"
-            " masks, or is no Delta table), so that nothing tells which messages are new",
+            " masks, or is no Delta table), so it cannot be determined which messages are new",
             "name a Delta table, or run with --set resolve.mode=full",
         )
 
@@ -409,10 +409,7 @@ class EnvironmentFault(ContractError):
     @classmethod
     def no_package(cls, package: str, extra: str) -> EnvironmentFault:
         """Say that a package is not installed that ``extra`` of this one brings."""
-        return cls(
-            f"the Python package {package} is missing",
-            f"in a clone: pip install '.[{extra}]'",
-        )
+        return cls(f"the Python package {package} is missing", f"in a clone: pip install '.[{extra}]'")
 
     @classmethod
     def udf_lacks(cls, package: str) -> EnvironmentFault:
@@ -420,6 +417,14 @@ class EnvironmentFault(ContractError):
         return cls(
             f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
             "in a clone: pip install '.[udf]'; or use dialog_hash: builtin",
+        )
+
+    @classmethod
+    def no_workers(cls, why: str) -> EnvironmentFault:
+        """Say that Spark runs no Python workers that have this package."""
+        return cls(
+            f"the Spark session has no Python workers that can follow messages: {why}",
+            "they need Python with pyarrow and pandas; for tables on this disk: --set resolve.engine=local",
         )
 
     @classmethod

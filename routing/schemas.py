@@ -82,6 +82,10 @@ class Schema:
         """Return the schema with every column nullable."""
         return Schema(tuple(Field(field.name, field.kind) for field in self))
 
+    def only(self, *names: str) -> Schema:
+        """Return the schema of some columns, in its own order."""
+        return Schema(tuple(field for field in self if field.name in names))
+
 
 AnyKind = ColumnKind | ArrayOf | MapOf | Schema
 _STRING, _INT, _BIGINT, _DOUBLE = ColumnKind.STRING, ColumnKind.INT, ColumnKind.BIGINT, ColumnKind.DOUBLE
@@ -367,9 +371,8 @@ RUNS = table_schema(
     ("settings!", _STRING),
     ("stage_seconds!", MapOf(_STRING, _DOUBLE)),
     ("release!", _STRING),
-    # Null in rows of release 0.1.0.
-    ("table_ids", MapOf(_STRING, _STRING)),
-    ("commit_identities", MapOf(_STRING, _STRING)),
+    ("table_ids!", MapOf(_STRING, _STRING)),
+    ("commit_identities!", MapOf(_STRING, _STRING)),
     # Null in rows of release 0.2.0 and older.
     ("engine", _STRING),
 )

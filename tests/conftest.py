@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
 )
+# For queries about a few rows: to generate and compile code takes longer than all that they do.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 # What make test-connect and make test-matrix set; unset, the tests run in a classic session as Spark ships it.
 REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REMOTE", "ANSI", "SPARK"))
 

@@ -101,7 +101,7 @@ KNOWN_DIALOGS = [
 # Of an instance that is never imported.
 THEIR_ROUTE = {"instance_name": "OTHER", "database_name": "Shop", "name": "theirs", "address": "LOCAL"}
 
-# What release 0.1.0 imported of it.
+# Rows of it without the columns that a table need not have.
 THEIR_MESSAGE = {
     "message_id": "theirs",
     "conversation_id": dialog(9),
@@ -196,7 +196,7 @@ def make_table(location: TableLocation, rows: list[dict[str, Any]], schema: Sche
 
 
 def make_older_tables(config: Config) -> None:
-    """The tables of messages and observations as release 0.1.0 made them, with a row each."""
+    """The tables of messages and observations without the columns that they need not have, with a row each."""
     from routing.schemas import MESSAGES, OBSERVED_ROUTING, Schema
 
     for key, row, schema, new in (

@@ -12,7 +12,7 @@ from routing.render.text import write_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.runs.run_work import Progress
+    from routing.run_context import Progress
 
 
 class Busy:

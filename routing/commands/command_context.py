@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from routing.delta.opening import TableOpener
     from routing.document import Document
+    from routing.run_context import Progress
     from routing.runs.engine_choice import EngineChoice
-    from routing.runs.run_work import Progress
 
 # The type of argparse's add_subparsers(), which has no public name.
 Subparsers = Any
@@ -77,8 +77,6 @@ def session(
     settings: Mapping[str, str],
     options: argparse.Namespace,
     on_note: Callable[[str], None] = warnings.warn,
-    *,
-    little_data: bool = False,
 ) -> SparkSession:
     """Return the Spark session of a command. ``on_note`` is called with a note on refused settings.
 
@@ -86,7 +84,7 @@ def session(
     """
     from routing.sessions.session import start
 
-    return start(dict(settings), verbose=options.verbose, little_data=little_data, on_note=on_note)
+    return start(dict(settings), verbose=options.verbose, on_note=on_note)
 
 
 def opener(
@@ -94,7 +92,6 @@ def opener(
     options: argparse.Namespace,
     console: Console,
     *,
-    little_data: bool = False,
     choice: EngineChoice | None = None,
 ) -> TableOpener:
     """Create the opener of a command's tables. It starts Spark for the first table that needs it.
@@ -109,7 +106,7 @@ def opener(
         console.note(f"note: {refused}", "warning")
 
     def start() -> SparkSession:
-        spark = session(settings.spark, options, note_refused, little_data=little_data)
+        spark = session(settings.spark, options, note_refused)
         console.watch(spark)
         return spark
 

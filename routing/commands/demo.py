@@ -67,7 +67,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     choice = choose_run_engine(settings)
     choice.check_installed()
     console.note(str(choice))
-    tables = LocalOpener() if choice.is_local else opener(settings, options, console, little_data=True)
+    tables = LocalOpener() if choice.is_local else opener(settings, options, console)
     without_spark = choice.is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):
         spark = None if choice.is_local else tables.spark

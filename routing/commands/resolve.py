@@ -75,17 +75,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
     from routing.delta.opening import LocalOpener
-    from routing.delta.table_details import are_small
     from routing.runs.lineage import check_client
 
     check_client(settings)
     choice = choose_run_engine(settings, is_job=options.as_job)
-    if choice.is_local:
-        opening: TableOpener = LocalOpener()
-    else:
-        little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
-        opening = opener(settings, options, console, little_data=little_data)
-    # Before Spark starts, if `runs` can be read without it.
+    opening = LocalOpener() if choice.is_local else opener(settings, options, console)
+    # Before Spark is started, where `runs` is read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
         choice.check_installed()
@@ -111,9 +106,8 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
 
 
 def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None) -> Run:
-    """Run in a session that starts while the configuration is read."""
+    """Run by Spark, whose session starts when the first table needs it."""
     started = datetime.now(timezone.utc)
-    opening.start_meanwhile()
     from routing.runs import lineage, pipeline
 
     console.command_progress.text = _DOES_NOT_COUNT

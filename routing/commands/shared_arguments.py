@@ -61,7 +61,7 @@ def add_encoding(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> 
 
 def addresses(options: argparse.Namespace) -> Sequence[str]:
     """Return the addresses of ``--address``. Raises InputError for one that is none."""
-    from routing.importing.catalog.covering import is_tcp
+    from routing.rules.text import is_tcp
 
     named_addresses: list[str] = options.address
     for address in named_addresses:

@@ -1,8 +1,8 @@
-"""Three detections of the message rows that were appended to a table: by its feed, its row tracking or its log.
+"""Two detections of the message rows that were appended to a table: by its change data feed or by its log.
 
-A detection works where the table keeps what it needs for all versions in question, and this session may read that.
-One that works returns the rows, or refuses what happened to them; one that is closed says why, and the next is
-tried (`appended_rows`).
+A detection works if the table keeps what it needs for all versions in question, and this session may read that.
+It then returns the rows, or refuses what happened to them. A closed one says why, and the other is tried
+(`appended_rows`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from routing.config import TableLocation
 from routing.delta import commits
-from routing.delta.commits import CommitInfo
 from routing.delta.file_systems import as_pattern, normalize
-from routing.delta.job_outputs import is_maintenance
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail, has_column_mapping
 from routing.errors import HistoryGap, InputError, StorageError, first_sentence
@@ -32,10 +30,10 @@ from routing.sessions.existing_session import ExistingSession, condition
 from routing.tables.cached_frames import small_side
 from routing.tables.frames import frame_of_tuples
 from routing.tables.spark_forms import is_utf8
-from routing.terms import JsonObject
 
 # These bring files back or in that are no appended rows.
 _NO_APPENDS = ("RESTORE", "CLONE")
+_UNKNOWN = "unknown operation"
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class AppendedRows:
 
 @dataclass(frozen=True)
 class ClosedDetection:
-    """A way that is not open: ``why`` goes on from the table's name, as in ``its change data feed is off``."""
+    """Why a detection does not work on a table, as in ``its change data feed is off``."""
 
     why: str
     cause: Exception | None = None
@@ -87,22 +85,6 @@ class MessageVersion:
     def no_rows(self, spark: SparkSession) -> AppendedRows:
         """Return no new rows, as an empty frame."""
         return AppendedRows(self.snapshot.read(spark).where(F.lit(False)), 0)
-
-
-def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dict[int, CommitInfo]:
-    """Return the commit info of each commit after a version, up to the newest.
-
-    Raises InputError where one is gone.
-    """
-    try:
-        return dict(commits.commit_infos_after(ExistingSession(spark), table.location, since))
-    except HistoryGap as gap:
-        raise InputError.full_run_needed(gap.message) from gap
-
-
-def operation_of(commit_info: CommitInfo | None) -> str:
-    """Return the operation of a commit, by Delta's name."""
-    return str((commit_info or {}).get("operation") or "unknown operation")
 
 
 def brings_files_back(operation: str) -> bool:
@@ -154,8 +136,14 @@ class FeedDetection:
         off = self.look(spark, table)
         if off is not None:
             return off
-        history = history_after(spark, table, since)
-        done = {version: operation_of(history.get(version)) for version in table.versions_after(since)}
+        try:
+            history = dict(commits.commit_infos_after(ExistingSession(spark), table.location, since))
+        except HistoryGap as gap:
+            raise InputError.full_run_needed(gap.message) from gap
+        done = {
+            version: str(history.get(version, {}).get("operation") or _UNKNOWN)
+            for version in table.versions_after(since)
+        }
         for version, operation in done.items():
             if brings_files_back(operation):
                 raise InputError.not_append_only(table.place, version, operation)
@@ -211,90 +199,6 @@ def _holds_undecodable(spark: SparkSession, table: MessageVersion) -> bool:
     rows = table.snapshot.read(spark)
     bad = (F.when(~is_utf8(F.col(name)), name) for name in _texts_of(rows))
     return bool(rows.where(F.coalesce(*bad).isNotNull()).limit(1).count())
-
-
-# Row tracking.
-
-
-TRACKING_PROPERTY = "delta.enableRowTracking"
-_BACKFILL = "ROW TRACKING BACKFILL"
-# What may only add, by operation: the parameter that says so, and the metric that says how many rows.
-_ADDS = {"WRITE": "mode", "STREAMING UPDATE": "outputMode"}
-
-
-class TrackingDetection:
-    """Finds new rows by row tracking: a table that has it on tells of each row in which commit it came in.
-
-    The history says by name what was done in between. It costs a look at every stored row, since Delta's reader
-    skips no files by that number; the change data feed reads new rows alone.
-    """
-
-    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-        """Return the reason why row tracking will not tell new rows; None where it will."""
-        return None if table.detail.is_on(TRACKING_PROPERTY) else ClosedDetection("its row tracking is off")
-
-    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
-        """Return the rows that came in after a version.
-
-        Raises InputError where anything else than an append, or maintenance that leaves the rows as they are,
-        happened since, or the history does not tell, or tells of another number of rows.
-        """
-        off = self.look(spark, table)
-        if off is not None:
-            return off
-        history = history_after(spark, table, since)
-        counts = [
-            count_appended(table.place, version, history.get(version, {}))
-            for version in table.versions_after(since)
-        ]
-        # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
-        if any(switches(commit_info) for commit_info in history.values()):
-            return ClosedDetection(f"its row tracking was not on in every version since {since}")
-        if not any(count != 0 for count in counts):
-            return table.no_rows(spark)
-        rows = table.snapshot.read(spark).where(F.col("_metadata.row_commit_version") > since)
-        return AppendedRows(columns_of_messages(rows), _count_tracked(rows, table, counts))
-
-
-def _count_tracked(rows: DataFrame, table: MessageVersion, counts: Sequence[int | None]) -> int:
-    """Count the rows. Raises InputError where the history, as far as it has numbers, has another number.
-
-    Where the two disagree rows would be lost, or taken twice, without a word.
-    """
-    row_count = rows.count()
-    expected = sum(count or 0 for count in counts)
-    if row_count != expected and None not in counts:
-        raise InputError.full_run_needed(
-            f"of {table.place!r} row tracking tells {row_count} rows that came in since the last run,"
-            f" history {expected}"
-        )
-    return row_count
-
-
-def switches(commit_info: CommitInfo) -> bool:
-    """Return True if a commit turns row tracking on or off, or begins it for rows that are there."""
-    properties = str((commit_info.get("operationParameters") or {}).get("properties"))
-    return operation_of(commit_info) == _BACKFILL or TRACKING_PROPERTY in properties
-
-
-def count_appended(location: str, version: int, commit_info: CommitInfo) -> int | None:
-    """Count the rows of an append, None where its commit does not say. Raises InputError for other commits."""
-    operation = operation_of(commit_info)
-    parameters, metrics = commit_info.get("operationParameters") or {}, commit_info.get("operationMetrics") or {}
-    if is_maintenance(operation):
-        return 0
-    if operation == "COPY INTO" or (operation in _ADDS and parameters.get(_ADDS[operation]) == "Append"):
-        return _number(metrics, "numOutputRows")
-    # One that found nothing to change only adds.
-    changed = (_number(metrics, "numTargetRowsUpdated"), _number(metrics, "numTargetRowsDeleted"))
-    if operation == "MERGE" and changed == (0, 0):
-        return _number(metrics, "numTargetRowsInserted")
-    raise InputError.not_append_only(location, version, operation)
-
-
-def _number(metrics: JsonObject, name: str) -> int | None:
-    metric = metrics.get(name)
-    return None if metric is None else int(metric)
 
 
 # Delta's log.
@@ -415,7 +319,7 @@ def check_appends(log: Iterable[Any], location: str) -> None:
     """Refuse a log of anything but appends and maintenance. Raises InputError with the first such version."""
     operations = {row["version"]: row["operation"] for row in log if row["operation"] is not None}
     for row in sorted(log, key=lambda row: int(row["version"])):
-        operation = operations.get(row["version"]) or "unknown operation"
+        operation = operations.get(row["version"]) or _UNKNOWN
         removes = row["remove"] is not None and row["remove"]["dataChange"]
         hides = row["add"] is not None and row["add"]["dataChange"] and row["add"]["deletionVector"] is not None
         if removes or hides or brings_files_back(operation):

@@ -1,17 +1,14 @@
 """Read the message rows that were appended to a Delta table between two versions, and nothing else.
 
-Of three detections (`append_detection`) the first that works is taken. By the table's name: its change data
-feed, its row tracking, or its log where that can be read by path. A table that is given by path is read by its
-log; where columns are mapped, by the other two. Not the stream source, which would need a checkpoint and a copy
-of the rows.
+Of two detections (`append_detection`) the first that works is taken. By the table's name: its change data feed, or
+its log if that can be read by path. A table that is given by path is read by its log, or by its feed if columns
+are mapped. The stream source is not used: it would need a checkpoint and a copy of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
@@ -25,7 +22,6 @@ from routing.delta.append_detection import (
     FeedDetection,
     LogDetection,
     MessageVersion,
-    TrackingDetection,
 )
 from routing.delta.commits import identity
 from routing.delta.file_systems import as_pattern
@@ -38,40 +34,17 @@ from routing.sessions.existing_session import ExistingSession, condition
 _GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *GONE)
 
 
-@dataclass(frozen=True)
-class RecordedVersion:
-    """The version of ``messages`` that a run recorded, with the identities of table and commit.
-
-    Release 0.1.0 recorded the version alone.
-    """
-
-    version: int
-    table_id: str | None = None
-    identity: str | None = None
+_DETECTIONS = (FeedDetection(), LogDetection())
 
 
-class _AppendDetection(Protocol):
-    """A way to find new rows."""
-
-    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-        """Return the reason why this detection cannot find new rows; None where it can."""
-
-    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
-        """Return the new rows, or the reason why they cannot be found. Raises InputError, StorageError."""
-
-
-_BY_NAME: tuple[_AppendDetection, ...] = (FeedDetection(), TrackingDetection(), LogDetection())
-_BY_PATH: tuple[_AppendDetection, ...] = (LogDetection(), FeedDetection(), TrackingDetection())
-
-
-def _detections(location: TableLocation) -> tuple[_AppendDetection, ...]:
-    return _BY_NAME if location.is_name else _BY_PATH
+def _detections(location: TableLocation) -> tuple[FeedDetection | LogDetection, ...]:
+    return _DETECTIONS if location.is_name else _DETECTIONS[::-1]
 
 
 def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
     """Refuse, before a first run writes anything, a table in which the next run could not find new rows.
 
-    Raises InputError with the property to set.
+    Raises InputError with the statement that turns the change data feed on.
     """
     table = MessageVersion(messages, detail(spark, messages.location))
     closed = list[ClosedDetection]()
@@ -83,18 +56,24 @@ def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
     raise _refused(table, closed, is_first=True) from _cause(closed)
 
 
-def read_appended(spark: SparkSession, messages: TableSnapshot, recorded: RecordedVersion) -> AppendedRows:
-    """Return the rows that were appended after the recorded version, up to the snapshot's version.
+def read_appended(
+    spark: SparkSession,
+    messages: TableSnapshot,
+    since: int,
+    table_id: str | None = None,
+    commit_identity: str | None = None,
+) -> AppendedRows:
+    """Return the rows that were appended after a version, up to the snapshot's version.
 
-    Raises InputError where this is another table or was restored, where a commit since then did something else
-    than append rows or maintain files, where files are gone, or where no detection works; StorageError where the
-    log is damaged.
+    ``table_id`` and ``commit_identity`` are those that the last run recorded, if it did. Raises InputError where
+    this is another table or was restored, where a commit since then did something else than append rows or
+    maintain files, where files are gone, or where no detection works; StorageError where the log is damaged.
     """
-    location, since = messages.location, recorded.version
+    location = messages.location
     table = MessageVersion(messages, detail(spark, location))
-    if table.version < since or recorded.table_id not in (None, table.detail.table_id):
+    if table.version < since or table_id not in (None, table.detail.table_id):
         raise InputError.full_run_needed(f"{str(location)!r} was made anew or put back since the last run")
-    if recorded.identity is not None and identity(ExistingSession(spark), location, since) != recorded.identity:
+    if commit_identity not in (None, identity(ExistingSession(spark), location, since)):
         raise InputError.full_run_needed(
             f"version {since} of {str(location)!r} is not the one that the last run read: the table was put back,"
             " or its log has been cleaned up"
@@ -111,10 +90,13 @@ def read_appended(spark: SparkSession, messages: TableSnapshot, recorded: Record
 
 
 def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
-    """Return the error that no detection works; its hint is the property to set where the feed is off."""
-    to_set = None if table.detail.is_on(FEED_PROPERTY) else FEED_PROPERTY
+    """Return the error that no detection works; its hint turns the change data feed on if it is off."""
+    turn_on = f"ALTER TABLE {table.snapshot.name_in_sql} SET TBLPROPERTIES ('{FEED_PROPERTY}' = 'true')"
     return InputError.new_rows_unknown(
-        table.place, [detection.why for detection in closed], to_set, is_first=is_first
+        table.place,
+        [detection.why for detection in closed],
+        None if table.detail.is_on(FEED_PROPERTY) else turn_on,
+        is_first=is_first,
     )
 
 

@@ -10,8 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import takewhile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,15 +75,8 @@ def commit_infos_after(asked: HasSession, location: TableLocation, version: int)
 
     Raises HistoryGap, StorageError.
     """
-    files = _files(location)
-    commit_infos = _from_files(files, location, version) if files else _from_spark(asked.spark, location, version)
-    return _without_gap(commit_infos, location, version)
-
-
-def _without_gap(commit_infos: CommitInfos, location: TableLocation, version: int) -> CommitInfos:
-    """Return the commits unless one is missing. Raises HistoryGap."""
-    numbers = [number for number, _ in commit_infos]
-    if numbers != list(range(version + 1, version + 1 + len(numbers))):
+    commit_infos = [*_newest_first(asked, location, after=version)][::-1]
+    if any(number != expected for expected, (number, _) in enumerate(commit_infos, version + 1)):
         raise HistoryGap.cleaned(str(location), version)
     return commit_infos
 
@@ -95,11 +87,9 @@ def read_history(asked: HasSession, location: TableLocation, block: int = _BLOCK
     They are read while they are asked for: files one by one, Spark's in blocks. Raises StorageError where the log
     is damaged.
     """
-    files = _files(location)
-    newest_first = _back_through(files, location) if files else _back_by_spark(asked.spark, location, block)
     # What announces a RESTORE comes before it.
     waiting: CommitInfos = []
-    for version, info in newest_first:
+    for version, info in _newest_first(asked, location, block):
         waiting.append((version, info))
         operation = str(info.get("operation"))
         is_restore = operation == RESTORE.upper()
@@ -109,19 +99,29 @@ def read_history(asked: HasSession, location: TableLocation, block: int = _BLOCK
     yield from reversed([*_read(reversed(waiting))])
 
 
-def _back_through(files: Mapping[int, Path], location: TableLocation) -> Iterator[tuple[int, CommitInfo]]:
-    version = max(files)
-    while version in files:
+def _newest_first(
+    asked: HasSession, location: TableLocation, block: int = _BLOCK, after: int = -1
+) -> Iterator[tuple[int, CommitInfo]]:
+    """Yield the commit infos after a version, the newest first; files up to the first that is missing."""
+    files = _files(location)
+    if not files:
+        yield from _back_by_spark(asked.spark, location, block, after)
+    version = max(files, default=-1)
+    while version in files and version > after:
         yield version, _commit_info(files[version], location)
         version -= 1
 
 
-def _back_by_spark(spark: SparkSession, location: TableLocation, block: int) -> Iterator[tuple[int, CommitInfo]]:
+def _back_by_spark(
+    spark: SparkSession, location: TableLocation, block: int, after: int
+) -> Iterator[tuple[int, CommitInfo]]:
     """Read commit infos by DESCRIBE HISTORY, which lists the newest first."""
     limit, oldest = block, None
     while True:
         rows = sql_statements.describe_history(spark, location, limit=limit).collect()
         for row in rows:
+            if row["version"] <= after:
+                return
             # A commit that came in meanwhile is newer than those that were read.
             if oldest is None or row["version"] < oldest:
                 oldest = int(row["version"])
@@ -139,10 +139,6 @@ def _files(location: TableLocation) -> dict[int, Path]:
     return {int(match.group(1)): file for match, file in named if match}
 
 
-def _from_files(files: Mapping[int, Path], location: TableLocation, after: int) -> CommitInfos:
-    return [(version, _commit_info(files[version], location)) for version in sorted(files) if version > after]
-
-
 def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
     """Read the commit info of a log file, empty where it has none. Raises StorageError where a line is no JSON."""
     commit_info: CommitInfo = {}
@@ -155,11 +151,6 @@ def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
             if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
                 commit_info = action["commitInfo"]
     return commit_info
-
-
-def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> CommitInfos:
-    newer = takewhile(lambda commit: commit[0] > after, _back_by_spark(spark, location, _BLOCK))
-    return sorted(newer, key=lambda commit: commit[0])
 
 
 def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:

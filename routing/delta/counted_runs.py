@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from packaging.version import Version
+
 from routing import schemas
 from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta import commits, protocol
-from routing.delta.job_outputs import LastRun, TableCommit
-from routing.delta.opening import TableOpener
+from routing.delta.job_outputs import LastRun
+from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.table_details import relative_path
 from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
-from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind, Schema
-from routing.tables.read_rows import check_shape, read_rows, types_of
-from routing.tables.table_columns import Table
+from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind
+from routing.tables.read_rows import check_shape, read_rows
+from routing.tables.table_columns import Table, types_of
 from routing.terms import JsonObject, ReadRow, TableRow
 
 # The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.
 
 
-_FORM = re.compile(
-    r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?:[._-]?(dev|a|alpha|b|beta|c|rc|pre|preview|snapshot)[0-9]{0,9})*"
-)
-_AFTER = re.compile(r"(?:(?:[._-]?(?:post|rev|r)|-)[0-9]{0,9})?(?:\+[a-z0-9._-]*)?")
-_RELEASE = Schema(tuple(field for field in RUNS if field.name == "release"))
+_RELEASE = RUNS.only("release")
 
 
 def release() -> str:
-    """Return the release, such as ``0.1.0``; ``unknown`` where the package runs uninstalled (from a zip, say)."""
+    """Return the release, such as ``0.2.0``; ``unknown`` where the package runs uninstalled (from a zip, say)."""
     try:
         return version("service-broker-routing")
     except PackageNotFoundError:
@@ -60,35 +58,27 @@ def refuse_newer(releases: Iterable[str], location: str) -> None:
 
 
 def newer_than(own_release: str, others: Iterable[str]) -> str | None:
-    """Return the newest of the releases, where it is newer than one's own; one of no known form is passed over."""
-    mine = parts(own_release)
-    numbered = [(number, text) for text in others if (number := parts(text)) is not None]
-    if mine is None or not numbered:
+    """Return the newest of the releases if it is newer than one's own; skip texts that are no version."""
+    own = read_version(own_release)
+    known = [(number, text) for text in others if (number := read_version(text)) is not None]
+    if own is None or not known:
         return None
-    number, text = max(numbered)
-    return text if number > mine else None
+    number, text = max(known)
+    return text if number > own else None
 
 
-def parts(text: str) -> tuple[tuple[int, ...], bool] | None:
-    """Split a release into its numbers, and whether it is final (a release candidate, say, is not).
-
-    ``1.10`` is newer than ``1.9``, ``1.0`` than ``1.0rc1``; ``1.0.0`` and ``1.0.post1`` are ``1``. None where
-    the text is no release (``unknown``, of a package that runs uninstalled).
-    """
-    folded = text.strip().lower()
-    match = _FORM.match(folded)
-    if match is None or _AFTER.fullmatch(folded, match.end()) is None:
-        return None
-    numbers = [int(number) for number in match.group(1).split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers), match.group(2) is None
+def read_version(text: str) -> Version | None:
+    """Return the version that a text names; None where it names none, as ``unknown`` does."""
+    # A number of some thousand digits is a ValueError too.
+    with suppress(ValueError):
+        return Version(text)
+    return None
 
 
 # What is read of all runs, and of the last one.
-_LISTED = Schema(tuple(field for field in schemas.RUNS if field.name in ("run_id", "finished_at", "release")))
+_LISTED = RUNS.only("run_id", "finished_at", "release")
 _OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
-_LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
+_LAST = RUNS.only(*_OF_LAST, "table_ids", "commit_identities")
 
 
 def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None) -> LastRun | None:
@@ -97,7 +87,11 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
     Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
     RecordedAlready where ``coming``, the id of the run that is to be the next, counts.
     """
-    opened = opener.find("output.runs", runs)
+    return read_last_run(opener.find("output.runs", runs), runs, coming)
+
+
+def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str | None = None) -> LastRun | None:
+    """Return the last run in the table ``runs`` as it was opened; the rest as `last_run` does."""
     if opened is None:
         return None
     if opened.version is None:
@@ -121,7 +115,10 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
 
 
 def leave_out_missing(
-    opener: TableOpener, config: Config, on_missing: Callable[[str], None] | None = None
+    opener: TableOpener,
+    config: Config,
+    on_missing: Callable[[str], None] | None = None,
+    find_last: Callable[[], LastRun | None] | None = None,
 ) -> Config:
     """Return a configuration without the optional inputs that do not exist.
 
@@ -129,6 +126,7 @@ def leave_out_missing(
         opener: opens the tables.
         config: the configuration.
         on_missing: called with a note on each of them; by default the opener's.
+        find_last: returns the last run that counts; by default it is read.
 
     Raises:
         InputError: the last counted run read such a table, so that decisions would change without it.
@@ -136,26 +134,15 @@ def leave_out_missing(
     missing = [
         key for key in OPTIONAL_INPUTS if key in config.tables and not opener.exists(key, config.tables[key])
     ]
-    last = last_run(opener, config.output["runs"]) if missing else None
+    last = None
+    if missing:
+        last = last_run(opener, config.output["runs"]) if find_last is None else find_last()
     for key in missing:
         location = str(config.tables[key])
         if last is not None and key in last.input_versions:
             raise InputError.lost_table(key, location, last.run_id)
         (on_missing or opener.say_missing)(f"tables.{key}: no table at {quote(location)}, so it is left out")
     return replace(config, tables={key: at for key, at in config.tables.items() if key not in missing})
-
-
-@dataclass(frozen=True)
-class _Histories:
-    """The commits to the outputs; Spark is asked only for a table whose log is not at hand."""
-
-    opener: TableOpener
-    config: Config
-
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version. Raises HistoryGap."""
-        location = self.opener.placed(f"output.{key}", self.config.output[key])
-        return commits.commits_after(self.opener, location, after)
 
 
 def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> Table:
@@ -170,7 +157,10 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
     if opened is None or opened.version is None or opened.version < recorded:
         raise OutputError.left_nothing(key, str(location), last.run_id)
     check_shape(opened.rows, key, str(location), schemas.OUTPUTS[key])
-    version = protocol.settled_version(_Histories(opener, config), key, recorded)
+    placed = opener.placed(f"output.{key}", location)
+    version = protocol.settled_version(
+        lambda _, after: commits.commits_after(opener, placed, after), key, recorded
+    )
     return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)
 
 
@@ -179,7 +169,7 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
 
 LONGEST_ID = 250
 """Characters of a run id: as many as Airflow's have at most."""
-_EARLIER = Schema(tuple(f for f in RUNS if f.name in ("run_id", "finished_at", "outcome_counts")))
+_EARLIER = RUNS.only("run_id", "finished_at", "outcome_counts")
 # What of a configuration decides what a run writes, each with the keys that do not.
 _DECIDING: dict[str, tuple[str, ...]] = {
     # Both engines write the same rows.
@@ -225,15 +215,12 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
     return opened.rows
 
 
-def find_recorded(
-    opener: TableOpener, config: Config, run_id: str, now: datetime | None = None
-) -> TableRow | None:
-    """Return the row of the run that counts under an id; None where none does.
+def find_recorded(runs: Table | None, config: Config, run_id: str, now: datetime | None = None) -> TableRow | None:
+    """Return the row of the run that counts under an id, in the table ``runs``; None where none does.
 
     ``now`` is the time at which delayed messages are to be tried again, where one was given. Raises RunError where
-    that run was told to do something else, of which this is no retry; and OutputError as `open_runs` does.
+    that run was told to do something else, of which this is no retry.
     """
-    runs = open_runs(opener, config.output["runs"])
     if runs is None:
         return None
     recorded_rows = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [run_id]})
@@ -247,11 +234,8 @@ def find_recorded(
     return {**row, "settings": json.dumps(settings, sort_keys=True)}
 
 
-def find_earlier_run(
-    opener: TableOpener, config: Config, mode: str, *, before: datetime | None = None
-) -> EarlierRun | None:
-    """Return the last run of a mode that counts, the last before a time if given; None where there is none."""
-    runs = open_runs(opener, config.output["runs"])
+def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None = None) -> EarlierRun | None:
+    """Return the last run of a mode in the table ``runs``, the last before a time if given; None for none."""
     if runs is None:
         return None
     limit = 1 if before is None else None

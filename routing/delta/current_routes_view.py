@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from routing.config import Config, TableLocation
+from routing.delta.opening import TableOpener
 from routing.errors import first_sentence
-from routing.sessions.existing_session import HasSession, condition
+from routing.sessions.existing_session import condition
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ShownView:
     """The tables and the version that the view of a name shows.
 
     ``tables`` are the full names of the tables that it selects from, folded; none where it is no view. ``version``
-    is the version that it shows; None where it names none, as the view that release 0.1.0 made.
+    is the version that it shows; None where it names none.
     """
 
     tables: frozenset[tuple[str, ...]]
@@ -91,14 +92,6 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple(part.strip("`").replace("``", "`").lower() for part in re.findall(_PART, name))
 
 
-class ViewOutputs(HasSession, Protocol):
-    """The outputs of a configuration, and the session that writes them."""
-
-    @property
-    def config(self) -> Config:
-        """The configuration."""
-
-
 @dataclass(frozen=True)
 class ViewRefusal:
     """Why the view does not show what it should; ``is_stale``: there is one that shows something older."""
@@ -107,15 +100,15 @@ class ViewRefusal:
     is_stale: bool
 
 
-def show(outputs: ViewOutputs, version: int) -> ViewRefusal | None:
+def show(opener: TableOpener, config: Config, version: int) -> ViewRefusal | None:
     """Show a version of ``resolved_routes`` in the view; outputs that are no names of a catalog have none.
 
     A run counts whatever a catalog says to its view, so that nothing is raised.
     """
-    view = location_of_view(outputs.config)
+    view = location_of_view(config)
     if view is None:
         return None
-    spark, resolved = outputs.spark, outputs.config.output["resolved_routes"]
+    spark, resolved = opener.spark, config.output["resolved_routes"]
     name, is_there = sql_statements.sql_name(view), True
     try:
         shown_view = find_view(spark, view)

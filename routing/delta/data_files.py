@@ -1,4 +1,9 @@
-"""Write files of Parquet for a table, part by part, with their statistics."""
+"""Write files of Parquet for a table, part by part, with their statistics.
+
+``write_deltalake`` would take an eighth more processor time over three million rows. A write that fails would
+leave its files, and an error of the code that makes the rows would come out as one of delta-rs. It would also open
+the table before the rows are made, so that maintenance meanwhile fails the run.
+"""
 
 from __future__ import annotations
 
@@ -103,6 +108,7 @@ class DataFiles:
 
     folder: Path
     measured: Collection[str] = ()
+    written: list[DataFile] = field(default_factory=list)
     _writers: list[DataFileWriter] = field(default_factory=list)
 
     def open(self) -> DataFileWriter:
@@ -110,9 +116,9 @@ class DataFiles:
         self._writers.append(DataFileWriter(self.folder, self.measured))
         return self._writers[-1]
 
-    def close(self) -> list[DataFile]:
-        """Finish all files."""
-        return [file for writer in self._writers if (file := writer.close()) is not None]
+    def close(self) -> None:
+        """Finish all files; ``written`` has them then."""
+        self.written = [file for writer in self._writers if (file := writer.close()) is not None]
 
     def remove(self) -> None:
         """Remove all files from the folder."""

@@ -14,7 +14,7 @@ from routing.config import TableLocation
 from routing.delta.opening import TableOpener
 from routing.errors import StorageError
 from routing.rules.timeline import micros_of
-from routing.schemas import IMPORTS, UNFINISHED_IMPORTS, Schema
+from routing.schemas import IMPORTS, UNFINISHED_IMPORTS
 from routing.tables.read_rows import read_rows
 from routing.tables.row_faults import phrase, time_text
 from routing.terms import ImportKind, ReadRow
@@ -41,7 +41,7 @@ def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[
         return [f"whether an import is not finished cannot be told: {error}"]
     if journal_table is None:
         return []
-    schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))
+    schema = UNFINISHED_IMPORTS.only("started_at", "import_id", "part", "table_key")
     keys: dict[tuple[Any, str], set[str]] = {}
     for row in read_rows(journal_table.rows, schema):
         tables = keys.setdefault((row["started_at"], str(row["import_id"])), set())

@@ -7,6 +7,7 @@ tables (`ledger`) and the tests' log in memory are such outputs.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,8 +99,7 @@ class TableCommit:
 class LastRun:
     """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
 
-    ``input_versions`` are those of the inputs that have versions. Table ids and identities of commits are None
-    in a row of release 0.1.0, which kept none.
+    ``input_versions`` are those of the inputs that have versions.
     """
 
     run_id: str
@@ -110,8 +110,8 @@ class LastRun:
     outcome_counts: Mapping[str, int]
     runs: str
     messages: str
-    table_ids: Mapping[str, str] | None
-    commit_identities: Mapping[str, str] | None
+    table_ids: Mapping[str, str]
+    commit_identities: Mapping[str, str]
     read_at: int
 
     @property
@@ -121,17 +121,7 @@ class LastRun:
         return micros + 1
 
 
-class OutputHistories(Protocol):
-    """The commits to the outputs of a job."""
-
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version, in order.
-
-        Raises HistoryGap where one of them cannot be told any more.
-        """
-
-
-class OutputTables(OutputHistories, Protocol):
+class OutputTables(Protocol):
     """The outputs of a job, as far as the order of its runs needs them."""
 
     @property
@@ -143,6 +133,12 @@ class OutputTables(OutputHistories, Protocol):
 
     def newest(self, key: str) -> int | None:
         """Return the newest version; None where there is no table."""
+
+    def commits(self, key: str, after: int) -> list[TableCommit]:
+        """Return every commit after a version, in order.
+
+        Raises HistoryGap where one of them cannot be told any more.
+        """
 
     def history(self, key: str) -> Iterable[TableCommit]:
         """Return the commits of a table, the newest first, as far back as the log goes."""
@@ -159,12 +155,15 @@ class OutputTables(OutputHistories, Protocol):
         Raises RecordedAlready where the one that is to come does, by its id.
         """
 
+    @abstractmethod
     def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
 
+    @abstractmethod
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, in one commit; none where nothing changes."""
 
+    @abstractmethod
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
 

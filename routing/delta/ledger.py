@@ -6,22 +6,21 @@ Outputs on this machine's disk are written by delta-rs where it writes them righ
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing import schemas
 from routing.config import Config, TableLocation
 from routing.delta import commits, counted_runs, spark_tables, table_details
 from routing.delta.counted_runs import release
 from routing.delta.data_files import DataFiles, RowSource
-from routing.delta.job_outputs import CommitMark, LastRun, TableCommit
-from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, find_log, open_to_write
-from routing.delta.opening import TableOpener
+from routing.delta.job_outputs import CommitMark, LastRun, OutputTables, TableCommit
+from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, open_to_write
+from routing.delta.opening import OpenedTable, TableOpener, find_shape
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.delta.table_creation import check_vacant, creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
@@ -31,6 +30,7 @@ from routing.sessions.existing_session import ExistingSession, HasSession, find_
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import check_shape
+from routing.tables.table_columns import Table
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:
@@ -41,17 +41,18 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass
-class JobTables(ABC):
-    """A job's outputs, for one run or a reader, whichever engine writes them.
+class JobTables(OutputTables):
+    """A job's outputs as Delta tables, for one run or a reader, whichever engine writes them.
 
+    ``notes``, those of the run, say what was strange about its commits, and which columns somebody has added.
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
-    ``notes`` say what was strange about this run's commits, and which columns somebody has added.
     """
 
     opener: TableOpener
     config: Config
-    lacking: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    lacking: set[str] = field(default_factory=set)
+    _runs: OpenedTable | None = field(default=None, init=False)
 
     @property
     def spark(self) -> SparkSession:
@@ -94,31 +95,30 @@ class JobTables(ABC):
 
         Raises RecordedAlready where the one that is to come does, by its id.
         """
-        return counted_runs.last_run(self.opener, self.config.output["runs"], coming)
+        runs = self.config.output["runs"]
+        self._runs = self.opener.find("output.runs", runs)
+        return counted_runs.read_last_run(self._runs, runs, coming)
 
-    @abstractmethod
-    def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
-        """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
-
-    @abstractmethod
-    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
-        """Restore a table to a version, in one commit; none where nothing changes."""
-
-    @abstractmethod
-    def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
-        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+    @property
+    def runs(self) -> Table | None:
+        """The table ``runs`` as `last_run` opened it."""
+        return None if self._runs is None else self._runs.rows
 
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
-        for key in self.config.output:
-            self.look_at_columns(key)
+        for key, location in self.config.output.items():
+            opened = self._runs if key == "runs" else None
+            self._look_at(key, opened or self.opener.find(f"output.{key}", location))
 
     def look_at_columns(self, key: str) -> None:
         """Remember a table that lacks columns, and note added ones.
 
         Raises OutputError where it is no table of this job.
         """
-        shape = self.opener.find_shape(key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
+        self._look_at(key, self.opener.find(f"output.{key}", self.config.output[key]))
+
+    def _look_at(self, key: str, opened: OpenedTable | None) -> None:
+        shape = find_shape(opened, key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
         if shape is None:
             return
         end_creation(self.config.output[key])
@@ -162,13 +162,25 @@ class DeltaTables(JobTables):
         return any(commit.commit_mark == commit_mark for commit in self.history("runs"))
 
     def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
-        location = self.config.output[key]
-        if location.is_name and self.newest(key) is None:
-            # A catalog that makes a table together with its rows does not mark that commit.
-            spark_tables.create_if_missing(self.spark, key, location, schemas.OUTPUTS[key].optional())
-        with creating(location, self.place("runs")):
-            spark_tables.put(rows, key, location, how)
+        _put_by_spark(rows, key, self.config.output[key], schemas.OUTPUTS[key], how, self.place("runs"))
         self.lacking.discard(key)
+
+
+def _put_by_spark(
+    rows: DataFrame,
+    key: str,
+    location: TableLocation,
+    schema: Schema,
+    how: spark_tables.WriteOptions,
+    job: str,
+) -> None:
+    """Write an output of a job by Spark, in one commit that is marked."""
+    spark = rows.sparkSession
+    if location.is_name and spark_tables.current_version(ExistingSession(spark), location) is None:
+        # A catalog that makes a table together with its rows does not mark that commit.
+        spark_tables.create_if_missing(spark, key, location, schema.optional())
+    with creating(location, job):
+        spark_tables.put(rows, key, location, how)
 
 
 @contextmanager
@@ -229,10 +241,19 @@ def check_succession(config: Config, last: LastRun) -> None:
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")
 
 
-# The outputs of a job on this machine's disk: `job_outputs.OutputTables` by delta-rs, without Spark.
+# The outputs of a job on this machine's disk, by delta-rs.
 
 
-_SKIPPING = "delta.dataSkippingStatsColumns"
+def _measured(key: str) -> list[str]:
+    """Return the columns of an output of which its log says the least and the greatest value."""
+    return [name for name in STATISTICS.get(key, "").split(",") if name]
+
+
+def _make(key: str, location: TableLocation, schema: Schema) -> LocalTable:
+    """Create an empty output by delta-rs."""
+    measured = STATISTICS.get(key)
+    properties = {"delta.dataSkippingStatsColumns": measured} if measured else {}
+    return LocalTable.make(location, schema.optional(), properties=properties)
 
 
 class LocalOutputs(JobTables):
@@ -240,25 +261,21 @@ class LocalOutputs(JobTables):
 
     def put(self, key: str, rows: RowSource, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them. Raises StorageError."""
-        location, metadata = self.config.output[key], commit_mark.as_text()
-        schema, measured = schemas.OUTPUTS[key], STATISTICS.get(key, "")
+        location, schema = self.config.output[key], schemas.OUTPUTS[key]
         try:
             with creating(location, self.place("runs")):
                 # Before its files: a folder with files and no log is no table.
                 if self.newest(key) is None:
-                    properties = {_SKIPPING: measured} if measured else {}
-                    LocalTable.make(location, schema.optional(), properties=properties)
-            names = measured.split(",") if measured else []
-            with DataFiles(Path(location.text), names) as files:
+                    _make(key, location, schema)
+            with DataFiles(Path(location.text), _measured(key)) as files:
                 rows.write_to(files)
-                written = files.close()
+                files.close()
                 # Opened now: whoever has tidied up meanwhile does no harm, and another run is told of afterwards.
                 table = open_to_write(location)
-                is_change = bool(written) or not (adds or table.is_empty())
+                is_change = bool(files.written) or not (adds or table.is_empty())
             if is_change:
-                # The log may name the files from now on: only it says whether they may be removed.
-                with self._believe_log(key, commit_mark, table.version, files.remove):
-                    table.commit_files(written, schema, adds=adds, metadata=metadata)
+                with self._believe_log(key, commit_mark, table.version):
+                    table.commit_files(files, schema, adds=adds, metadata=commit_mark.as_text())
         except RoutingError:
             raise
         except Exception as error:
@@ -289,14 +306,12 @@ class LocalOutputs(JobTables):
         except Exception as error:
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")
-        return find_log(location) is not None and any(
+        return commits.has_commits(location) and any(
             commit.commit_mark == commit_mark for commit in self.history("runs")
         )
 
     @contextmanager
-    def _believe_log(
-        self, key: str, commit_mark: CommitMark, known_version: int, clean_up: Callable[[], None] = lambda: None
-    ) -> Iterator[None]:
+    def _believe_log(self, key: str, commit_mark: CommitMark, known_version: int) -> Iterator[None]:
         """Accept a commit that failed although the log has it, after the version that is known.
 
         delta-rs commits first, and then fails at what follows a commit, such as a checkpoint. A note says so.
@@ -308,7 +323,6 @@ class LocalOutputs(JobTables):
                 commit.version for commit in self.commits(key, known_version) if commit.commit_mark == commit_mark
             ]
             if not own_versions:
-                clean_up()
                 raise
             self.notes.append(
                 f"output.{key}: version {own_versions[-1]} stands, but deltalake failed at what follows a commit:"
@@ -344,14 +358,10 @@ class ReplacedOutput:
         """
         if isinstance(self.writer, UnreadableTable):
             raise ValueError("the table is Spark's to write")
-        names = STATISTICS.get(self.key, "")
         try:
-            properties = {"delta.dataSkippingStatsColumns": names} if names else {}
             with creating(self.location, self.job):
-                stored = self.writer or LocalTable.make(
-                    self.location, self.schema.optional(), properties=properties
-                )
-            return stored.replace_rows(rows, self.schema, names.split(",") if names else (), metadata)
+                stored = self.writer or _make(self.key, self.location, self.schema)
+            return stored.replace_rows(rows, self.schema, _measured(self.key), metadata)
         except RoutingError:
             raise
         except Exception as error:
@@ -359,12 +369,8 @@ class ReplacedOutput:
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the table by Spark, and return the version that made. Raises StorageError."""
-        if self.location.is_name and spark_tables.current_version(ExistingSession(spark), self.location) is None:
-            # A catalog that makes a table together with its rows does not mark that commit.
-            spark_tables.create_if_missing(spark, self.key, self.location, self.schema.optional())
         how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        with creating(self.location, self.job):
-            spark_tables.put(rows, self.key, self.location, how)
+        _put_by_spark(rows, self.key, self.location, self.schema, how, self.job)
         history = commits.read_history(ExistingSession(spark), self.location)
         ours = next((commit.version for commit in history if commit.metadata == metadata), None)
         if ours is None:

@@ -53,11 +53,6 @@ class UnreadableTable:
     why: str
 
 
-def find_log(location: TableLocation) -> Path | None:
-    """Return the log of a Delta table at a path on this machine's disk; None where there is no table."""
-    return Path(location.text, "_delta_log") if has_commits(location) else None
-
-
 def look_at_path(location: TableLocation) -> UnreadableTable | None:
     """Return the reason why delta-rs takes no table at a local path; None where it does."""
     if find_spec("deltalake") is None or find_spec("pyarrow") is None:
@@ -98,7 +93,7 @@ def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
 
 def find_id(location: TableLocation) -> str | None:
     """Return the id of a table with a log on this disk, a new one for a table made anew; None: ask Spark."""
-    if find_log(location) is None or look_at_path(location) is not None:
+    if not has_commits(location) or look_at_path(location) is not None:
         return None
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -158,11 +153,12 @@ def _partitions_of(table: DeltaTable) -> JsonObject:
     return conditions
 
 
-def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
+def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
     """Create a table of these rows, in one commit. Raises DeltaError where a table stands there."""
     from deltalake import write_deltalake
 
     write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
+    return open_to_write(location)
 
 
 def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | UnreadableTable:
@@ -246,33 +242,41 @@ class LocalTable:
     ) -> LocalTable:
         """Replace all rows by others, which are made while they are written, in one commit; return its version.
 
-        ``measured`` are the columns of which the log says the least and the greatest value. Where the commit
-        fails, the files are removed again.
+        ``measured`` are the columns of which the log says the least and the greatest value.
         """
         from deltalake import DeltaTable
 
         with DataFiles(Path(self.folder), measured) as files:
             rows.write_to(files)
-            written = files.close()
-        try:
-            self.commit_files(written, schema, adds=False, metadata=metadata)
-        except Exception:
-            # delta-rs commits first, and may then fail at what follows a commit.
-            if not self._is_in_log(written):
-                files.remove()
-            raise
+            files.close()
+        self.commit_files(files, schema, adds=False, metadata=metadata)
         return LocalTable(self.folder, DeltaTable(self.folder, version=self.version + 1))
 
-    def _is_in_log(self, files: Sequence[DataFile]) -> bool:
-        """Return True if the commit after the known version names some files."""
-        log = Path(self.folder, "_delta_log", f"{self.version + 1:020d}.json")
-        return log.exists() and any(file.name in log.read_text(encoding="utf-8") for file in files)
+    def commit_files(self, files: DataFiles, schema: Schema, *, adds: bool, metadata: str | None) -> None:
+        """Add closed files to the table, or put them in the place of all that it has.
 
-    def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str | None) -> None:
-        """Add files that stand in the table's folder, or put them in the place of all that it has.
-
-        The table keeps its columns as they are, comments included, and gains those of the schema that it lacks.
+        Where the commit fails, the files are removed again. The table keeps its columns as they are, comments
+        included, and gains those of the schema that it lacks.
         """
+        try:
+            self._commit_files(files.written, schema, adds=adds, metadata=metadata)
+        except Exception:
+            # delta-rs commits first, and may then fail at what follows a commit.
+            if not self._may_be_in_log(files.written):
+                files.remove()
+            raise
+
+    def _may_be_in_log(self, files: Sequence[DataFile]) -> bool:
+        """Return True if the commit after the known version names some files, or is damaged."""
+        log = Path(self.folder, "_delta_log", f"{self.version + 1:020d}.json")
+        if not log.exists():
+            return False
+        text = log.read_text(encoding="utf-8", errors="replace").rstrip()
+        return any(file.name in text for file in files) or not text.endswith("}")
+
+    def _commit_files(
+        self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str | None
+    ) -> None:
         from deltalake import Schema as DeltaSchema
         from deltalake.transaction import AddAction
 
@@ -287,14 +291,6 @@ class LocalTable:
         self.table.create_write_transaction(
             actions, "append" if adds else "overwrite", shape, commit_properties=_only_next(metadata)
         )
-
-    @classmethod
-    def make_of(cls, location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
-        """Create a table of rows, in one commit. Raises DeltaError where a table stands there."""
-        from deltalake import DeltaTable
-
-        write_new(location, rows)
-        return cls(location.text, DeltaTable(location.text))
 
     def rows(self) -> pyarrow.dataset.Dataset:
         """Return the rows of the version that is known."""
@@ -339,7 +335,7 @@ def append_once(location: TableLocation, rows: pyarrow.Table, metadata: str, ord
     from deltalake.exceptions import CommitFailedError
 
     for _ in range(_TRIES):
-        table = DeltaTable(location.text) if find_log(location) is not None else None
+        table = DeltaTable(location.text) if has_commits(location) else None
         had = None if table is None else table.transaction_version(order)
         if had is not None and had >= turn:
             return False

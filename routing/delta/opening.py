@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from threading import Thread
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from routing.config import ConfigError, TableLocation, in_reading_order
 from routing.delta import file_systems
-from routing.delta.commits import is_local
+from routing.delta.commits import has_commits, is_local
 from routing.delta.local_tables import (
     LocalTable,
     UnreadableTable,
     dataset_of,
-    find_log,
     look_at_path,
     look_at_writing,
     open_local,
@@ -26,19 +22,15 @@ from routing.delta.local_tables import (
 from routing.delta.table_creation import check_vacant
 from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.sessions import session
-from routing.sessions.existing_session import find_setting, is_connect
+from routing.sessions.existing_session import is_connect
 from routing.tables.read_rows import TableShape, check_shape
 from routing.tables.table_columns import Table, is_frame
 
 if TYPE_CHECKING:
-    import pyarrow.dataset
     from pyspark.sql import SparkSession
 
-    from routing.delta.spark_tables import Input
     from routing.schemas import Schema
 
-_ONE_MACHINE = re.compile(r"local(?:\[.*\])?")
-_WITHOUT_VERSIONS = UnreadableTable("it has no versions")
 ANOTHER_DISK = UnreadableTable("its path may be one of another file system than this machine's")
 
 
@@ -59,13 +51,6 @@ def say_nothing(_: str) -> None:
     """Ignore a note."""
 
 
-class SessionClock(Protocol):
-    """Times the stages of a run."""
-
-    def stage(self, name: str) -> AbstractContextManager[object]:
-        """Measure the block's time."""
-
-
 @dataclass
 class TableOpener:
     """Opens tables for one command or run.
@@ -73,7 +58,7 @@ class TableOpener:
     ``start`` returns the Spark session; it is called when the first table needs one. ``settings`` are the
     configuration's own for the session. ``on_note`` is called with a note on how each table is read.
     ``on_missing`` is called with a note on each optional table that does not exist; by default ``on_note`` is.
-    ``waiting`` is the block within which the opener waits for a session that is still starting. ``unfit`` is the
+    ``waiting`` is the block within which the session starts; a run makes it one of its stages. ``unfit`` is the
     reason why Spark reads and writes every table; None: only those that delta-rs does not. ``on_start`` is called
     with a note on the table that a session is started for.
     """
@@ -86,8 +71,6 @@ class TableOpener:
     unfit: UnreadableTable | None = None
     on_start: Callable[[str], None] = say_nothing
     _spark: SparkSession | None = None
-    _coming: Future[SparkSession] | None = None
-    _clock: SessionClock | None = None
     _said_missing: set[str] = field(default_factory=set)
 
     @classmethod
@@ -104,63 +87,16 @@ class TableOpener:
     def spark(self) -> SparkSession:
         """The session, started now if it was not."""
         if self._spark is None:
-            with self.waiting() if self._clock is None else self._clock.stage("session"):
-                self._spark = self.start() if self._coming is None else self._coming.result()
+            with self.waiting():
+                self._spark = self.start()
         return self._spark
-
-    def time_session(self, clock: SessionClock) -> None:
-        """Set the clock of a run, one of whose stages is the wait for the session."""
-        self._clock = clock
-
-    def start_meanwhile(self) -> None:
-        """Start the session by a thread, and go on with what does not need it.
-
-        A session that a platform or a caller has prepared is taken now: another thread would not find it.
-        Raises EnvironmentFault where pyspark is missing.
-        """
-        if self._spark is not None or self._coming is not None:
-            return
-        session.check_installed()
-        if session.is_given():
-            _ = self.spark
-            return
-        coming = self._coming = Future()
-
-        def work() -> None:
-            try:
-                coming.set_result(self.start())
-            # Handed on to whoever waits for the session.
-            except BaseException as error:  # noqa: BLE001
-                coming.set_exception(error)
-
-        Thread(target=work, name="starting Spark", daemon=True).start()
-
-    @property
-    def is_of_one_machine(self) -> bool:
-        """Whether the session is one process on this machine, or will be."""
-        if self._spark is None:
-            master: str | None = "local" if not session.is_given() else None
-            master = self.settings.get("spark.master", master)
-        else:
-            master = None if is_connect(self._spark) else find_setting(self._spark, "spark.master")
-        return master is not None and _ONE_MACHINE.fullmatch(master) is not None
-
-    def open_by_arrow(self, tables: Mapping[str, Input]) -> dict[str, pyarrow.dataset.Dataset] | None:
-        """Return `placed` tables, each at its version, as datasets of Arrow; None where Spark has to read one."""
-        opened = {
-            key: _WITHOUT_VERSIONS if one.version is None else self._open_by_arrow(one.location, one.version)
-            for key, one in tables.items()
-        }
-        if find_reason_for_spark(opened) is not None:
-            return None
-        return {key: one.rows for key, one in opened.items() if isinstance(one, OpenedTable)}
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location, told whether it is another disk's; a session is asked where it takes one to tell.
 
         ``key`` is for `on_note`. Raises EnvironmentFault.
         """
-        session_at_hand = self._spark or (None if self._coming else session.find_active())
+        session_at_hand = self._spark or session.find_active()
         if session_at_hand is None and file_systems.is_open(location, self.settings):
             session_at_hand = self.start_for(key, "looked for", ANOTHER_DISK)
         return file_systems.place(location, session_at_hand)
@@ -168,7 +104,7 @@ class TableOpener:
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
         """Return a table at a version, or its newest one; None where there is none. ``key`` is for `on_note`."""
         location = self.placed(key, location)
-        if is_local(location) and find_log(location) is None:
+        if is_local(location) and not has_commits(location):
             return None
         why = self._open_by_arrow(location, version)
         if not isinstance(why, UnreadableTable):
@@ -210,20 +146,6 @@ class TableOpener:
         if opened is None:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
         return opened.rows
-
-    def find_shape(self, key: str, location: TableLocation, schema: Schema, job: str) -> TableShape | None:
-        """Refuse a location that holds anything but a table of this schema, before anything is written to it.
-
-        Returns how its columns differ, None where no table stands. ``key`` is that of the output;
-        ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
-        """
-        opened = self.find(f"output.{key}", location)
-        if opened is None:
-            check_vacant(key, location, job)
-            return None
-        if opened.version is None:
-            raise OutputError.without_versions(str(location))
-        return check_shape(opened.rows, key, str(location), schema)
 
     def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
         """Return the newest version of every table, those that an import commits last opened first.
@@ -292,7 +214,7 @@ class TableOpener:
         """Return the reason why a table's place or the session requires Spark; None where they do not."""
         if self.unfit is not None:
             return self.unfit
-        if find_log(location) is None:
+        if not has_commits(location):
             return UnreadableTable("it is not on this machine's disk")
         if self._spark is not None and is_connect(self._spark):
             return UnreadableTable("the session is one of Spark Connect")
@@ -310,6 +232,22 @@ def find_reason_for_spark(
         if isinstance(one, UnreadableTable) or one.is_read_by_spark:
             return UnreadableTable(f"tables.{key} is read by Spark")
     return writer if isinstance(writer, UnreadableTable) else None
+
+
+def find_shape(
+    opened: OpenedTable | None, key: str, location: TableLocation, schema: Schema, job: str
+) -> TableShape | None:
+    """Refuse a location that holds anything but a table of this schema, before anything is written to it.
+
+    Returns how the columns of the ``opened`` table differ, None where none stands. ``key`` is that of the output;
+    ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
+    """
+    if opened is None:
+        check_vacant(key, location, job)
+        return None
+    if opened.version is None:
+        raise OutputError.without_versions(str(location))
+    return check_shape(opened.rows, key, str(location), schema)
 
 
 # How the local engine opens tables: those on this machine's disk by delta-rs, and no other.
@@ -349,7 +287,7 @@ def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | N
     why = look_at_path(location)
     if why is not None:
         return why
-    if find_log(location) is None:
+    if not has_commits(location):
         return None
     table = open_local(location)
     if isinstance(table, UnreadableTable):

@@ -10,7 +10,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from routing.delta.job_outputs import (
     RUN,
     CommitMark,
     LastRun,
-    OutputHistories,
     OutputTables,
     TableCommit,
     changes_content,
@@ -27,7 +26,6 @@ from routing.delta.job_outputs import (
 from routing.errors import HistoryGap, OutputError, StorageError
 from routing.terms import ReadRow, TableRow
 
-_BY_ROWS_OF_0_1_0 = frozenset({"WRITE", "CREATE OR REPLACE TABLE AS SELECT"})
 FIRST_TURN = 1
 
 
@@ -97,11 +95,6 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
             notes.append(f"output.{key}: {finding.why}; this run replaces it")
         elif finding.left_over is not None and not is_full:
             left_over[key] = finding.left_over
-    if last.table_ids is None:
-        notes.append(
-            f"run {last.run_id!r} is one of release 0.1.0, which did not record what tells its tables from others:"
-            " they are trusted this once"
-        )
     return RunStart(run, last, _existing(newest_versions), ids, left_over, tuple(notes), account.since)
 
 
@@ -179,10 +172,13 @@ def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableC
     return since
 
 
-def settled_version(tables: OutputHistories, key: str, recorded: int) -> int:
-    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it."""
+def settled_version(read_commits: Callable[[str, int], Sequence[TableCommit]], key: str, recorded: int) -> int:
+    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it.
+
+    ``read_commits`` returns the commits to an output after a version, or raises HistoryGap.
+    """
     try:
-        since = tables.commits(key, recorded)
+        since = read_commits(key, recorded)
     except HistoryGap:
         return recorded
     version = recorded
@@ -243,7 +239,7 @@ def _look_at(
         since = [c for c in tables.commits(key, recorded) if c.version <= current]
     except HistoryGap as gap:
         return _Finding(str(gap))
-    recorded_identity = (last.commit_identities or {}).get(key)
+    recorded_identity = last.commit_identities.get(key)
     if recorded_identity is not None and tables.identity(key, recorded) != recorded_identity:
         return _Finding(
             f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was put back"
@@ -297,7 +293,7 @@ def _look_at_unrecorded(
             c.commit_mark for c in counting if c.commit_mark is not None and c.commit_mark.runs not in places
         ):
             raise OutputError.other_job(key, tables.place(key), found_mark.runs)
-        if any(c.metadata is None for c in counting):
+        if any(c.commit_mark is None for c in counting):
             notes.append(f"output.{key} held rows that no run had written; this run replaces them")
     return tuple(notes)
 
@@ -405,12 +401,13 @@ class _RunsAccount:
             elif c.is_restore:
                 foreign = next((f for f in foreign_in.values() if f is not None), None)
             elif changes_content("runs", c):
-                foreign = None if _writer(c) is not None else c
+                foreign = None if c.commit_mark is not None else c
             foreign_in[c.version] = foreign
             newest = c if changes_content("runs", c) else newest
         if foreign is None and not past.shows_content and not _are_recorded(tables, last):
             return cls(since, places=places, unknown_before=past.oldest)
-        if newest is None or (foreign is None and _writer(newest) == last.run_id):
+        writer = None if newest is None or newest.commit_mark is None else newest.commit_mark.run_id
+        if newest is None or (foreign is None and writer == last.run_id):
             return cls(since)
         if foreign is None and not newest.is_restore:
             foreign = newest
@@ -433,7 +430,7 @@ class _RunsAccount:
 
 def _are_recorded(tables: OutputTables, last: LastRun) -> bool:
     """Return whether ``runs`` and each output are the tables that the last run recorded, not older than then."""
-    recorded_ids = last.table_ids or {}
+    recorded_ids = last.table_ids
     runs_id = tables.table_id("runs")
     # The first run records its row before the table has an id.
     if recorded_ids.get("runs", runs_id) != runs_id:
@@ -444,16 +441,12 @@ def _are_recorded(tables: OutputTables, last: LastRun) -> bool:
     return all((newest_versions[key] or 0) >= version for key, version in last.output_versions.items())
 
 
-def _writer(table_commit: TableCommit) -> str | None:
-    return table_commit.metadata if table_commit.commit_mark is None else table_commit.commit_mark.run_id
-
-
 def _ids(tables: OutputTables, last: LastRun, newest_versions: Mapping[str, int | None]) -> dict[str, str]:
     """Return the ids of the tables that are there.
 
     Raises OutputError where one is another than the recorded one.
     """
-    recorded_ids = last.table_ids or {}
+    recorded_ids = last.table_ids
     ids = _without_missing({key: tables.table_id(key) for key in ("runs", *_existing(newest_versions))})
     for key, table_id in ids.items():
         if recorded_ids.get(key, table_id) != table_id:
@@ -462,14 +455,8 @@ def _ids(tables: OutputTables, last: LastRun, newest_versions: Mapping[str, int 
 
 
 def _is_of_a_run(table_commit: TableCommit, last: LastRun, places: Collection[str]) -> bool:
-    """Return whether a run of this job marked a commit; release 0.1.0 wrote its bare id."""
-    if table_commit.commit_mark is not None:
-        return table_commit.commit_mark.runs in (*places, last.runs)
-    return (
-        last.table_ids is None
-        and table_commit.metadata is not None
-        and table_commit.operation in _BY_ROWS_OF_0_1_0
-    )
+    """Return whether a run of this job marked a commit."""
+    return table_commit.commit_mark is not None and table_commit.commit_mark.runs in (*places, last.runs)
 
 
 def _existing(newest_versions: Mapping[str, int | None]) -> dict[str, int]:

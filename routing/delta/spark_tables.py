@@ -16,7 +16,7 @@ from routing.sessions.existing_session import ExistingSession, HasSession, condi
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
 
 # What Spark's refusal says of a table: that there is none, or that it cannot be read at a version.
 #
@@ -80,6 +80,11 @@ class TableSnapshot:
 
     location: TableLocation
     version: int
+
+    @property
+    def name_in_sql(self) -> str:
+        """The table's name in a statement; a path is named by Delta."""
+        return str(sql_statements.sql_name(self.location))
 
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the table's rows at this version."""
@@ -250,13 +255,18 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         writer = writer.option("mergeSchema", "true")
     if key in STATISTICS:
         writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
+    _save(writer, f"output.{key}", location)
+
+
+def _save(writer: DataFrameWriter, key: str, location: TableLocation) -> None:
+    """Write rows to a table. Raises StorageError."""
     try:
         if location.is_name:
             sql_statements.save_named(writer, location)
         else:
             writer.save(location.text)
     except Exception as error:
-        raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
+        raise StorageError.failed(f"writing {key} to {location}", first_sentence(error)) from error
 
 
 def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str) -> None:
@@ -310,14 +320,7 @@ def merge(
 
 def replace_rows(rows: DataFrame, key: str, location: TableLocation) -> None:
     """Replace all rows of a table, in one commit. Raises StorageError."""
-    writer = rows.write.format("delta").mode("overwrite")
-    try:
-        if location.is_name:
-            sql_statements.save_named(writer, location)
-        else:
-            writer.save(location.text)
-    except Exception as error:
-        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+    _save(rows.write.format("delta").mode("overwrite"), f"tables.{key}", location)
 
 
 def read_text(spark: SparkSession, uri: str) -> str:

@@ -330,8 +330,8 @@ _MADE = frozenset({CONFIG_FILE, "data", "out"})
 _MARK = "# Made by sbroute demo; the folder's content is replaced when demo runs again.\n"
 _READ = {"instance_name", "message_id", "to_service_name", "matching_step", "route_name", "address"}
 _READ |= {"destination_database", "outcome", "reason"}
-_SHOWN = Schema(tuple(field for field in RESOLVED_ROUTES if field.name in _READ))
-_REASONS = Schema(tuple(field for field in REJECTED_MESSAGES if field.name == "reasons"))
+_SHOWN = RESOLVED_ROUTES.only(*_READ)
+_REASONS = REJECTED_MESSAGES.only("reasons")
 
 
 def check(folder: Path) -> None:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from routing.config import TableLocation
 from routing.delta import commits
-from routing.delta.local_tables import LocalTable
+from routing.delta.local_tables import LocalTable, write_new
 from routing.errors import StorageError, first_sentence
 from routing.importing.covered_rows import FOLDED, ON, bounds_of, key_of
 from routing.importing.history import TableChanges
 from routing.schemas import MESSAGES, TABLES, ColumnKind, Field, Schema
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, table_of
-from routing.tables.read_rows import read_rows, rows_of_arrow, types_of
-from routing.tables.table_columns import Table, by_engine, select_arrow, spell
+from routing.tables.read_rows import read_rows, rows_of_arrow
+from routing.tables.table_columns import Table, by_engine, select_arrow, spell, types_of
 from routing.terms import TableRow
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def find_in_frame(frame: Any, key: Schema, rows: Sequence[TableRow]) -> list[Tab
 
 def key_columns(key: str) -> Schema:
     """Return the columns of a table's key."""
-    return Schema(tuple(field for field in TABLES[key] if field.name in ON[key]))
+    return TABLES[key].only(*ON[key])
 
 
 def find_missing(table: Table, schema: Schema) -> list[str]:
@@ -70,7 +70,7 @@ def find_missing(table: Table, schema: Schema) -> list[str]:
 
 
 _ID, _PLACE = "message_id", "place"
-_KNOWN_BY = Schema(tuple(field for field in MESSAGES.optional() if field.name in ON["messages"]))
+_KNOWN_BY = MESSAGES.optional().only(*ON["messages"])
 _READ = Schema((*_KNOWN_BY, Field(_ID, ColumnKind.STRING)))
 _CONVERSATION, _DATABASE = "conversation_id", "database_name"
 
@@ -312,7 +312,7 @@ class LocalWriter:
         """Replace all rows by delta-rs."""
         with _phrase_failures("writing", self.key, self.location):
             if self.stored is None:
-                self.stored = LocalTable.make_of(self.location, stream_rows(TABLES[self.key], rows))
+                self.stored = write_new(self.location, stream_rows(TABLES[self.key], rows))
             else:
                 self.stored.commit(stream_rows(TABLES[self.key], rows), adds=False)
 

@@ -31,9 +31,9 @@ from routing.importing.stored_rows import (
     find_message_ids,
     find_missing,
 )
-from routing.schemas import TABLES, Schema
-from routing.tables.read_rows import cannot_hold, read_rows, types_of
-from routing.tables.table_columns import Only, Table, as_dataset, by_engine
+from routing.schemas import TABLES
+from routing.tables.read_rows import cannot_hold, read_rows
+from routing.tables.table_columns import Only, Table, as_dataset, by_engine, types_of
 from routing.terms import TableRow
 
 _OBSERVED = "observed_routing"
@@ -99,7 +99,7 @@ class StoredTables:
         table = self._open_events()
         if table is None:
             return list(rows)
-        key = Schema(tuple(field for field in TABLES[_OBSERVED] if field.name in EVENT_KEY))
+        key = TABLES[_OBSERVED].only(*EVENT_KEY)
         there = by_engine(
             {_OBSERVED: table}, spark=lambda: find_in_frame(table, key, rows), arrow=lambda: list[TableRow]()
         )

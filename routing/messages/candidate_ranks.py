@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages.job import ResolveJob
 from routing.messages.results import add_requests, cut
+from routing.messages.route_plan import RoutePlan
 from routing.plan.candidate_lists import (
     GOES_ON,
     LAST_SEARCH,
@@ -34,14 +34,14 @@ MESSAGE_ROW = "message_row"
 _CANDIDATE = 600
 
 
-def route_candidates(job: ResolveJob, lists: CandidateLists) -> DataFrame:
+def route_candidates(plan: RoutePlan, lists: CandidateLists) -> DataFrame:
     """Return the rows of ``route_candidates``: for each message that is not rejected every candidate, ranked.
 
-    ``job`` as `compiling.compile_messages` makes it with ``lists``, of messages that have a number `MESSAGE_ROW`.
+    ``plan`` as `compiling.compile_messages` makes it with ``lists``, of messages that have a number `MESSAGE_ROW`.
     """
-    messages = _add_list(job)
+    messages = _add_list(plan)
     # A list has many candidates: here alone a join makes more rows of a message.
-    joined = messages.join(_side_of(job, lists).with_hint(), LIST, how="inner")
+    joined = messages.join(_side_of(plan, lists).with_hint(), LIST, how="inner")
     ranked = _rank(joined.withColumn("broker_instance", F.coalesce("broker_instance", "bound_broker")))
     is_decided = (F.col("search") == F.col(LAST_SEARCH)) & (
         F.col("matching_step") != int(MatchingStep.ROUTE_REQUEST)
@@ -49,7 +49,7 @@ def route_candidates(job: ResolveJob, lists: CandidateLists) -> DataFrame:
     is_first_tier, is_first = F.col("tier_rank") == 1, F.col("candidate_rank") == 1
     scope = F.coalesce("database_name", F.lit(MSDB))
     address = F.col("address")
-    if job.plan.uses.reads_addresses:
+    if plan.decided.uses.reads_addresses:
         in_name = spark_forms.empty_as_null(spark_forms.leading_address(F.col("to_service_name")))
         address = F.when(F.col("reads_address"), in_name).otherwise(address)
     values = {
@@ -61,17 +61,17 @@ def route_candidates(job: ResolveJob, lists: CandidateLists) -> DataFrame:
     return in_shape(ranked, ROUTE_CANDIDATES, values)
 
 
-def _add_list(job: ResolveJob) -> DataFrame:
+def _add_list(plan: RoutePlan) -> DataFrame:
     """Return the messages that have candidates, with the number of their list."""
-    uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
-    messages, choice = cut(job.choices), F.col("choice")
+    uses, requests = plan.decided.uses, plan.requests
+    messages, choice = cut(plan.choices), F.col("choice")
     number = choice[GOES_ON]
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
         asked = F.when(here, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
         number = F.when(here | in_msdb, asked).otherwise(number)
-    if dialogs is not None and dialogs.any_ends:
+    if plan.source.any_ends:
         # Nothing is searched for a message of an expired dialog.
         number = F.when(~F.col("is_expired"), number)
     return messages.select(
@@ -86,12 +86,12 @@ def _add_list(job: ResolveJob) -> DataFrame:
     )
 
 
-def _side_of(job: ResolveJob, lists: CandidateLists) -> JoinSide:
+def _side_of(plan: RoutePlan, lists: CandidateLists) -> JoinSide:
     """Return the lists as the smaller side of a join."""
-    rows = frames.frame_of_tuples(job.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
-    if len(lists.rows) > job.frame_cache.limits.held_rows or not frames.has_arrow():
-        rows = job.frame_cache.store(rows)
-    return job.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
+    rows = frames.frame_of_tuples(plan.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
+    if len(lists.rows) > plan.source.lookups.frame_cache.limits.held_rows or not frames.has_arrow():
+        rows = plan.source.lookups.frame_cache.store(rows)
+    return plan.source.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
 
 
 def _rank(joined: DataFrame) -> DataFrame:

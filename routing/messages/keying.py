@@ -6,8 +6,7 @@ names fall into one class each, so that garbage in the data does not make the pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import reduce
 
@@ -17,19 +16,13 @@ from pyspark.sql import functions as F
 from routing.messages.lookups import RunLookups
 from routing.plan.key_rows import (
     ADDRESS_ELSEWHERE,
-    FROM_FACTOR,
     FROM_NETWORK,
-    HOPS_LEFT,
     KEY,
-    KNOWN,
     NO_ADDRESS,
     OTHER_BROKER,
     OWN_ADDRESS,
-    PATH_KEY,
     READ,
     SERVICE_FACTOR,
-    TEXTS,
-    most_hops,
 )
 from routing.schemas import KEYS
 from routing.tables import spark_forms
@@ -45,34 +38,18 @@ DIALOG = {
 }
 
 
-@dataclass(frozen=True)
-class MessageKeying:
-    """A way to key messages.
-
-    ``columns`` are the key's. ``read`` are the message's columns that it is made of, without its dialog's. ``add``
-    gives messages of `bind` these columns. ``reads_scope``: it needs the columns of `add_scope` where a route may
-    read its address from a service name. ``is_wide``: what decides in the whole estate. ``is_exact``: what to
-    reject is counted as well.
-    """
-
-    columns: tuple[str, ...]
-    read: tuple[str, ...]
-    add: Callable[[DataFrame, RunLookups], DataFrame]
-    reads_scope: bool
-    is_wide: bool = False
-    is_exact: bool = False
-
-
-def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
+def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     """Add decided_at (`t` of the rule book) to conformed messages; clean database_name and conversation_id.
 
     Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
-    ``is_folded``: all of them are written as they are compared.
     """
-    values = {"database_name": spark_forms.empty_as_null(F.col("database_name")), "decided_at": time_of(as_of)}
-    if not is_folded:
-        values["conversation_id"] = F.lower("conversation_id")
-    return messages.withColumns(values)
+    return messages.withColumns(
+        {
+            "database_name": spark_forms.empty_as_null(F.col("database_name")),
+            "decided_at": time_of(as_of),
+            "conversation_id": F.lower("conversation_id"),
+        }
+    )
 
 
 def time_of(as_of: datetime | None) -> Column:
@@ -80,12 +57,12 @@ def time_of(as_of: datetime | None) -> Column:
     return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
-def prepare(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
+def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
     """Select the columns of conformed messages that the rules read.
 
     Those of `clean`, with key_database and named_broker. Every row is kept.
     """
-    return _read_names(clean(messages, as_of, is_folded=is_folded))
+    return _read_names(clean(messages, as_of))
 
 
 def _read_names(messages: DataFrame) -> DataFrame:
@@ -165,19 +142,6 @@ def read_dialog(messages: DataFrame) -> DataFrame:
     )
 
 
-def add_conversation(messages: DataFrame, conversations: JoinSide | None) -> DataFrame:
-    """Add key_conversation to cleaned messages: empty unless requests on record are of it.
-
-    ``conversations`` has distinct ids, as they are compared, so the join keeps the number of messages.
-    """
-    if conversations is None:
-        return messages.withColumn("key_conversation", F.lit(""))
-    waiting = conversations.with_hint().withColumn("is_waiting", F.lit(True))
-    joined = look_up(messages, waiting, ["conversation_id"], shuffled=not conversations.fits)
-    key = F.when(F.col("is_waiting"), F.col("conversation_id")).otherwise("")
-    return joined.withColumn("key_conversation", key).drop("is_waiting")
-
-
 def bind(messages: DataFrame) -> DataFrame:
     """Add bound_broker, the broker instance that prepared messages of `add_dialog` are bound to (section 0).
 
@@ -186,31 +150,25 @@ def bind(messages: DataFrame) -> DataFrame:
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def count_keys(messages: DataFrame, lookups: RunLookups, keying: MessageKeying, *, is_exact: bool) -> DataFrame:
+def count_keys(messages: DataFrame, lookups: RunLookups, *, is_exact: bool) -> DataFrame:
     """Count messages of `add_dialog` by key: rows (how many have it) and valid (may be resolved).
 
-    Unless it ``is_exact`` no more is read of the messages than what their key is made of. Messages that cannot be
-    resolved count under a key of nulls. They are grouped first by what their key is made of, as read, so that each
-    lookup is made once for a group; the groups are as many as the configuration's keys, and the names and ids that
-    nothing names. Keys of a whole estate have the hops that their messages have left beside them, a list.
+    Messages that cannot be resolved count under a key of nulls. If it ``is_exact``, rows are checked as a whole;
+    otherwise no more is read of the messages than what their key is made of. Messages are grouped first by what
+    their key is made of, as read, so that each lookup is made once for a group. The groups are as many as the
+    configuration's keys, and the names and ids that nothing names.
     """
     sound = F.when(spark_forms.is_well_formed(), 1) if is_exact else F.lit(1)
-    hops = []
-    if keying.is_wide:
-        left, hops = F.col("hops_remaining"), [HOPS_LEFT]
-        is_limit = left < most_hops(len(lookups.checked.instances))
-        messages = messages.withColumn(HOPS_LEFT, F.when(is_limit, F.greatest(left, F.lit(0))))
-    groups = messages.groupBy(*keying.read, "dialog_broker", *hops).agg(
+    groups = messages.groupBy(*READ, "dialog_broker").agg(
         F.count(F.lit(1)).alias("rows"), F.count(sound).alias("valid")
     )
     known_groups = add_scope(_read_names(groups), lookups)
     has_key = F.col("own_addresses").isNotNull() & (F.col("to_service_name") != "")
     valid = F.when(has_key & F.col("is_initiator").isNotNull(), F.col("valid")).otherwise(0)
-    marked = keying.add(bind(known_groups.withColumn("valid", valid)), lookups)
-    key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in keying.columns]
+    marked = add_keys(bind(known_groups.withColumn("valid", valid)), lookups)
+    key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
-    lists = [F.collect_set(name).alias(name) for name in hops]
-    return marked.select(*key, "rows", "valid", *hops).groupBy(*keying.columns).agg(*sums, *lists)
+    return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*sums)
 
 
 def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
@@ -228,7 +186,7 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
         joined, unknown = _read_address(joined), _unknown_service()
     kind = F.when(is_known, 0).otherwise(unknown * SERVICE_FACTOR)
     return (
-        add_broker(joined, lookups, ["instance_name", "bound_broker"])
+        add_broker(joined, lookups)
         .withColumns(
             {
                 "key_service": F.coalesce(F.when(is_known, F.col("to_service_name")), F.lit("")),
@@ -239,19 +197,11 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     )
 
 
-def add_texts(messages: DataFrame, lookups: RunLookups) -> DataFrame:
-    """Add the columns of `TEXTS` to messages of `bind`."""
-    return add_broker(messages, lookups, ["instance_name", "bound_broker"])
-
-
-def add_broker(messages: DataFrame, lookups: RunLookups, on: Sequence[str]) -> DataFrame:
-    """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`.
-
-    ``on``: the columns by which an id is known, those of ``lookups.brokers`` with the id as bound_broker.
-    """
+def add_broker(messages: DataFrame, lookups: RunLookups) -> DataFrame:
+    """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`."""
     brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
-    # The ids of an instance, or of an estate, are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, small_side(brokers), on, optional=["bound_broker"])
+    # The ids of an instance are distinct, so the join keeps the number of messages.
+    joined = look_up(messages, small_side(brokers), ["instance_name", "bound_broker"], optional=["bound_broker"])
     is_reached = F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     return joined.withColumns(
@@ -260,14 +210,6 @@ def add_broker(messages: DataFrame, lookups: RunLookups, on: Sequence[str]) -> D
             "key_role": F.when(F.col("is_initiator"), 1).otherwise(0) + other,
         }
     ).drop("reached")
-
-
-OF_INSTANCE = MessageKeying(KEY, READ, add_keys, reads_scope=True)
-"""What decides within one instance."""
-OF_INSTANCE_EXACTLY = replace(OF_INSTANCE, is_exact=True)
-"""The same, with the messages to reject counted by the pass for the keys."""
-OF_TEXTS = MessageKeying(TEXTS, READ, add_texts, reads_scope=False)
-"""The same, where all that messages hold is known before."""
 
 
 def _read_address(messages: DataFrame) -> DataFrame:
@@ -283,66 +225,3 @@ def _unknown_service() -> Column:
     # Nothing stands around an address that was found in a name: folded it is as two are compared.
     is_own = F.array_contains("own_addresses", spark_forms.fold_any(address))
     return F.when(address == "", NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
-
-
-# What of a message decides where it ends, hop by hop, and whether an answer comes back: its key in an estate.
-#
-# Names and broker instances that nothing in the estate names fall into one class each, so that garbage in the data
-# does not make the plan larger. A name that begins with an address of a known instance counts by this address,
-# since a TRANSPORT route leads there.
-
-
-def add_path_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
-    """Add the columns of `PATH_KEY` to messages of `keying.bind` and `keying.add_conversation`.
-
-    ``lookups`` are those of a whole estate.
-    key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
-    apart. A name of class OWN_ADDRESS is its leading address, as written.
-    """
-    addresses = lookups.addresses if lookups.checked.has_transport else None
-    named = _add_name(messages, lookups, "to_service_name", "key_service", addresses)
-    # Of an arrival the way back is not known, whoever sent it.
-    is_sent_here = (F.col("key_database") != FROM_NETWORK) & (F.col("from_service_name") != "")
-    sent = named.withColumn("back_to", F.when(is_sent_here, F.col("from_service_name")))
-    answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
-    classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * FROM_FACTOR
-    with_broker = add_broker(answered, lookups, ["bound_broker"])
-    return with_broker.withColumn("key_kind", F.col("key_role") + classes).drop(
-        "key_role", "key_service_class", "key_from_class"
-    )
-
-
-OF_ESTATE = MessageKeying(
-    PATH_KEY,
-    (*READ, "from_service_name", "key_conversation"),
-    add_path_keys,
-    reads_scope=False,
-    is_wide=True,
-    is_exact=True,
-)
-"""What decides in the whole estate, there and back."""
-
-
-def _add_name(
-    messages: DataFrame, lookups: RunLookups, name: str, key: str, addresses: DataFrame | None
-) -> DataFrame:
-    """Add the deciding parts of a name, in columns ``key`` and ``key``_class; no name is a known one."""
-    names = lookups.services.withColumnRenamed("service", name).withColumn("known", F.lit(True))
-    # The names of the estate are distinct, and so are its addresses: the joins keep the number of messages.
-    joined = look_up(messages, small_side(names), [name], optional=[name])
-    is_known = F.col("known") | F.col(name).isNull()
-    if addresses is None:
-        kind = F.when(is_known, KNOWN).otherwise(NO_ADDRESS)
-        text = F.when(F.col("known"), F.col(name)).otherwise("")
-        return joined.withColumns({key: text, f"{key}_class": kind}).drop("known")
-    may_hold_one = F.col("known").isNull() & (F.lower(F.col(name).substr(1, 6)) == "tcp://")
-    in_name, leading = F.col("in_name"), spark_forms.leading_address(F.col(name))
-    owned = addresses.withColumnRenamed("address", "compared").withColumn("owned", F.lit(True))
-    read = joined.withColumn("in_name", F.coalesce(F.when(may_hold_one, leading), F.lit("")))
-    # Nothing stands around an address that was found in a name: folded it is as two are compared.
-    read = read.withColumn("compared", F.when(in_name != "", spark_forms.fold_any(in_name)))
-    with_owned = look_up(read, small_side(owned), ["compared"], optional=["compared"])
-    elsewhere = F.when(in_name == "", NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
-    kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)
-    text = F.coalesce(F.when(F.col("known"), F.col(name)).when(F.col("owned"), in_name), F.lit(""))
-    return with_owned.withColumns({key: text, f"{key}_class": kind}).drop("known", "in_name", "compared", "owned")

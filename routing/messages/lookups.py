@@ -5,7 +5,7 @@ Not so the dialogs and the requests on record, which grow with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,16 +26,14 @@ from routing.tables.spark_forms import read_brokers
 class RunLookups:
     """The tables around a run's messages; frames of the configuration are made when they are first asked for.
 
-    checked: the configuration. is_wide: what the whole estate names, so that `services` and `brokers` have no
-    instance. requests: the columns of route_requests, None where none is on record; request_count: how many there
-    are, None where that is not known. dialogs: those that can matter, or None. What ``frame_cache`` is given must
-    stay until it has been read.
+    checked: the configuration. requests: the columns of route_requests, None where none is on record;
+    request_count: how many there are, None where that is not known. dialogs: those that can matter, or None. What
+    ``frame_cache`` is given must stay until it has been read.
     """
 
     spark: SparkSession
     checked: CheckedInputs
     frame_cache: FrameCache
-    is_wide: bool
     requests: DataFrame | None
     request_count: int | None
     dialogs: DataFrame | None
@@ -49,31 +47,12 @@ class RunLookups:
     @cached_property
     def services(self) -> DataFrame:
         """instance_name, service: every service that a route or a database of the instance names."""
-        named = self.checked.named
-        if self.is_wide:
-            return self._column("service", named.services_anywhere())
-        return self._frame(named.services, _texts("instance_name", "service"))
+        return self._frame(self.checked.named.services, _texts("instance_name", "service"))
 
     @cached_property
     def brokers(self) -> DataFrame:
         """instance_name, broker: every broker instance that a route or a database of the instance names."""
-        named = self.checked.named
-        if self.is_wide:
-            return self._column("broker", named.brokers_anywhere())
-        return self._frame(named.brokers, _texts("instance_name", "broker"))
-
-    @cached_property
-    def addresses(self) -> DataFrame:
-        """address, as compared: every one of every instance."""
-        return self._column("address", self.checked.named.addresses)
-
-    @cached_property
-    def conversations(self) -> DataFrame:
-        """conversation_id, as compared: those whose requests are on record."""
-        return self._column("conversation_id", self.checked.waiting_conversations)
-
-    def _column(self, name: str, values: Collection[str]) -> DataFrame:
-        return self._frame(((value,) for value in values), _texts(name))
+        return self._frame(self.checked.named.brokers, _texts("instance_name", "broker"))
 
     def _frame(self, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
         many = list(rows)
@@ -83,16 +62,13 @@ class RunLookups:
         return self.frame_cache.store(frame) if is_stored else frame
 
 
-def look_into(
-    spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache, *, is_wide: bool = False
-) -> RunLookups:
+def look_into(spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache) -> RunLookups:
     """Build the lookups of a configuration; frames in ``frame_cache`` must stay until they have been read."""
     requests, dialogs, wanted = checked.settings.get("route_requests"), checked.dialogs, ROUTE_REQUESTS.optional()
     return RunLookups(
         spark,
         checked,
         frame_cache,
-        is_wide,
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
         request_count=len(requests) if requests else 0,
         dialogs=None if dialogs is None else _select(dialogs),

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages.job import RequestSides, ResolveJob
 from routing.messages.keying import look_up
 from routing.messages.results import add_requests
+from routing.messages.route_plan import RequestSides, RoutePlan
 from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables import spark_forms
@@ -42,33 +42,33 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def find_requests(job: ResolveJob) -> RequestSides:
+def find_requests(plan: RoutePlan) -> RequestSides:
     """Find the requests that messages open or wait for, now; only where a message may reach step 4.
 
     As many as the services that messages invent, and the requests on record.
     """
-    record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
-    on_record = None if record is None else job.keep("the route requests on record", order_requests(record))
+    record, uses, chosen = plan.source.lookups.requests, plan.decided.uses, plan.choices
+    on_record = None if record is None else plan.keep("the route requests on record", order_requests(record))
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
-        return _request_sides(job, openers(here, on_record))
+        return _request_sides(plan, openers(here, on_record))
     if not uses.asks_in_databases:
-        return _request_sides(job, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
+        return _request_sides(plan, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
     # A message that waits in its own scope does not come back to ask in msdb as well, so the databases' requests
     # are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
-    in_databases = _request_sides(job, openers(here.where(~is_msdb), on_record), " in a database")
+    in_databases = _request_sides(plan, openers(here.where(~is_msdb), on_record), " in a database")
     coming_back = chosen.where(F.col("choice.asks_msdb") & ~F.col("is_expired"))
     apart = coming_back.withColumn("to_service_name", _of_a_method_before(F.col("to_service_name")))
     going_on = add_requests(apart, in_databases, in_msdb=False).where(~F.col("requested"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(going_on)), on_record)
-    return _request_sides(job, in_databases.openers.rows.unionByName(in_msdb))
+    return _request_sides(plan, in_databases.openers.rows.unionByName(in_msdb))
 
 
-def _request_sides(job: ResolveJob, opened: DataFrame, where: str = "") -> RequestSides:
+def _request_sides(plan: RoutePlan, opened: DataFrame, where: str = "") -> RequestSides:
     """Return the requests of `openers`, with those on record, as messages look them up."""
-    openers_side = job.keep(f"the messages that open a route request{where}", opened)
-    record = job.source.lookups.requests
+    openers_side = plan.keep(f"the messages that open a route request{where}", opened)
+    record = plan.source.lookups.requests
     if record is None:
         # Then a scope and a service have one request, and so has an endpoint.
         alone = _opened_requests(openers_side.rows).withColumn("requests", F.array("request")).drop("request")
@@ -76,7 +76,7 @@ def _request_sides(job: ResolveJob, opened: DataFrame, where: str = "") -> Reque
     # An endpoint has one row, whatever it has asked for before: the join keeps the number of messages.
     both = _opened_requests(openers_side.rows).unionByName(_endpoint_requests(record))
     grouped = both.groupBy(*_SCOPE, *_ENDPOINT).agg(F.collect_list("request").alias("requests"))
-    return RequestSides(openers_side, job.keep(f"the route requests by conversation{where}", grouped))
+    return RequestSides(openers_side, plan.keep(f"the route requests by conversation{where}", grouped))
 
 
 def _opened_requests(opened: DataFrame) -> DataFrame:
@@ -257,12 +257,12 @@ def _asking(messages: DataFrame, database: Column) -> DataFrame:
     return messages.select(*place, "decided_at", "message_id", *_ENDPOINT)
 
 
-def new_route_requests(job: ResolveJob) -> DataFrame:
+def new_route_requests(plan: RoutePlan) -> DataFrame:
     """Return the rows of ``new_route_requests``: one for each opened request."""
-    if job.requests is None:
-        return no_rows(job.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
-    namespace = job.options.missing_route_namespace
-    return job.requests.openers.rows.select(
+    if plan.requests is None:
+        return no_rows(plan.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
+    namespace = plan.options.missing_route_namespace
+    return plan.requests.openers.rows.select(
         "instance_name",
         F.col("ask_database").alias("database_name"),
         F.col("to_service_name").alias("service_name"),
@@ -272,5 +272,5 @@ def new_route_requests(job: ResolveJob) -> DataFrame:
         F.lit(namespace).alias("message_type_name"),
         F.lit(contract_of(namespace)).alias("service_contract_name"),
         missing_route(F.col("to_service_name"), namespace).alias("body"),
-        F.lit(job.options.run_id).alias("run_id"),
+        F.lit(plan.options.run_id).alias("run_id"),
     )

@@ -6,17 +6,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.job import TIMELINE, RequestSides, ResolveJob, RoutingPlan
 from routing.messages.keying import look_up
+from routing.messages.route_plan import TIMELINE, DecidedFrames, RequestSides, RoutePlan
 from routing.messages.validate import add_reasons
-from routing.plan.key_rows import CHOICE, HOPS_LEFT, PATH, READS_ADDRESS
-from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, HopRow, PathRow
+from routing.plan.key_rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
-from routing.schemas import HOPS, MESSAGE_PATHS, REJECTED_MESSAGES, RESOLVED_ROUTES
+from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.tables import spark_forms
 from routing.tables.cached_frames import side_of
 from routing.tables.spark_forms import in_shape, no_rows, readable_texts
-from routing.terms import MSDB, Ending, MatchingStep, Outcome, Reason
+from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 UNSEEN = (
     "a message has a routing key that the first pass over the messages did not see: they changed while the run was"
@@ -25,25 +24,30 @@ UNSEEN = (
 
 
 def choose(
-    keyed: DataFrame, plan: RoutingPlan, dialog_hash: DialogHash, *, fits: bool, is_rejected: Column | None = None
+    keyed: DataFrame,
+    decided: DecidedFrames,
+    dialog_hash: DialogHash,
+    *,
+    fits: bool,
+    is_rejected: Column | None = None,
 ) -> DataFrame:
-    """Add their choice to keyed messages (column ``choice``, such as `plan.rows.CHOICE`).
+    """Add their choice to keyed messages (column ``choice``, such as `key_rows.CHOICE`).
 
     Those that are rejected, where any still is among them, have none.
 
     A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
-    hash takes one of the choices (sections 2.3 and 6). ``fits``: the plan is broadcast.
+    hash takes one of the choices (sections 2.3 and 6). ``fits``: the decisions are broadcast.
     """
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
-    in_time = starts & ends if plan.uses.has_times else None
-    rows = side_of(plan.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits).with_hint()
-    if plan.keys is None:
-        timed = look_up(keyed, rows, plan.key, in_time, shuffled=not fits)
+    in_time = starts & ends if decided.uses.has_times else None
+    rows = side_of(decided.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits).with_hint()
+    if decided.keys is None:
+        timed = look_up(keyed, rows, decided.key, in_time, shuffled=not fits)
     else:
-        numbers = side_of(plan.keys, fits=fits).with_hint()
-        timed = _look_up_timeline(look_up(keyed, numbers, plan.key, shuffled=not fits), rows, in_time)
+        numbers = side_of(decided.keys, fits=fits).with_hint()
+        timed = _look_up_timeline(look_up(keyed, numbers, decided.key, shuffled=not fits), rows, in_time)
     joined = _refuse_unseen(timed, is_rejected)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
@@ -111,31 +115,31 @@ def is_pending(request: Column) -> Column:
     return earlier & (request["ended_at"].isNull() | (t < request["ended_at"]))
 
 
-def resolved_routes(job: ResolveJob, attempt: Column | None = None) -> DataFrame:
+def resolved_routes(plan: RoutePlan, attempt: Column | None = None) -> DataFrame:
     """Return the rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
     ``attempt`` is 1 where it is not given.
     """
-    messages, values = decide(job, job.choices)
-    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(job.options.run_id)}
+    messages, values = decide(plan, plan.choices)
+    values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(plan.options.run_id)}
     values["attempt"] = F.lit(1) if attempt is None else attempt
     return in_shape(messages, RESOLVED_ROUTES, values)
 
 
-def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
+def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
 
     The plan's choice stands except for what is a message's own: its hops, its request for a route and the end of
     its dialog, which comes before all else. What cannot happen to these messages is left out.
     """
-    uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
-    may_be_long = requests is not None or job.source.lookups.checked.has_transport
+    uses, requests = plan.decided.uses, plan.requests
+    may_be_long = requests is not None or plan.source.lookups.checked.has_transport
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
         asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
         decision = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(decision)
-    if dialogs is not None and dialogs.any_ends:
+    if plan.source.any_ends:
         expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
         decision = F.when(F.col("is_expired"), expired).otherwise(decision)
     # A column of its own, so that the code made for each row asks once, not for each value.
@@ -175,91 +179,13 @@ def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> 
     return F.struct(*(F.lit(values.get(name)).alias(name) for name in CHOICE.names))
 
 
-def rejected_messages(job: ResolveJob) -> DataFrame:
+def rejected_messages(plan: RoutePlan) -> DataFrame:
     """Return the rows of ``rejected_messages``: messages that cannot be resolved, as read, with reasons.
 
     Where there can be none, the messages are not read again.
     """
-    messages = job.source.messages
-    if not job.counted.may_reject:
+    messages = plan.source.messages
+    if not plan.may_reject:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
-    faulty = add_reasons(messages, job.source.lookups.scopes).where(F.size("reasons") > 0)
-    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(job.options.run_id), **readable_texts()})
-
-
-# Messages × plan → message paths: narrow, and no shuffle of messages as long as all sides can be broadcast.
-
-
-def message_paths(job: ResolveJob) -> DataFrame:
-    """Return the rows of ``message_paths``, one for each message that is not rejected.
-
-    ``job`` as `compiling.compile_messages` makes it by `keying.OF_ESTATE`. The plan's path stands except for
-    two things that are a message's own: a request that it waits for (step 4), and the end of its dialog, which
-    comes before all else. What cannot happen to these messages is left out.
-    """
-    uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
-    messages = cut(job.choices)
-    if requests is not None:
-        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
-    messages = messages.withColumn("path", by_hops(F.col("choice")))
-    path, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
-    if requests is not None:
-        here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
-        asked = _path_of_first_hop(REQUESTED, F.when(here, scope).otherwise(MSDB))
-        path = F.when(here | in_msdb, asked).otherwise(path)
-    if dialogs is not None and dialogs.any_ends:
-        path = F.when(F.col("is_expired"), _path_of_first_hop(EXPIRED, scope)).otherwise(path)
-    # A column of its own, so that the code made for each row asks once, not for each value.
-    messages, path = messages.withColumn("way", path), F.col("way")
-    values = {name: path[name] for name in PathRow._fields}
-    if uses.reads_addresses:
-        in_name = spark_forms.leading_address(F.col("to_service_name"))
-        messages = messages.withColumn("in_name", F.when(path[READS_ADDRESS], in_name))
-        values = _with_address(values, path[READS_ADDRESS], spark_forms.empty_as_null(F.col("in_name")))
-    values["from_service_name"] = spark_forms.empty_as_null(F.col("from_service_name"))
-    return in_shape(messages, MESSAGE_PATHS, values)
-
-
-def by_hops(choice: Column) -> Column:
-    """Return the path of a message by the hops that it has left: the first is that of all that have enough."""
-    left = F.greatest(F.coalesce("hops_remaining", choice["most_hops"]), F.lit(0))
-    # Spark 3.5 takes only a literal in F.array_position.
-    place = F.call_function("array_position", choice[HOPS_LEFT], left)
-    is_known = (left >= choice["most_hops"]) | (place > 0)
-    path = F.when(is_known, F.get(choice["paths"], place.cast("int")))
-    # A message that is set aside has no choice, and no path.
-    return path.when(choice.isNotNull(), F.raise_error(F.lit(UNSEEN)))
-
-
-def _with_address(values: dict[str, Column], reads: Column, address: Column) -> dict[str, Column]:
-    """Return the values with the address in the message's own service name at the last hop."""
-    hops = values["hops"]
-    last = F.element_at(hops, -1).withField("address", address)
-    whole = F.concat(F.slice(hops, F.lit(1), F.size(hops) - 1), F.array(last))
-    leaves = reads & (values["outcome"] == str(Ending.LEFT_ESTATE))
-    return {
-        **values,
-        "hops": F.when(reads, whole).otherwise(hops),
-        "final_address": F.when(leaves, address).otherwise(values["final_address"]),
-    }
-
-
-def _path_of_first_hop(first: FirstHop, scope: Column) -> Column:
-    """Return the path of a message that does not go the plan's way, but ends at its first hop."""
-    fixed = {"instance_name": F.col("instance_name"), "scope": scope, "matching_step": _literal(first.step)}
-    fixed |= {"outcome": _literal(str(first.ending)), "reason": _literal(str(first.reason))}
-    hop = F.struct(*(fixed.get(name, F.lit(None)).alias(name) for name in HopRow._fields))
-    values = {
-        "outcome": fixed["outcome"],
-        "reason": fixed["reason"],
-        "final_instance_name": fixed["instance_name"],
-        "hops": F.array(hop).cast(str(HOPS)),
-        "ways_agree": F.lit(True),
-        "multiple_targets": F.lit(False),
-        "joint_ending": _literal(str(first.joint_ending)),
-    }
-    return F.struct(*(values.get(name, F.lit(None)).alias(name) for name in PATH.names))
-
-
-def _literal(value: str | int | None) -> Column:
-    return F.lit(None if value is None else int(value) if isinstance(value, int) else value)
+    faulty = add_reasons(messages, plan.source.lookups.scopes).where(F.size("reasons") > 0)
+    return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(plan.options.run_id), **readable_texts()})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.messages.pending import KEY, order_of_doubles
@@ -25,10 +25,10 @@ from routing.tables.cached_frames import (
     JoinSide,
     small_side,
 )
-from routing.tables.read_rows import find_held, read_keys, read_settings
+from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import SHOWN, RowFault
 from routing.tables.spark_forms import conform, find_codes, is_missing, is_utf8, readable
-from routing.tables.table_columns import Table, TableColumns, by_engine, shape_of
+from routing.tables.table_columns import Table, TableColumns, by_engine
 from routing.terms import Rejection
 
 _DIALOG_KEY = KEYS["dialogs"]
@@ -179,13 +179,7 @@ def _add_flag(names: DataFrame, flag: str) -> DataFrame:
 
 # DUPLICATE_MESSAGE_ID: message rows whose (instance_name, message_id) is stored already, or stands twice.
 #
-# The one check of a run that grows with what is stored: it reads two columns of `resolved_routes`. Arrow does
-# that in a fraction of Spark's time: where it reads both tables, and the new keys are not very many, it looks
-# for them.
-
-
-# Up to so many bytes of new keys are in the memory of this process: some four million, if their ids are GUIDs.
-SEARCHED = 256 * 1024**2
+# The one check of a run that grows with what is stored: it reads two columns of `resolved_routes`.
 
 
 @dataclass(frozen=True)
@@ -231,37 +225,6 @@ def set_doubles_aside(
         F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
     )
     return DistinctMessages(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
-
-
-def search_doubles(
-    spark: SparkSession, new: Any, stored: Any | None, frame_cache: FrameCache, most_bytes: int = SEARCHED
-) -> DoubledKeys | None:
-    """Return the doubled keys of new messages, by Arrow; None where there are too many of them to be searched for.
-
-    ``new`` are the messages as Arrow reads them, ``stored`` the rows of earlier runs in `resolved_routes`, None
-    where there are none.
-    """
-    import pyarrow
-    import pyarrow.compute as pc
-
-    shape = shape_of(new, "messages")
-    rows = read_keys(new, {name: shape[name] for name in KEY}, most_bytes)
-    if rows is None:
-        return None
-    counted = rows.group_by(KEY).aggregate([([], "count_all")])
-    keys = counted.select(KEY)
-    stored_keys = keys.slice(0, 0) if stored is None else find_held(stored, keys)
-    twice = counted.filter(pc.field("count_all") > 1).select(KEY)
-    both = [
-        part.append_column("is_stored", pyarrow.repeat(is_stored, len(part)))
-        for part, is_stored in ((stored_keys, True), (twice, False))
-    ]
-    marked = pyarrow.concat_tables(both).group_by(KEY).aggregate([("is_stored", "any")])
-    doubled = marked.rename_columns([*KEY, "is_stored"])
-    frame = spark.createDataFrame(doubled.combine_chunks())
-    return DoubledKeys(
-        frame_cache.store(frame) if len(doubled) > frame_cache.limits.held_rows else frame, len(doubled)
-    )
 
 
 def find_doubles(

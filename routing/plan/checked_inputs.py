@@ -6,7 +6,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property, reduce
 from typing import Any
 
@@ -25,7 +24,7 @@ from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS, ROUTE_REQUESTS
 from routing.tables.row_faults import RowFault, findings, read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
-from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The estate from columns: instances and recorded requests as the rules see them, and all names.
 
@@ -192,14 +191,6 @@ class CheckedInputs:
         """The names in the configuration."""
         return NamedThings.of(self.settings, self.instances.values())
 
-    @cached_property
-    def waiting_conversations(self) -> frozenset[str]:
-        """The conversations, as their ids are compared, that requests on record name."""
-        requests = self.settings.get("route_requests")
-        ends = () if requests is None else requests.rows("conversation_id", "is_initiator")
-        endpoints = (ConversationEndpoint.of_row(*end) for end in ends)
-        return frozenset(one.conversation_id for one in endpoints if one is not None)
-
     def count_unended_requests(self) -> int:
         """Count recorded requests without ended_at. Duplicates count once."""
         requests = self.settings.get("route_requests")
@@ -277,19 +268,4 @@ def check_inputs(settings: Settings, dialogs: Table | None, survey: DialogSurvey
     return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
 
 
-# The options of resolving messages, for both engines.
-
-
-@dataclass(frozen=True)
-class ResolveOptions:
-    """The options of resolving messages, with the words of section ``resolve`` of the configuration.
-
-    ``may_change`` is True if the messages have no versions, so that each pass checks them again.
-    """
-
-    run_id: str
-    as_of: datetime | None = None
-    dialog_hash: str = "builtin"
-    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
-    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
-    may_change: bool = False
+# How messages are resolved, whichever engine does it.

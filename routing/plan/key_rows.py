@@ -10,25 +10,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from routing.plan.paths import PathChoice, PathPlanner
 from routing.plan.planner import remember
 from routing.process import no_search_for_cycles
-from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey, scope_of, signature
+from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey, signature
 from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
 from routing.rules.matching import UNNAMED
-from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.pathing import PathRow, PathSender, PathWithReturn, path_row, reads_address
 from routing.rules.resolving import VERDICT_COLUMNS, verdict_of
 from routing.rules.timeline import TimeInterval
-from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
+from routing.schemas import RESOLVED_ROUTES, ColumnKind, Field, Schema
 from routing.tables.table_columns import TableColumns
 
 # Routing keys as rows of columns, by which Spark and Arrow group messages, and their meaning for the rules.
 #
-# Unknown names and broker instances fall into one class each, so that garbage in the data does not make a plan
-# larger. `KEY` decides within an instance. `PATH_KEY` decides in the whole estate, there and back. In it, a name
-# that begins with an address of a known instance counts by this address, and a conversation with recorded requests
-# has its own key (D10).
+# Names and broker instances that nothing known names fall into one class each, so that garbage in the data does
+# not make a plan larger. `KEY` is what decides within an instance.
 
 
 FROM_NETWORK = ""
@@ -46,25 +41,6 @@ class KeyRow(NamedTuple):
     kind: int
 
 
-# The same with the service of a message as written, even if it is unknown. key_role is key_kind without the class
-# of a service.
-TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
-PATH_KEY = (
-    *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
-    "key_conversation",
-)
-HOPS_LEFT = "hops_left"
-"""The numbers of hops that the messages of a `PATH_KEY` have left, a list beside the columns of the key."""
-
-
-def most_hops(instances: int) -> int:
-    """Return a number of hops that is more than any path has in an estate of so many instances.
-
-    A path comes twice to an instance: while its dialog is open, and bound to a broker instance.
-    """
-    return 2 * instances + 2
-
-
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 CLASSES = 4
 KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
@@ -74,37 +50,23 @@ _ADDRESSES = {
     OWN_ADDRESS: NameAddress.OWN,
 }
 CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
-# key_kind = is_initiator + 2 * service class + 8 * (the broker instance is unknown)
-# + 16 * class of the sender's service, in a `PATH_KEY`.
+# key_kind = is_initiator + 2 * service class + 8 * (the broker instance is one that nothing names).
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
-FROM_FACTOR = 2 * OTHER_BROKER
-# The columns of a message for its key, except its dialog.
+# What of a message its key is made of, but for its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
-
-
-@dataclass(frozen=True)
-class KeyTexts:
-    """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
-
-    rows: TableColumns
-    keys: Sequence[int]
 
 
 @dataclass(frozen=True)
 class KeyCounts:
     """The distinct keys of all resolvable messages, the number of messages, and the number of valid ones.
 
-    If not ``is_exact``, only the columns of the key were checked, so that some valid messages may still be
-    rejected. ``texts`` are given if they are known and not much more than the keys. ``is_folded`` is True if every
-    conversation id is already in its form for comparison.
+    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
     """
 
     keys: TableColumns
     rows_read: int
     rows_valid: int
     is_exact: bool
-    texts: KeyTexts | None = None
-    is_folded: bool = False
 
     @property
     def rows_rejected(self) -> int | None:
@@ -124,74 +86,28 @@ def key_of(instance: SqlInstance, database: str, service: str, broker: str, kind
     )
 
 
-class PathKey(NamedTuple):
-    """A parsed row of `PATH_KEY`.
-
-    ``back_to`` is the service for replies, or None if it is unknown. ``conversation_id`` is as in `PathSender`.
-    """
-
-    instance: str
-    database: str | None
-    to: ServiceAddress
-    broker: str | None
-    back_to: ServiceAddress | None
-    is_initiator: bool
-    conversation_id: str | None
-
-    def sender(self, instance: SqlInstance) -> PathSender:
-        """Return the sender of this key's messages on the instance that it names."""
-        return PathSender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
-
-
-def path_key_of(
-    instance: str, database: str, service: str, broker: str, sender: str, kind: int, conversation: str
-) -> PathKey:
-    """Return the path key of a row of the columns `PATH_KEY`. An empty text means no value."""
-    of_sender = kind // FROM_FACTOR % CLASSES
-    back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
-    to = _addressee(kind // SERVICE_FACTOR % CLASSES, service)
-    bound_broker = _broker(broker, kind)
-    return PathKey(instance, database or None, to, bound_broker, back_to, bool(kind & 1), conversation or None)
-
-
 def _broker(broker: str, kind: int) -> str | None:
     return UNNAMED if kind & OTHER_BROKER else broker or None
 
 
-def _addressee(kind: int, name: str) -> ServiceAddress:
-    """Return the service of a name. An unknown name has only its address, if it holds one."""
-    if kind == KNOWN and name:
-        return ServiceAddress.of_name(name)
-    if kind == OWN_ADDRESS:
-        return ServiceAddress(None, name or None, holds_address=True)
-    return ServiceAddress(None, None, holds_address=kind == ADDRESS_ELSEWHERE)
-
-
-# reads_address: the address comes from the message's service name. counts_hops: HOP_LIMIT if no hops remain. asks,
-# asks_msdb: step 4 is reached in the scope, or in msdb after the message came back. The choice is valid while
-# requests of other conversation endpoints are pending.
+# reads_address: the address is to be read from the message's service name. counts_hops: HOP_LIMIT where no hops
+# remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; the choice
+# stands where requests are pending, none of them of the message's own conversation endpoint.
 READS_ADDRESS = "reads_address"
-_ASKS = (Field("asks", ColumnKind.BOOLEAN), Field("asks_msdb", ColumnKind.BOOLEAN))
 CHOICE = Schema(
     (
-        *_ASKS,
+        Field("asks", ColumnKind.BOOLEAN),
+        Field("asks_msdb", ColumnKind.BOOLEAN),
         Field(READS_ADDRESS, ColumnKind.BOOLEAN),
         Field("counts_hops", ColumnKind.BOOLEAN),
         *(Field(field.name, field.kind) for field in RESOLVED_ROUTES if field.name in VERDICT_COLUMNS),
     )
 )
 """The fields of a choice of `decide_keys`."""
-PATH = Schema(
-    (
-        *(Field(field.name, field.kind) for field in MESSAGE_PATHS if field.name in PathRow._fields),
-        Field(READS_ADDRESS, ColumnKind.BOOLEAN),
-    )
-)
-"""A path, and True if its last address is that of the message's service name."""
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
-# Rough sizes in memory: a row of the plan, a choice, an alternative route, a choice of paths, a path, a hop.
-_ROW, _CHOICE, _ALTERNATIVE, _PATH_CHOICE_SIZE, _PATH, _HOP = 300, 250, 120, 60, 300, 250
+# Rough sizes in memory: a row of the plan, a choice, an alternative route.
+_ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
 
 Choice = tuple[Any, ...]
 TimelineRow = tuple["int | None", "int | None", tuple[Choice, ...]]
@@ -275,7 +191,7 @@ class KeyDecider:
     """Decides keys of one estate in any order. ``timelines`` are the distinct ones so far."""
 
     def __init__(self, intervals: Intervals = all_choices) -> None:
-        self._intervals, self._shared = intervals, SharedRows(_reads_address, _size_of)
+        self._intervals, self._shared = intervals, SharedRows()
         self.timelines: Sequence[TimelineRows] = self._shared.timelines
         self.forget_routes()
 
@@ -307,63 +223,12 @@ class KeyDecider:
         return numbers
 
 
-class PathFields(NamedTuple):
-    """The stored fields of a path: those of ``schema``, with an optional `READS_ADDRESS` at the end."""
-
-    schema: Schema
-    of: Callable[[PathWithReturn], Choice]
-
-    @property
-    def choice(self) -> Schema:
-        """The fields of a choice of paths.
-
-        The first path is that of messages with ``most_hops`` left or more, then there is one for each `HOPS_LEFT`.
-        """
-        return Schema(
-            (
-                *_ASKS,
-                Field("most_hops", ColumnKind.INT),
-                Field(HOPS_LEFT, ArrayOf(ColumnKind.INT)),
-                Field("paths", ArrayOf(self.schema)),
-            )
-        )
-
-
-def follow_keys(keys: TableColumns, network: EstateNetwork, fields: PathFields | None = None) -> DecidedKeys:
-    """Follow every distinct key there and back, with the remaining hops of its messages.
-
-    ``keys`` have the columns of `PATH_KEY` and `HOPS_LEFT`. ``network`` has all services in them. By default the
-    ``fields`` of a path are those of `PATH`.
-    """
-    kept = fields or PathFields(PATH, lambda path: (*path_row(path), reads_address(path.there)))
-    reads = _path_reads_address if READS_ADDRESS in kept.schema.names else _reads_nothing
-    planner, shared, numbers = PathPlanner(network), SharedRows(reads, _size_of_paths), []
-    with no_search_for_cycles():
-        for *row, hops_left in keys.rows(*PATH_KEY, HOPS_LEFT):
-            key = path_key_of(*row)
-            sender = key.sender(network.instances[key.instance])
-            timeline = planner.timeline(sender, key.to, key.broker)
-            most = timeline.most_hops() if hops_left else 0
-            left = tuple(sorted(hops for hops in hops_left if hops < most))
-            intervals = (
-                TimeInterval(one.valid_from, one.valid_to, _choices(one.choices, kept, left))
-                for one in timeline.intervals((None, *left))
-            )
-            numbers.append(shared.add(intervals, scope_of(key.database)))
-    return DecidedKeys(PATH_KEY, kept.choice, numbers, shared.timelines, shared.uses)
-
-
 class SharedRows:
-    """The distinct rows of timelines, and the features that they use.
+    """The rows of timelines, each once, and what all of them make use of."""
 
-    ``reads_address`` returns True if a choice reads its address from the service name. ``size_of`` returns its
-    size in memory.
-    """
-
-    def __init__(self, reads_address: Callable[[Choice], bool], size_of: Callable[[Choice], int]) -> None:
+    def __init__(self) -> None:
         self.timelines: list[TimelineRows] = []
         self.uses = PlanUses()
-        self._reads_address, self._size_of = reads_address, size_of
         self._numbers: dict[Hashable, int] = {}
 
     def add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
@@ -373,7 +238,7 @@ class SharedRows:
         asks = any(choice[_OWN] for choice in choices)
         self.uses |= PlanUses(
             has_times=len(rows) > 1,
-            reads_addresses=any(map(self._reads_address, choices)),
+            reads_addresses=any(choice[_READS_ADDRESS] for choice in choices),
             asks=asks,
             asks_in_databases=asks and scope != ARRIVALS,
             asks_msdb=any(choice[_IN_MSDB] for choice in choices),
@@ -381,7 +246,7 @@ class SharedRows:
         number = self._numbers.get(rows)
         if number is None:
             number = self._numbers[rows] = len(self.timelines)
-            size = _ROW * len(rows) + sum(map(self._size_of, choices))
+            size = _ROW * len(rows) + sum(map(_size_of, choices))
             self.timelines.append(TimelineRows(rows, size))
         return number
 
@@ -403,35 +268,5 @@ def choice_of(decision: Decision) -> Choice:
     return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
 
 
-def _reads_address(choice: Choice) -> bool:
-    reads: bool = choice[_READS_ADDRESS]
-    return reads
-
-
 def _size_of(choice: Choice) -> int:
     return _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ())
-
-
-def _path_choice(choice: PathChoice, fields: PathFields, left: tuple[int, ...]) -> Choice:
-    """Return the fields of `PathFields.choice`."""
-    paths = tuple([fields.of(path) for path in choice.paths])
-    return choice.decision.asks, choice.decision.asks_again, choice.hops, left, paths
-
-
-def _choices(choices: Iterable[PathChoice], fields: PathFields, left: tuple[int, ...]) -> tuple[Choice, ...]:
-    return tuple([_path_choice(choice, fields, left) for choice in choices])
-
-
-def _reads_nothing(choice: Choice) -> bool:
-    return False
-
-
-def _path_reads_address(choice: Choice) -> bool:
-    *_, paths = choice
-    return any(path[-1] for path in paths)
-
-
-def _size_of_paths(choice: Choice) -> int:
-    *_, paths = choice
-    lists = (value for path in paths for value in path if isinstance(value, tuple))
-    return _PATH_CHOICE_SIZE + _PATH * len(paths) + _HOP * sum(map(len, lists))

@@ -77,10 +77,6 @@ class PathTimeline:
             if start is None:
                 return
 
-    def most_hops(self, at: int | None = None) -> int:
-        """Return the number of hops from which on more change nothing, at every time or ``at`` one."""
-        return max(choice.hops for one in self.intervals((), at) for choice in one.choices)
-
     def at(self, t: int, left: Sequence[int | None]) -> TimeInterval[PathChoice]:
         """Return the paths at a time and the end of their interval, with one choice for each hash."""
         decided = self.deciding(self.key, self.sender.instance, t)

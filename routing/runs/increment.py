@@ -6,7 +6,7 @@ Data goes from the last run that counts (`ledger`) to the frames that `compiling
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -15,21 +15,22 @@ from pyspark.sql import functions as F
 
 from routing.config import Config, TableLocation, size_in_bytes
 from routing.delta.append_detection import AppendedRows
-from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
+from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import OutputError
 from routing.messages import openers, pending, results, validate
-from routing.messages.job import ResolveJob
 from routing.messages.lookups import RunLookups
-from routing.runs.run_work import InternalError, Stages
+from routing.messages.route_plan import RoutePlan
+from routing.run_context import RunContext
+from routing.runs.run_work import InternalError
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
-from routing.tables.frames import at_once, has_arrow, with_columns_of
+from routing.tables.frames import at_once, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
-from routing.tables.table_columns import Table, in_files
+from routing.tables.table_columns import Table
 from routing.terms import Outcome
 
 _ENDPOINT = ["conversation_id", "is_initiator"]
@@ -54,7 +55,6 @@ class NewMessages:
     duplicate_count: int = 0
     on_record: DataFrame | None = None
     is_idle: bool = False
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class StoredOutputs:
             return _if_any(self.frame_cache.hold(rows))
         return self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows
 
-    def broadcasts(self) -> BroadcastBudget:
-        """Return the budget for broadcasts, with no notes yet."""
+    def broadcasts(self, notes: list[str]) -> BroadcastBudget:
+        """Return the budget for broadcasts; ``notes`` say what goes without."""
         limit = size_in_bytes(self.config.resolve.broadcast_limit)
-        return BroadcastBudget(limit, task_bytes=self.frame_cache.limits.task_bytes)
+        return BroadcastBudget(limit, notes, self.frame_cache.limits.task_bytes)
 
 
 def read(
@@ -103,13 +103,14 @@ def read(
     messages_table: TableSnapshot,
     stored: StoredOutputs,
     now: datetime,
-    clock: Stages,
+    context: RunContext,
 ) -> NewMessages:
     """Read the new messages of table ``messages_table``, and those that are tried again.
 
     Raises InputError where the messages that are new cannot be told, or have wrong columns.
     """
-    last, broadcasts, spark, frame_cache = stored.last, stored.broadcasts(), lookups.spark, stored.frame_cache
+    last, clock, spark, frame_cache = stored.last, context.clock, lookups.spark, stored.frame_cache
+    broadcasts = stored.broadcasts(context.notes)
     with clock.stage("new messages"):
         new = _new(spark, messages_table, last)
         messages = conform(new.rows, "messages")
@@ -118,15 +119,13 @@ def read(
         with clock.stage("pending"):
             again, requests = _left(spark, messages_table, last, stored, broadcasts)
     is_idle = new.count == 0 and again is None
-    step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
+    step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
         if new.count != 0:
-            doubled_keys = _search_doubles(spark, messages_table, new, stored)
-            if doubled_keys is None:
-                before = None if last is None else stored.read(spark, "resolved_routes")
-                doubled_keys = validate.find_doubles(messages, before, frame_cache, broadcasts, new.count)
+            before = None if last is None else stored.read(spark, "resolved_routes")
+            doubled_keys = validate.find_doubles(messages, before, frame_cache, broadcasts, new.count)
             step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, frame_cache)
     if requests is not None:
         with clock.stage("requests"):
@@ -138,9 +137,8 @@ def _new(spark: SparkSession, messages: TableSnapshot, last: LastRun | None) -> 
     if last is None:
         check_detectable(spark, messages)
         return AppendedRows(messages.read(spark), None)
-    ids, identities = last.table_ids or {}, last.commit_identities or {}
-    recorded = RecordedVersion(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
-    return read_appended(spark, messages, recorded)
+    since, table_id = last.input_versions["messages"], last.table_ids["messages"]
+    return read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
 
 
 def _left(
@@ -200,29 +198,6 @@ def _read_delayed(
 
 def _if_any(frame: DataFrame) -> DataFrame | None:
     return frame if frame.limit(1).count() else None
-
-
-def _search_doubles(
-    spark: SparkSession,
-    messages_table: TableSnapshot,
-    new: AppendedRows,
-    stored: StoredOutputs,
-) -> validate.DoubledKeys | None:
-    """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
-    is_first = stored.last is None
-    if not has_arrow() or (new.files is None and not is_first):
-        return None
-    before = {} if is_first else {"resolved_routes": stored.snapshot("resolved_routes")}
-    opened = stored.opener.open_by_arrow({"messages": messages_table, **before})
-    if opened is None:
-        return None
-    messages = opened["messages"]
-    if new.files is not None:
-        messages = in_files(messages, new.files)
-        # Maintenance has moved rows to other files.
-        if len(messages.files) != len(new.files):
-            return None
-    return validate.search_doubles(spark, messages, opened.get("resolved_routes"), stored.frame_cache)
 
 
 def _without_duplicates(
@@ -305,8 +280,8 @@ def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcast
     return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES, readable_texts()))
 
 
-def still_pending(job: ResolveJob) -> DataFrame:
-    """Return the rows of ``pending_messages`` after a job; deciding anew needs no join."""
-    messages, values = results.decide(job, job.choices)
+def still_pending(plan: RoutePlan) -> DataFrame:
+    """Return the rows of ``pending_messages`` after a run; deciding anew needs no join."""
+    messages, values = results.decide(plan, plan.choices)
     decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})
-    return pending.pending_messages(decided, job.options.run_id)
+    return pending.pending_messages(decided, plan.options.run_id)

@@ -30,18 +30,16 @@ from routing.engines.arrow.resolved_batches import (
     for_each_thread,
 )
 from routing.plan.checked_inputs import check_inputs, survey_dialogs
+from routing.run_context import Progress, StageClock
 from routing.runs.engine_choice import choose_engine, find_run_reasons
 from routing.runs.run_work import (
-    Progress,
-    RunCounts,
-    RunWork,
-    Stages,
-    UntimedStages,
+    RunInputs,
+    RunResult,
     count_resolved,
     count_rows,
     note_unended_requests,
 )
-from routing.runs.running import Run, run_by
+from routing.runs.running import Run, RunEngine, run_by
 from routing.schemas import RESOLVED_ROUTES
 from routing.tables.arrow_rows import arrow_schema
 from routing.tables.read_rows import read_settings
@@ -98,7 +96,7 @@ def run_locally(
     recording: Callable[[str], AbstractContextManager[None]],
 ) -> Run:
     """Run as `resolve_local` does, once the local engine has been chosen for the configuration."""
-    engine = LocalEngine(LocalOpener(on_note), tuple(_note_what_does_not_apply(config)))
+    engine = local_engine(LocalOpener(on_note), tuple(_note_what_does_not_apply(config)))
     return run_by(engine, config, run_id=run_id, progress=progress, recording=recording)
 
 
@@ -109,54 +107,45 @@ def _note_what_does_not_apply(config: Config) -> Iterator[str]:
         yield "the local engine joins nothing: resolve.broadcast_limit does not apply"
 
 
-@dataclass(frozen=True)
-class LocalEngine:
-    """Runs by Arrow and delta-rs, which decides and writes ``rows_at_once`` messages at a time."""
+def local_engine(opener: LocalOpener, notes: Iterable[str] = (), rows_at_once: int = ROWS_AT_ONCE) -> RunEngine:
+    """Return the engine that resolves and writes by Arrow and delta-rs, ``rows_at_once`` messages at a time."""
 
-    opener: LocalOpener
-    notes: tuple[str, ...] = ()
-    rows_at_once: int = ROWS_AT_ONCE
-    name: str = LOCAL_ENGINE
-
-    def open_outputs(self, config: Config) -> LocalOutputs:
-        """Return the outputs of a job, as delta-rs commits to them."""
-        return LocalOutputs(self.opener, config)
-
-    def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
-        """Resolve everything."""
-        base.notes.extend(self.notes)
+    def resolve(inputs: RunInputs) -> RunResult:
+        inputs.notes.extend(notes)
         with allocating_by_jemalloc():
-            return run_full_locally(base, self.rows_at_once)
+            return run_full_locally(inputs, rows_at_once)
+
+    return RunEngine(LOCAL_ENGINE, opener, LocalOutputs, resolve)
 
 
-def run_full_locally(work: RunWork, rows_at_once: int) -> RunCounts:
+def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
     """Read, check, decide, commit, count. Raises InputError, then StorageError and InternalError."""
-    clock, options = work.clock, work.options
+    clock, options = inputs.clock, inputs.options
     with clock.stage("read"):
-        tables = _open_tables(work)
+        tables = _open_tables(inputs)
     scan = _scan_messages(tables, options.as_of, clock, rows_at_once)
-    note_unended_requests(work, scan.checked.count_unended_requests())
+    note_unended_requests(inputs.notes, scan.checked.count_unended_requests())
     requests = _find_requests(scan, clock)
     versions = {}
     with clock.stage("write"):
         asked = None
         if requests is not None and requests.is_any_opened:
             asked = TableRows(partial(requests.tables, options.missing_route_namespace, options.run_id))
-        versions["new_route_requests"] = _commit(work, "new_route_requests", asked)
+        versions["new_route_requests"] = _commit(inputs, "new_route_requests", asked)
         if requests is not None:
             # Nothing else refers to those that are written, so that their memory is free.
             requests, asked = requests.drop_lone(), None
         resolved = ResolvedRows(scan, requests, options.run_id)
-        versions["resolved_routes"] = _commit(work, "resolved_routes", resolved)
+        versions["resolved_routes"] = _commit(inputs, "resolved_routes", resolved)
     with clock.stage("counts"):
-        groups = count_resolved(work, versions)
+        groups = count_resolved(inputs, versions)
     with clock.stage("rejected"):
         rejected = None
         if groups.total() < resolved.read:
             rejected = TableRows(RejectedRows(scan.messages, scan.checked, options.run_id).tables)
-        versions["rejected_messages"] = _commit(work, "rejected_messages", rejected)
+        versions["rejected_messages"] = _commit(inputs, "rejected_messages", rejected)
     with clock.stage("counts") as tally:
-        done = count_rows(work, versions, groups, versions, resolved.read)
+        done = count_rows(inputs, versions, groups, versions, resolved.read)
         tally.rows = done.resolved
     return done
 
@@ -169,7 +158,7 @@ def resolved_in_files(tables: Mapping[str, Table], as_of: datetime | None) -> It
     """
     from pyarrow.dataset import dataset
 
-    clock = UntimedStages()
+    clock = StageClock()
     with TemporaryDirectory(prefix="sbroute-") as folder, allocating_by_jemalloc():
         scan = _scan_messages(tables, as_of, clock, ROWS_AT_ONCE)
         requests = _find_requests(scan, clock)
@@ -180,7 +169,7 @@ def resolved_in_files(tables: Mapping[str, Table], as_of: datetime | None) -> It
 
 
 def _scan_messages(
-    tables: Mapping[str, Table], as_of: datetime | None, clock: Stages | UntimedStages, rows_at_once: int
+    tables: Mapping[str, Table], as_of: datetime | None, clock: StageClock, rows_at_once: int
 ) -> MessageScan:
     """Check the configuration and make ready what its messages are decided by. Raises InputError."""
     with clock.stage("read"):
@@ -193,7 +182,7 @@ def _scan_messages(
         return MessageScan.of(messages, checked.dialogs, checked, rows_at_once)
 
 
-def _find_requests(scan: MessageScan, clock: Stages | UntimedStages) -> FoundRequests | None:
+def _find_requests(scan: MessageScan, clock: StageClock) -> FoundRequests | None:
     """Return the requests that messages open or wait for; None where none may ask, which is no stage."""
     if not open_requests.may_any_ask(scan):
         return None
@@ -201,21 +190,21 @@ def _find_requests(scan: MessageScan, clock: Stages | UntimedStages) -> FoundReq
         return find_all_requests(scan)
 
 
-def _open_tables(work: RunWork) -> dict[str, Table]:
+def _open_tables(inputs: RunInputs) -> dict[str, Table]:
     """Return every input at its version."""
     return {
-        key: work.opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
-        for key, snapshot in work.inputs.items()
+        key: inputs.opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
+        for key, snapshot in inputs.inputs.items()
     }
 
 
-def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:
+def _commit(inputs: RunInputs, key: str, rows: RowSource | None) -> int:
     """Replace a table's rows, and return the version; None is no rows, as a table may have already."""
     if rows is None:
-        if work.is_empty(key):
-            return work.start.versions[key]
+        if inputs.is_empty(key):
+            return inputs.start.versions[key]
         rows = TableRows(tuple)
-    return protocol.commit(work.outputs, work.start, key, rows, adds=False)
+    return protocol.commit(inputs.outputs, inputs.start, key, rows, adds=False)
 
 
 @dataclass

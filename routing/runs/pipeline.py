@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,10 @@ from routing.delta.opening import TableOpener
 from routing.errors import InputError, first_sentence
 from routing.messages import openers, results
 from routing.messages.compiling import compile_tables
-from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
-from routing.runs.running import Run, run_by
-from routing.runs.spark_outputs import telling_what_may_change
-from routing.runs.spark_runs import SparkWork, run_full, run_incremental
+from routing.run_context import Progress, ResolveOptions, RunContext
+from routing.runs import spark_runs
+from routing.runs.running import Run, RunEngine, run_by
 from routing.schemas import NEW_ROUTE_REQUESTS, REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.sessions.existing_session import ExistingSession
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
@@ -158,21 +157,21 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    return resolve_with(tables, options)
+    return resolve_with(tables, RunContext(options))
 
 
 def resolve_with(
-    tables: Mapping[str, Table], options: ResolveOptions, limits: FrameLimits = FRAME_LIMITS
+    tables: Mapping[str, Table], context: RunContext, limits: FrameLimits = FRAME_LIMITS
 ) -> Resolution:
-    """Resolve as `resolve` does, with all options of a run and limits of what is held of a frame."""
+    """Resolve as `resolve` does, with all that a run shares and limits of what is held of a frame."""
     with released_on_failure(limits) as frame_cache:
-        job = compile_tables(tables, options, frame_cache, UntimedStages())
+        plan = compile_tables(tables, context, frame_cache)
         return Resolution(
-            as_declared(results.resolved_routes(job), RESOLVED_ROUTES),
-            as_declared(openers.new_route_requests(job), NEW_ROUTE_REQUESTS),
-            as_declared(results.rejected_messages(job), REJECTED_MESSAGES),
+            as_declared(results.resolved_routes(plan), RESOLVED_ROUTES),
+            as_declared(openers.new_route_requests(plan), NEW_ROUTE_REQUESTS),
+            as_declared(results.rejected_messages(plan), REJECTED_MESSAGES),
             frame_cache,
-            job.counted.counts.rows_read,
+            plan.counts.rows_read,
         )
 
 
@@ -223,34 +222,19 @@ def run_with(
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """Run as `run` does, in a session that may be starting meanwhile.
+    """Run as `run` does, in a session that starts when it is needed, which is a stage of its own.
 
-    To wait for it is a stage of its own. The row in ``runs`` is written within ``recording``, which is given the
+    The row in ``runs`` is written within ``recording``, which is given the
     run's id.
     """
     if config.resolve.engine == LOCAL_ENGINE:
         raise ConfigError.local_in_session()
-    engine = SparkEngine(opener)
-    return run_by(engine, config, run_id=run_id, now=now, progress=progress, recording=recording)
+    return run_by(spark_engine(opener), config, run_id=run_id, now=now, progress=progress, recording=recording)
 
 
-@dataclass(frozen=True)
-class SparkEngine:
-    """Runs by Spark, full and incremental."""
-
-    opener: TableOpener
-    limits: FrameLimits = FRAME_LIMITS
-    name: str = SPARK
-
-    def open_outputs(self, config: Config) -> DeltaTables:
-        """Return the outputs of a job, as Spark commits to them."""
-        return DeltaTables(self.opener, config)
-
-    def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
-        """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
-        with FrameCache(self.limits) as frame_cache, telling_what_may_change(base.inputs):
-            work = SparkWork(**vars(base), frame_cache=frame_cache)
-            return run_full(work) if moment is None else run_incremental(work, moment)
+def spark_engine(opener: TableOpener, limits: FrameLimits = FRAME_LIMITS) -> RunEngine:
+    """Return the engine that resolves and writes by Spark, in full and incremental mode."""
+    return RunEngine(SPARK, opener, DeltaTables, partial(spark_runs.resolve, limits=limits))
 
 
 @checked
@@ -311,5 +295,5 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     last = outputs.last_run()
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
-    version = protocol.settled_version(outputs, "resolved_routes", last.output_versions["resolved_routes"])
+    version = protocol.settled_version(outputs.commits, "resolved_routes", last.output_versions["resolved_routes"])
     return last_rows(spark_tables.TableSnapshot(config.output["resolved_routes"], version).read(spark))

@@ -1,27 +1,26 @@
-"""The means of a run by either engine: its options, its stages, its inputs and its outputs."""
+"""The inputs of a run by either engine, and the counts of the rows that it wrote."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import floor
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from routing.config import Config
+from routing.delta.counted_runs import EarlierRun
 from routing.delta.import_times import newest_after, taken_as_now
 from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
 from routing.engines.traffic_tables import count_by, open_traffic
-from routing.errors import RoutingError, StorageError, first_sentence
-from routing.plan.checked_inputs import ResolveOptions
+from routing.errors import RoutingError
+from routing.run_context import ResolveOptions, RunContext, StageClock
 from routing.tables.read_rows import count_by_files
 from routing.tables.table_columns import Filter, Table
-from routing.terms import JsonObject, Outcome, Reason, Word
+from routing.terms import Outcome, Reason, Word
 
 
 class InternalError(RoutingError):
@@ -57,95 +56,43 @@ class InternalError(RoutingError):
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
 
 
-# The seconds of a run's stages, and what becomes of Spark's errors in them.
-
-
 @dataclass(frozen=True)
-class Progress:
-    """A stage that begins; once it has ended, with its seconds, and how many rows it was about, where known."""
+class RunInputs:
+    """The inputs of a run, each at one version, and its outputs as the runs before it left them.
 
-    stage: str
-    seconds: float | None = None
-    rows: int | None = None
-
-    def __str__(self) -> str:
-        return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
-
-    def fields(self) -> JsonObject:
-        """Return the progress for programs, seconds in whole milliseconds; without unknown values."""
-        seconds = None if self.seconds is None else round(self.seconds, 3)
-        values = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
-        return {name: value for name, value in values.items() if value is not None}
-
-
-@dataclass
-class StageTally:
-    """The number of rows of a stage, which the stage sets before it ends."""
-
-    rows: int | None = None
-
-
-class UntimedStages:
-    """The stages of what nobody times; errors stay as they are."""
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[StageTally]:
-        """Run the block without timing it."""
-        yield StageTally()
-
-
-class Stages:
-    """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it.
-
-    ``progress`` is called with each stage twice, when it begins and when it has ended; of one that fails no end.
-    The seconds of a stage within another are its own alone.
+    ``newest`` is when rows without a history were imported, by instance. ``moment`` is when incremental mode tries
+    delayed messages again; None for a full run. ``earlier`` is the last run of this mode, ``unfinished`` are the
+    notes on imports that were not finished.
     """
 
-    def __init__(self, progress: Callable[[Progress], None]) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-        # Of stages that have ended within the one that is under way.
-        self._within = 0.0
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[StageTally]:
-        """Measure the block's time; a failure becomes StorageError."""
-        self._progress(Progress(name))
-        begun, tally = time.monotonic(), StageTally()
-        before, self._within = self._within, 0.0
-        try:
-            yield tally
-        except RoutingError:
-            raise
-        except Exception as error:
-            raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
-        seconds = time.monotonic() - begun
-        self._add(name, seconds - self._within, tally.rows)
-        self._within = before + seconds
-
-    def _add(self, name: str, seconds: float, rows: int | None) -> None:
-        """Count seconds for a stage, in whole milliseconds; one that is entered twice counts as one."""
-        # Rounded up, the stages together would be longer than the run.
-        self.seconds[name] = floor((self.seconds.get(name, 0.0) + seconds) * 1000) / 1000
-        self._progress(Progress(name, seconds, rows))
-
-
-@dataclass(frozen=True)
-class RunWork:
-    """A run.
-
-    ``start`` is what the runs before it left, ``newest`` when what has no history was imported (`imported`), by
-    instance; ``notes`` grow until it ends.
-    """
-
+    context: RunContext
     outputs: JobTables
     start: RunStart
-    options: ResolveOptions
     inputs: Mapping[str, Input]
     newest: Mapping[str, int]
-    clock: Stages
-    opener: TableOpener
-    notes: list[str]
+    moment: datetime | None
+    earlier: EarlierRun | None
+    unfinished: tuple[str, ...]
+
+    @property
+    def options(self) -> ResolveOptions:
+        """How messages are resolved."""
+        return self.context.options
+
+    @property
+    def clock(self) -> StageClock:
+        """The clock of the run's stages."""
+        return self.context.clock
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes of the run, which grow until it ends."""
+        return self.context.notes
+
+    @property
+    def opener(self) -> TableOpener:
+        """What opens its tables."""
+        return self.outputs.opener
 
     @property
     def config(self) -> Config:
@@ -182,7 +129,7 @@ class RunWork:
 
 
 @dataclass(frozen=True)
-class RunCounts:
+class RunResult:
     """The versions that a run wrote, by key, and counts of its rows."""
 
     versions: Mapping[str, int]
@@ -205,19 +152,19 @@ Groups = Counter[ResolvedGroup]
 """How many resolved messages each group has."""
 
 
-def count_resolved(work: RunWork, versions: Mapping[str, int]) -> Groups:
+def count_resolved(run: RunInputs, versions: Mapping[str, int]) -> Groups:
     """Count the stored rows of a run's resolved messages.
 
     To read narrow columns takes a fraction of the time that counting the rows on their way takes.
     """
     names = ("outcome", "reason", "database_name")
-    counts = work.count_written("resolved_routes", versions["resolved_routes"], *names)
+    counts = run.count_written("resolved_routes", versions["resolved_routes"], *names)
     return Counter({ResolvedGroup(*group): rows for group, rows in counts.items()})
 
 
 def count_rows(
-    work: RunWork, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
-) -> RunCounts:
+    run: RunInputs, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
+) -> RunResult:
     """Return the counts of a run, which must agree. Raises StorageError, InternalError.
 
     ``groups`` as `count_resolved` has them; ``written`` are the outputs that the run wrote to. Where imports are
@@ -225,8 +172,8 @@ def count_rows(
     """
     rejected: Counter[tuple[Any, ...]] = Counter()
     if "rejected_messages" in written:
-        rejected = work.count_written("rejected_messages", versions["rejected_messages"], "run_id")
-    done = RunCounts(
+        rejected = run.count_written("rejected_messages", versions["rejected_messages"], "run_id")
+    done = RunResult(
         versions,
         read,
         groups.total(),
@@ -237,11 +184,11 @@ def count_rows(
     decided = sum(done.outcomes.values()), sum(done.reasons.values())
     if done.resolved + done.rejected != read or decided != (done.resolved, done.resolved):
         raise InternalError.counts(read, min(decided), done.rejected)
-    work.notes.extend(_taken_as_now(work, versions["resolved_routes"]))
+    run.notes.extend(_taken_as_now(run, versions["resolved_routes"]))
     return done
 
 
-def check_pending(work: RunWork, versions: Mapping[str, int], groups: Groups) -> None:
+def check_pending(run: RunInputs, versions: Mapping[str, int], groups: Groups) -> None:
     """Check that ``pending_messages`` holds every message that this run left delayed. Raises InternalError.
 
     Both are counted as they are stored, ``groups`` by `count_resolved`: what is missing there is never tried
@@ -250,16 +197,16 @@ def check_pending(work: RunWork, versions: Mapping[str, int], groups: Groups) ->
     from routing.messages import pending
 
     delayed = sum(rows for group, rows in groups.items() if pending.tries_again(group.outcome, group.database))
-    stored = work.count_written("pending_messages", versions["pending_messages"], "run_id").total()
+    stored = run.count_written("pending_messages", versions["pending_messages"], "run_id").total()
     if stored != delayed:
         raise InternalError.pending(delayed, stored)
 
 
-def _taken_as_now(work: RunWork, version: int) -> Iterator[str]:
+def _taken_as_now(run: RunInputs, version: int) -> Iterator[str]:
     """Return the note on decisions before the newest import of what has no history; none where all is newer."""
-    if work.newest:
-        decided = work.earliest_decided(version)
-        after = {name: newest_after(work.newest, name, t) for name, t in decided.items()}
+    if run.newest:
+        decided = run.earliest_decided(version)
+        after = {name: newest_after(run.newest, name, t) for name, t in decided.items()}
         late = {name: at for name, at in after.items() if at is not None}
         if late:
             yield taken_as_now(late)
@@ -273,12 +220,12 @@ def _sums(counts: Iterable[tuple[str, int]], words: Iterable[Word]) -> dict[str,
     return {str(word): sums[str(word)] for word in words if sums[str(word)]}
 
 
-def note_unended_requests(work: RunWork, count: int) -> None:
+def note_unended_requests(notes: list[str], count: int) -> None:
     """Note how many requests on record have no ended_at, if any."""
     if count:
         have = "request on record has" if count == 1 else "requests on record have"
         waits = "until it is there, nothing asks again for the same service, and who asked for it waits"
-        work.notes.append(f"{count:,} route {have} no ended_at: {waits}")
+        notes.append(f"{count:,} route {have} no ended_at: {waits}")
 
 
 # The counts of a table of paths, of its rows as they are stored.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import Protocol
+from functools import partial
 
 from routing.config import Config, ConfigError
 from routing.delta import current_routes_view, import_times, ledger, protocol, spark_tables
@@ -17,6 +17,7 @@ from routing.delta.counted_runs import (
     find_recorded,
     leave_out_missing,
     new_run_id,
+    open_runs,
     release,
     say_recorded,
 )
@@ -27,10 +28,12 @@ from routing.delta.protocol import RunStart
 from routing.delta.run_lock import only_run
 from routing.delta.table_details import check_writable
 from routing.errors import RecordedAlready, StorageError
-from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_work import Progress, RunCounts, RunWork, Stages
-from routing.terms import TableRow
+from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
+from routing.runs.run_work import RunInputs, RunResult
+from routing.schemas import RUNS
+from routing.tables.table_columns import Table
+from routing.terms import ReadRow, TableRow
 
 
 @dataclass(frozen=True)
@@ -58,48 +61,35 @@ class Run:
 
 
 def find_done(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run | None:
-    """Return the run that counts under an id; None where none does. Raises as `find_recorded` does."""
-    row = find_recorded(opener, config, run_id, now)
+    """Return the run that counts under an id; None where none does. Raises OutputError, RunError."""
+    return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now)
+
+
+def _find_done(runs: Table | None, config: Config, run_id: str, now: datetime | None) -> Run | None:
+    row = find_recorded(runs, config, run_id, now)
     if row is None:
         return None
-    earlier = find_earlier_run(opener, config, row["mode"], before=row["finished_at"])
+    earlier = find_earlier_run(runs, row["mode"], before=row["finished_at"])
     return Run(row, (say_recorded(row),), was_recorded=True, earlier=earlier)
 
 
-def done_before(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run:
-    """Return the run that was found to count under an id. Raises RunError where its settings were others."""
-    done = find_done(opener, config, run_id, now)
-    if done is None:
-        raise StorageError.overtaken("runs", str(config.output["runs"]))
-    return done
-
-
-def find_run_before(opener: TableOpener, config: Config, last: LastRun | None) -> EarlierRun | None:
-    """Return the last run of the configured mode, None where there is none; ``last`` is that of any mode."""
-    mode = config.resolve.mode
+def find_run_before(runs: Table | None, mode: str, last: LastRun | None) -> EarlierRun | None:
+    """Return the last run of a mode, None where there is none; ``last`` is that of any mode."""
     if last is None:
         return None
     if last.mode == mode:
         return EarlierRun(last.run_id, last.finished_at, last.outcome_counts)
-    return find_earlier_run(opener, config, mode)
+    return find_earlier_run(runs, mode)
 
 
-class RunEngine(Protocol):
-    """The engine that resolves the messages of a run and commits its outputs."""
+@dataclass(frozen=True)
+class RunEngine:
+    """The engine of a run: its name in ``runs``, how it opens tables, writes outputs and resolves messages."""
 
-    @property
-    def name(self) -> str:
-        """The engine as ``runs`` records it."""
-
-    @property
-    def opener(self) -> TableOpener:
-        """What opens its tables."""
-
-    def open_outputs(self, config: Config) -> JobTables:
-        """Return the outputs of a job, as this engine commits to them."""
-
-    def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
-        """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
+    name: str
+    opener: TableOpener
+    outputs: Callable[[TableOpener, Config, list[str]], JobTables]
+    resolve: Callable[[RunInputs], RunResult]
 
 
 def run_by(
@@ -118,54 +108,85 @@ def run_by(
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
     options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
-    # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
+    context = RunContext(options, StageClock(progress))
+    # Before anything is written: a committed run must not fail on settings that JSON cannot hold.
     settings = config.as_json()
-    clock = Stages(progress)
-    opener.time_session(clock)
+    opener.waiting = partial(context.clock.stage, "session")
     for key, location in config.output.items():
         check_writable(key, location)
-    outputs = engine.open_outputs(config)
+    outputs = engine.outputs(opener, config, context.notes)
     with only_run(config.output["runs"], options.run_id):
-        with clock.stage("read"):
-            start = _start(outputs, options.run_id, is_full=is_full)
-            if start is None:
-                return done_before(opener, config, options.run_id, now and as_utc(now))
-            earlier = find_run_before(opener, config, start.last)
-            left_out: list[str] = []
-            inputs = spark_tables.snapshots(opener, leave_out_missing(opener, config, left_out.append).tables)
-            options = replace(options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
-            newest = import_times.read_newest(opener, config.import_tables.get("imports"))
-            unfinished = import_times.note_unfinished(opener, config.journal)
-        notes_so_far = [*start.notes, *left_out, *unfinished]
-        work = RunWork(outputs, start, options, inputs, newest, clock, opener, notes_so_far)
-        moment = None if is_full else as_utc(now or started)
-        written = engine.run(work, moment)
-        row = {
-            "run_id": options.run_id,
-            "mode": config.resolve.mode,
-            "started_at": started,
-            "finished_at": _after(start.last),
-            "as_of": options.as_of,
-            "now": moment,
-            "input_versions": {key: snapshot.version for key, snapshot in inputs.items()},
-            "output_versions": dict(written.versions),
-            "rows_read": written.read,
-            "rows_resolved": written.resolved,
-            "rows_rejected": written.rejected,
-            "outcome_counts": dict(written.outcomes),
-            "reason_counts": dict(written.reasons),
-            "dialog_hash": options.dialog_hash,
-            "settings": settings,
-            "stage_seconds": clock.seconds,
-            "release": release(),
-        }
-        row |= {**ledger.identities_of(opener, {"messages": inputs["messages"]}), "engine": engine.name}
-        with recording(options.run_id):
-            row, notes = protocol.finish(outputs, start, written.versions, row)
-        work.notes.extend(notes)
-        shown = _show_view(outputs, start, written.versions["resolved_routes"])
-        work.notes.extend(note for note in shown if note not in work.notes)
-    return Run(row, (*work.notes, *outputs.notes), unfinished=tuple(unfinished), earlier=earlier)
+        inputs = prepare(outputs, context, None if is_full else as_utc(now or started))
+        if inputs is None:
+            done = _find_done(outputs.runs, config, options.run_id, now and as_utc(now))
+            if done is None:
+                raise StorageError.overtaken("runs", str(config.output["runs"]))
+            return done
+        result = engine.resolve(inputs)
+        facts = {"started_at": started, "settings": settings, "engine": engine.name}
+        return record(inputs, result, facts, recording)
+
+
+def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) -> RunInputs | None:
+    """Prepare a run: inspect what earlier runs left, and choose one version of each input.
+
+    Returns None if a run of this id counts already. Raises OutputError, InputError, StorageError.
+    """
+    opener, config = outputs.opener, outputs.config
+    with context.clock.stage("read"):
+        start = _start(outputs, context.options.run_id, is_full=moment is None)
+        if start is None:
+            return None
+        context.notes.extend(start.notes)
+        earlier = find_run_before(outputs.runs, config.resolve.mode, start.last)
+        present = leave_out_missing(opener, config, context.notes.append, lambda: start.last)
+        inputs = spark_tables.snapshots(opener, present.tables)
+        options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
+        newest = import_times.read_newest(opener, config.import_tables.get("imports"))
+        unfinished = tuple(import_times.note_unfinished(opener, config.journal))
+        context.notes.extend(unfinished)
+    context = replace(context, options=options)
+    return RunInputs(context, outputs, start, inputs, newest, moment, earlier, unfinished)
+
+
+def record(
+    inputs: RunInputs,
+    result: RunResult,
+    facts: ReadRow,
+    recording: Callable[[str], AbstractContextManager[None]],
+) -> Run:
+    """Make a run count by its row in ``runs``, and show its result in the catalog's view.
+
+    ``facts`` are the columns of the row that neither inputs nor result have. The row is written within
+    ``recording``, which is given the run's id. Raises StorageError.
+    """
+    options, start, outputs = inputs.options, inputs.start, inputs.outputs
+    row = {
+        **facts,
+        "run_id": options.run_id,
+        "mode": inputs.config.resolve.mode,
+        "finished_at": _after(start.last),
+        "as_of": options.as_of,
+        "now": inputs.moment,
+        "input_versions": {key: snapshot.version for key, snapshot in inputs.inputs.items()},
+        "output_versions": dict(result.versions),
+        "rows_read": result.read,
+        "rows_resolved": result.resolved,
+        "rows_rejected": result.rejected,
+        "outcome_counts": dict(result.outcomes),
+        "reason_counts": dict(result.reasons),
+        "dialog_hash": options.dialog_hash,
+        "stage_seconds": inputs.clock.seconds,
+        "release": release(),
+        **ledger.identities_of(inputs.opener, {"messages": inputs.inputs["messages"]}),
+    }
+    with recording(options.run_id):
+        whole, notes = protocol.finish(outputs, start, result.versions, row)
+    inputs.notes.extend(notes)
+    shown = _show_view(outputs, start, result.versions["resolved_routes"])
+    inputs.notes.extend(note for note in shown if note not in inputs.notes)
+    ordered = {name: whole[name] for name in RUNS.names if name in whole}
+    return Run(ordered, tuple(inputs.notes), unfinished=inputs.unfinished, earlier=inputs.earlier)
 
 
 def _options(config: Config, run_id: str) -> ResolveOptions:
@@ -201,9 +222,8 @@ def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None
 
 def _show_view(outputs: JobTables, start: RunStart, version: int) -> tuple[str, ...]:
     """Show a version in the catalog's view; the first run tells a catalog that takes no such view."""
-    refused = current_routes_view.show(outputs, version)
-    is_first = start.last is None or start.last.table_ids is None
-    return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
+    refused = current_routes_view.show(outputs.opener, outputs.config, version)
+    return (refused.note,) if refused is not None and (refused.is_stale or start.last is None) else ()
 
 
 def _after(last: LastRun | None) -> datetime:

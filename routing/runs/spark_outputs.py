@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -16,55 +15,21 @@ from routing.config import CANDIDATES, PATHS, Config
 from routing.delta import file_systems, ledger, spark_tables
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
-from routing.delta.spark_tables import AsItIs, Input
+from routing.engines.spark.worker_passes import message_paths
 from routing.engines.traffic_tables import count_by
-from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
 from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
-from routing.messages.compiling import StageClock, compile_tables
+from routing.messages.compiling import compile_tables
 from routing.messages.dialog_hash import FUNCTION
-from routing.messages.keying import OF_ESTATE, OF_INSTANCE_EXACTLY
-from routing.messages.results import message_paths
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
-from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_work import TRACE_ALL, InternalError, Progress, Stages, WrittenPaths, count_paths
-from routing.runs.spark_runs import open_inputs
+from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
+from routing.runs.run_work import TRACE_ALL, InternalError, WrittenPaths, count_paths
+from routing.runs.spark_runs import open_inputs, telling_what_may_change
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
+from routing.sessions.python_workers import prepare_workers
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT
-
-# Several passes read these; what is small is read once.
-_READ_AGAIN = ("messages", "dialogs")
-
-
-@contextmanager
-def telling_what_may_change(inputs: Mapping[str, Input]) -> Iterator[None]:
-    """Add to what fails within that an input may have changed between two passes, where one has no versions.
-
-    A pass that meets a message which the first one did not see fails (`messages.results`), and so do counts that
-    do not add up. Raises StorageError where it was no error of this package.
-    """
-    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), AsItIs)}
-    if not loose:
-        yield
-        return
-    try:
-        yield
-    except ContractError:
-        raise
-    except RoutingError as error:
-        raise error.with_hint(_hint(loose)) from error
-    except Exception as error:
-        doing = " and ".join(f"reading tables.{key}" for key in loose)
-        raise StorageError.failed(doing, first_sentence(error)).with_hint(_hint(loose)) from error
-
-
-def _hint(loose: Mapping[str, object]) -> str:
-    named = ", ".join(f"tables.{key} at {quote(location)}" for key, location in loose.items())
-    why = "read at no version, and perhaps changed while the run was at work"
-    return f"{why}: {named}; copy these to Delta tables"
-
 
 # Rows about all messages of given tables: a lazy frame.
 
@@ -97,15 +62,6 @@ class OutputTable:
     command: str
 
 
-@dataclass(frozen=True)
-class RunInputs:
-    """The opened tables of a configuration, the time at which all messages are decided, and what times stages."""
-
-    tables: Mapping[str, Table]
-    as_of: datetime | None
-    clock: Stages
-
-
 T = TypeVar("T", bound=MessageFrame)
 
 
@@ -116,7 +72,7 @@ class StoredOutput(Generic[T]):
     frame: T
     version: int
     contents: Table
-    clock: Stages
+    clock: StageClock
     notes: tuple[str, ...]
 
 
@@ -124,7 +80,7 @@ def replace_output(
     spark: SparkSession,
     config: Config,
     output: OutputTable,
-    make: Callable[[RunInputs], T],
+    make: Callable[[Mapping[str, Table], RunContext], T],
     *,
     as_of: datetime | None,
     progress: Callable[[Progress], None],
@@ -140,7 +96,7 @@ def replace_output(
     opener = TableOpener.of_session(spark, on_note)
     config = leave_out_missing(opener, file_systems.place_all(config, spark))
     location = config.output_of(output.key, output.command)
-    clock = Stages(progress)
+    clock = StageClock(progress)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
         place = ledger.open_replaced(opener, config, output.key, output.schema)
@@ -149,7 +105,10 @@ def replace_output(
     metadata = ledger.metadata_of(output.command, versions, moment)
     with FrameCache() as frame_cache, telling_what_may_change(inputs):
         opened = {**open_inputs(opener, inputs, frame_cache), "messages": inputs["messages"].read(spark)}
-        frame = make(RunInputs(opened, moment, clock))
+        # No row names a run.
+        resolve = config.resolve
+        options = ResolveOptions("", moment and as_utc(moment), resolve.dialog_hash, resolve.broadcast_limit)
+        frame = make(opened, RunContext(options, clock))
         try:
             with clock.stage("write"):
                 version = place.replace_by_spark(spark, frame.rows, metadata)
@@ -196,7 +155,7 @@ def candidates(
     *,
     as_of: datetime | None = None,
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
-    clock: Stages | None = None,
+    clock: StageClock | None = None,
 ) -> RankedCandidates:
     """Rank every route that a message could take: a broadcast join and a window over each message.
 
@@ -218,24 +177,25 @@ def candidates(
         >>> ranked.where("message_id = 'm3'").select("candidate_rank", "route_name").first()
         Row(candidate_rank=1, route_name='Far')
     """
-    # No row names a run.
-    options = ResolveOptions("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)
+    options = ResolveOptions("", None if as_of is None else as_utc(as_of), broadcast_limit=broadcast_limit)
+    return _rank(tables, RunContext(options, clock or StageClock()))
+
+
+def _rank(tables: Mapping[str, Table], context: RunContext) -> RankedCandidates:
+    """Rank as `candidates` does, with all that a run shares."""
+    context = replace(context, options=replace(context.options, dialog_hash=FUNCTION))
     lists = CandidateLists()
     with released_on_failure() as frame_cache:
-        job = compile_tables(
+        plan = compile_tables(
             tables,
-            options,
+            context,
             frame_cache,
-            clock or Stages(lambda stage: None),
             more_columns=lambda: {MESSAGE_ROW: F.monotonically_increasing_id()},
-            keying=OF_INSTANCE_EXACTLY,
+            is_exact=True,
             decide=lists.decide_keys,
         )
-        counts = job.counted.counts
-        ranked = route_candidates(job, lists)
-        return RankedCandidates(
-            ranked, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache
-        )
+        read, valid = plan.counts.rows_read, plan.counts.rows_valid
+        return RankedCandidates(route_candidates(plan, lists), read, read - valid, context.notes, frame_cache)
 
 
 @dataclass(frozen=True)
@@ -282,13 +242,7 @@ def write_candidates(
         spark,
         config,
         OutputTable(CANDIDATES, ROUTE_CANDIDATES, CANDIDATES_COMMAND),
-        lambda inputs: candidates(
-            spark,
-            inputs.tables,
-            as_of=inputs.as_of,
-            broadcast_limit=config.resolve.broadcast_limit,
-            clock=inputs.clock,
-        ),
+        _rank,
         as_of=as_of,
         progress=progress,
         on_note=on_note,
@@ -352,11 +306,11 @@ def trace_all(
     as_of: datetime | None = None,
     dialog_hash: str = "builtin",
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
-    clock: Stages | None = None,
+    clock: StageClock | None = None,
 ) -> TracedPaths:
-    """Follow all messages to where they end, and the replies to them.
+    """Follow all messages to where they end, and the replies to them, in Python workers.
 
-    Validation, the pass for the keys and the paths of the keys run at once.
+    Validation and the pass for the keys run at once, the rest when the frame is read.
 
     Args:
         spark: the session of the tables.
@@ -370,6 +324,7 @@ def trace_all(
         The paths as a DataFrame in the columns of ``message_paths``, and the numbers of messages.
 
     Raises:
+        EnvironmentFault: the session has no Python workers.
         InputError: a table is missing or breaks its contract.
 
     Example:
@@ -377,20 +332,20 @@ def trace_all(
         >>> traced.traced, traced.rejected
         (5, 2)
     """
+    prepare_workers(spark)
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
-    return trace_with(tables, options, clock or Stages(lambda stage: None))
+    return trace_with(tables, RunContext(options, clock or StageClock()))
 
 
 def trace_with(
-    tables: Mapping[str, Table], options: ResolveOptions, clock: StageClock, limits: FrameLimits = FRAME_LIMITS
+    tables: Mapping[str, Table], context: RunContext, limits: FrameLimits = FRAME_LIMITS
 ) -> TracedPaths:
-    """Follow all messages as `trace_all` does, with all options of a run and limits of what is held of a frame."""
+    """Follow all messages as `trace_all` does, with all that a run shares, and limits of what is held."""
     with released_on_failure(limits) as frame_cache:
-        job = compile_tables(tables, options, frame_cache, clock, keying=OF_ESTATE)
-        counts = job.counted.counts
-        paths = message_paths(job)
-        return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache)
+        plan = compile_tables(tables, context, frame_cache, is_exact=True)
+        read, valid = plan.counts.rows_read, plan.counts.rows_valid
+        return TracedPaths(message_paths(plan), read, read - valid, context.notes, frame_cache)
 
 
 def write_paths(
@@ -406,21 +361,15 @@ def write_paths(
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
     ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
     has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
-    configured, OutputError where another table stands there, InputError, StorageError, and InternalError where the
-    counts do not add up.
+    configured, OutputError where another table stands there, EnvironmentFault where the session has no Python
+    workers, InputError, StorageError, and InternalError where the counts do not add up.
     """
+    prepare_workers(spark)
     stored = replace_output(
         spark,
         config,
         OutputTable(PATHS, MESSAGE_PATHS, TRACE_ALL),
-        lambda inputs: trace_all(
-            spark,
-            inputs.tables,
-            as_of=inputs.as_of,
-            dialog_hash=config.resolve.dialog_hash,
-            broadcast_limit=config.resolve.broadcast_limit,
-            clock=inputs.clock,
-        ),
+        trace_with,
         as_of=as_of,
         progress=progress,
         on_note=on_note,

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.delta import ledger, protocol, spark_tables
-from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
-from routing.engines.arrow import message_keys
+from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
 from routing.messages import openers, results, validate
-from routing.messages.compiling import KnownKeys, compile_messages, plan_of
-from routing.messages.job import ResolveJob
+from routing.messages.compiling import compile_messages, find_keys, join_lookups, open_source
 from routing.messages.lookups import look_into
 from routing.plan.checked_inputs import CheckedInputs
 from routing.runs import increment
 from routing.runs.run_work import (
-    RunCounts,
-    RunWork,
+    RunInputs,
+    RunResult,
     check_pending,
     count_resolved,
     count_rows,
     note_unended_requests,
 )
-from routing.schemas import OUTPUTS, TRAFFIC
+from routing.schemas import OUTPUTS
 from routing.tables import frames
-from routing.tables.cached_frames import FrameCache
-from routing.tables.frames import at_once
+from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
 from routing.tables.spark_forms import conform, no_rows
 from routing.tables.table_columns import Table
 from routing.terms import Outcome
@@ -61,182 +58,156 @@ def open_inputs(
     return tables
 
 
-@dataclass(frozen=True)
-class SparkWork(RunWork):
-    """A run by Spark."""
+# Several passes read these; what is small is read once.
+_READ_AGAIN = ("messages", "dialogs")
 
-    outputs: DeltaTables
-    frame_cache: FrameCache
 
-    def open_tables(self) -> dict[str, Table]:
-        """Return the inputs without the messages (`open_inputs`)."""
-        return open_inputs(self.opener, self.inputs, self.frame_cache)
+@contextmanager
+def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterator[None]:
+    """Add to what fails within that an input may have changed between two passes, where one has no versions.
 
-    def open_settings(self) -> dict[str, Table]:
-        """Open the configuration tables, without the dialogs."""
-        settings = {key: snapshot for key, snapshot in self.inputs.items() if key not in TRAFFIC}
-        return open_inputs(self.opener, settings, self.frame_cache)
+    A pass that meets a message which the first one did not see fails (`messages.results`), and so do counts that
+    do not add up. Raises StorageError where it was no error of this package.
+    """
+    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), spark_tables.AsItIs)}
+    if not loose:
+        yield
+        return
+    try:
+        yield
+    except ContractError:
+        raise
+    except RoutingError as error:
+        raise error.with_hint(_hint(loose)) from error
+    except Exception as error:
+        doing = " and ".join(f"reading tables.{key}" for key in loose)
+        raise StorageError.failed(doing, first_sentence(error)).with_hint(_hint(loose)) from error
 
-    def read_messages(self) -> DataFrame:
-        """Return all messages, in their declared columns."""
-        return self._read("messages")
 
-    def read_dialogs(self) -> DataFrame | None:
-        """Return all dialogs, in their declared columns; None where there is no such table."""
-        return self._read("dialogs") if "dialogs" in self.inputs else None
+def _hint(loose: Mapping[str, object]) -> str:
+    named = ", ".join(f"tables.{key} at {quote(location)}" for key, location in loose.items())
+    why = "read at no version, and perhaps changed while the run was at work"
+    return f"{why}: {named}; copy these to Delta tables"
 
-    def _read(self, key: str) -> DataFrame:
-        return conform(self.inputs[key].read(self.spark), key)
 
-    @property
-    def spark(self) -> SparkSession:
-        """The session that it runs in."""
-        return self.outputs.spark
+def resolve(inputs: RunInputs, limits: FrameLimits = FRAME_LIMITS) -> RunResult:
+    """Resolve everything, or in incremental mode what is new and delayed; return what was written.
 
-    def commit(self, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
-        """Commit rows to tables, to what stands there or in its place; the versions by key.
+    Raises InputError, OutputError, then StorageError and InternalError.
+    """
+    with FrameCache(limits) as frame_cache, telling_what_may_change(inputs.inputs):
+        if inputs.moment is None:
+            return _run_full(inputs, frame_cache)
+        return _run_incremental(inputs, frame_cache, inputs.moment)
 
-        None is no rows: a table that has none is left alone then. All at once, for none depends on another, and no
-        run counts before its row in ``runs``.
-        """
 
-        def commit_one(key: str) -> int:
-            rows = outputs[key]
-            if rows is None:
-                if self.is_empty(key):
-                    return self.start.versions[key]
-                rows = no_rows(self.spark, OUTPUTS[key])
-            return protocol.commit(self.outputs, self.start, key, rows, adds=adds)
+def _check(inputs: RunInputs, frame_cache: FrameCache) -> CheckedInputs:
+    """Read and check the inputs without the messages."""
+    with inputs.clock.stage("read"):
+        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
+    with inputs.clock.stage("validate"):
+        return validate.check(tables)
 
-        return dict(zip(outputs, frames.at_once(self.spark, commit_one, list(outputs)), strict=True))
+
+def _commit(inputs: RunInputs, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
+    """Commit rows to tables, to what stands there or in its place; the versions by key.
+
+    None is no rows: a table that has none is left alone then. All at once, for none depends on another, and no
+    run counts before its row in ``runs``.
+    """
+    spark = inputs.outputs.spark
+
+    def commit_one(key: str) -> int:
+        rows = outputs[key]
+        if rows is None:
+            if inputs.is_empty(key):
+                return inputs.start.versions[key]
+            rows = no_rows(spark, OUTPUTS[key])
+        return protocol.commit(inputs.outputs, inputs.start, key, rows, adds=adds)
+
+    return dict(zip(outputs, frames.at_once(spark, commit_one, list(outputs)), strict=True))
 
 
 # A full run, from top to bottom: every message is resolved, and the outputs are replaced.
 
 
-def run_full(work: SparkWork) -> RunCounts:
-    """Read, check, compile, commit, count. Raises InputError, then StorageError and InternalError."""
-    clock, job = work.clock, _compile(work)
-    counts = job.counted.counts
+def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
+    """Read, check, compile, commit, count."""
+    clock, checked = inputs.clock, _check(inputs, frame_cache)
+    note_unended_requests(inputs.notes, checked.count_unended_requests())
+    with clock.stage("read"):
+        messages = conform(inputs.inputs["messages"].read(inputs.outputs.spark), "messages")
+    source = open_source(messages, checked, inputs.context, frame_cache)
+    plan = compile_messages(source, find_keys(source))
     with clock.stage("write"):
-        is_known = counts.is_exact and job.counted.may_reject
         outputs = {
-            "new_route_requests": None if job.requests is None else openers.new_route_requests(job),
-            "rejected_messages": results.rejected_messages(job) if is_known else None,
-            "resolved_routes": results.resolved_routes(job),
+            "new_route_requests": None if plan.requests is None else openers.new_route_requests(plan),
+            "rejected_messages": None,
+            "resolved_routes": results.resolved_routes(plan),
         }
-        versions = work.commit(outputs, adds=False)
+        versions = _commit(inputs, outputs, adds=False)
     with clock.stage("counts"):
-        groups = count_resolved(work, versions)
-    if not counts.is_exact and groups.total() < counts.rows_read:
+        groups = count_resolved(inputs, versions)
+    if groups.total() < plan.counts.rows_read:
         with clock.stage("rejected"):
-            versions |= work.commit({"rejected_messages": results.rejected_messages(job)}, adds=True)
+            rejected = {"rejected_messages": results.rejected_messages(plan)}
+            versions |= _commit(inputs, rejected, adds=True)
     with clock.stage("counts") as tally:
-        done = count_rows(work, versions, groups, outputs, counts.rows_read)
+        done = count_rows(inputs, versions, groups, outputs, plan.counts.rows_read)
         tally.rows = done.resolved
     return done
-
-
-def _compile(work: SparkWork) -> ResolveJob:
-    """Read and check the inputs, find the keys of the messages, and decide for them."""
-    clock, traffic = work.clock, None
-    # Where a session has other machines these have read messages and dialogs sooner than this one.
-    if work.opener.is_of_one_machine:
-        traffic = work.opener.open_by_arrow({key: work.inputs[key] for key in TRAFFIC if key in work.inputs})
-    with clock.stage("read"):
-        tables = work.open_tables() if traffic is None else {**work.open_settings(), **traffic}
-        inputs = validate.read(tables, work.frame_cache.limits)
-    with clock.stage("validate"):
-        checked = validate.check(inputs)
-    note_unended_requests(work, checked.count_unended_requests())
-    if traffic is None:
-        with clock.stage("read"):
-            messages = work.read_messages()
-        known_keys = None
-    else:
-        messages, checked, known_keys = _find_keys(work, traffic["messages"], checked)
-    return compile_messages(
-        messages, checked, work.options, work.frame_cache, clock, known_keys=known_keys, notes=work.notes
-    )
-
-
-def _find_keys(
-    work: SparkWork, messages: Table, checked: CheckedInputs
-) -> tuple[DataFrame, CheckedInputs, KnownKeys]:
-    """Decide for messages that Arrow reads; the session, which may be starting yet, is needed at the end.
-
-    Returns messages and dialogs as frames, the keys, and the plan.
-    """
-    clock = work.clock
-    with clock.stage("keys") as tally:
-        counts = message_keys.count_keys(messages, checked.dialogs, checked, work.options.as_of)
-        tally.rows = counts.rows_read
-    with clock.stage("plan") as tally:
-        prepared = plan_of(counts, checked, work.frame_cache.limits.held_rows)
-        tally.rows = len(counts.keys)
-    with clock.stage("lookups"):
-        # A session that has just started takes its time for the first of everything.
-        firsts: list[Callable[[], Any]] = [work.read_messages, lambda: prepared.on(work.spark, work.frame_cache)]
-        if checked.dialogs is not None:
-            firsts.append(work.read_dialogs)
-        frame, plan, *dialogs = at_once(work.spark, lambda first: first(), firsts)
-    return frame, replace(checked, dialogs=dialogs[0] if dialogs else None), KnownKeys(counts, plan)
 
 
 # An incremental run, from top to bottom: what is new or delayed is resolved, and added to the outputs.
 
 
-def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
+def _run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
     """Read new rows, check, compile, commit and count; try delayed messages again at ``now``.
 
     The first run of a job makes every table. Later ones add to those for which they have rows, and leave others
-    alone; pending_messages is replaced. Raises InputError, OutputError, then StorageError and InternalError.
+    alone; pending_messages is replaced.
     """
-    clock, last = work.clock, work.start.last
-    messages_table = ledger.check_versions(work.inputs["messages"])
+    clock, last = inputs.clock, inputs.start.last
+    messages_table = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
-        ledger.check_succession(work.config, last)
+        ledger.check_succession(inputs.config, last)
     is_first = last is None
-    versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
-    stored = increment.StoredOutputs(work.config, last, dict(versions), work.opener, work.frame_cache)
-    with clock.stage("read"):
-        inputs = validate.read(work.open_tables(), work.frame_cache.limits)
-    with clock.stage("validate"):
-        checked = validate.check(inputs)
+    versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
+    stored = increment.StoredOutputs(inputs.config, last, dict(versions), inputs.opener, frame_cache)
+    checked = _check(inputs, frame_cache)
     with clock.stage("lookups"):
-        lookups = look_into(work.spark, checked, work.frame_cache)
-    step = increment.read(lookups, messages_table, stored, now, clock)
-    work.notes.extend(step.notes)
+        lookups = look_into(inputs.outputs.spark, checked, frame_cache)
+    step = increment.read(lookups, messages_table, stored, now, inputs.context)
     if step.is_idle and not is_first:
-        return RunCounts(versions)
+        return RunResult(versions)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
-    note_unended_requests(work, unended)
+    note_unended_requests(inputs.notes, unended)
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
-    job = compile_messages(
-        step.messages, checked, work.options, work.frame_cache, clock, lookups=asking, notes=work.notes
-    )
-    counts = job.counted.counts
+    with clock.stage("lookups"):
+        source = join_lookups(step.messages, asking, inputs.context)
+    plan = compile_messages(source, find_keys(source))
+    broadcasts = source.broadcasts
     with clock.stage("write"):
         outputs: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
-        if job.requests is not None or is_first:
-            rows = openers.new_route_requests(job)
-            outputs["new_route_requests"] = increment.not_on_record(rows, step, job.broadcasts)
-        outputs["resolved_routes"] = results.resolved_routes(job, attempt=F.col("attempt"))
-        versions |= work.commit(outputs, adds=not is_first)
+        if plan.requests is not None or is_first:
+            rows = openers.new_route_requests(plan)
+            outputs["new_route_requests"] = increment.not_on_record(rows, step, broadcasts)
+        outputs["resolved_routes"] = results.resolved_routes(plan, attempt=F.col("attempt"))
+        versions |= _commit(inputs, outputs, adds=not is_first)
     with clock.stage("counts"):
-        groups = count_resolved(work, versions)
-    if step.duplicate_count or groups.total() < counts.rows_read:
+        groups = count_resolved(inputs, versions)
+    if step.duplicate_count or groups.total() < plan.counts.rows_read:
         with clock.stage("rejected"):
-            rows = results.rejected_messages(job)
-            rejected = increment.combine_rejected(rows, step, work.options.run_id, job.broadcasts)
+            rows = results.rejected_messages(plan)
+            rejected = increment.combine_rejected(rows, step, inputs.options.run_id, broadcasts)
             outputs["rejected_messages"] = rejected
-            versions |= work.commit({"rejected_messages": rejected}, adds=True)
+            versions |= _commit(inputs, {"rejected_messages": rejected}, adds=True)
     with clock.stage("counts") as tally:
-        done = count_rows(work, versions, groups, outputs, counts.rows_read + step.duplicate_count)
+        done = count_rows(inputs, versions, groups, outputs, plan.counts.rows_read + step.duplicate_count)
         tally.rows = done.resolved
     delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
     if delayed or step.tried_again is not None or "pending_messages" not in versions:
         with clock.stage("pending_messages"):
-            versions |= work.commit({"pending_messages": increment.still_pending(job)}, adds=False)
-            check_pending(work, versions, groups)
+            versions |= _commit(inputs, {"pending_messages": increment.still_pending(plan)}, adds=False)
+            check_pending(inputs, versions, groups)
     return done

@@ -138,26 +138,6 @@ def _cast_parts(values: Any, kind: Any) -> Iterator[Any]:
             yield from _cast_parts(part, kind)
 
 
-def is_accepted(actual: Any, wanted: AnyKind) -> bool:
-    """Return True if values of a type of Arrow are taken for a column."""
-    from pyarrow import types
-
-    actual = plain_type(actual)
-    if isinstance(wanted, ArrayOf):
-        return types.is_list(actual) and (
-            types.is_null(actual.value_type) or is_accepted(actual.value_type, wanted.element)
-        )
-    if isinstance(wanted, MapOf):
-        return bool(types.is_map(actual))
-    if wanted == ColumnKind.STRING:
-        return bool(types.is_string(actual))
-    if wanted == ColumnKind.TIMESTAMP:
-        return bool(types.is_timestamp(actual))
-    if wanted == ColumnKind.BOOLEAN:
-        return bool(types.is_boolean(actual))
-    return bool(types.is_floating(actual) if wanted == ColumnKind.DOUBLE else types.is_signed_integer(actual))
-
-
 def values_of(column: Any, wanted: AnyKind) -> list[Any]:
     """Convert an accepted column to plain values; times are microseconds since 1970, UTC without a zone."""
     if wanted == ColumnKind.TIMESTAMP:
@@ -226,7 +206,7 @@ def with_readable_texts(rows: pyarrow.Table) -> pyarrow.Table:
     import pyarrow
 
     for place, field in enumerate(rows.schema):
-        if is_accepted(field.type, ColumnKind.STRING) and find_undecodable(rows[field.name]) is not None:
+        if pyarrow.types.is_string(plain_type(field.type)) and find_undecodable(rows[field.name]) is not None:
             readable = pyarrow.array(plain_values(rows[field.name]), field.type)
             rows = rows.set_column(place, field, pyarrow.chunked_array([readable]))
     return rows

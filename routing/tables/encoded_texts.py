@@ -99,13 +99,9 @@ def decoded(column: Any) -> Any:
 
 @dataclass
 class TextNumbering:
-    """Numbers for the texts of a column that is read part by part: a text has the same one in every part.
-
-    It may begin with some texts, each once. Where there are to be no more than ``most``, others have no number.
-    """
+    """Numbers for the texts of a column that is read part by part: a text has the same one in every part."""
 
     _texts: pyarrow.Array | None = None
-    most: int | None = None
 
     def __post_init__(self) -> None:
         self._mapped = MappedTexts(self._learn)
@@ -118,7 +114,7 @@ class TextNumbering:
         return pyarrow.array([], pyarrow.string()) if self._texts is None else self._texts
 
     def number(self, column: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of a part of the column; null stays null, as is what has none."""
+        """Return the numbers of a part of the column; null stays null."""
         return self._mapped.of(column)
 
     def _learn(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -127,8 +123,6 @@ class TextNumbering:
 
         places = pc.index_in(words, self.texts)
         new = words.take(pc.indices_nonzero(pc.and_(pc.is_null(places), pc.is_valid(words))))
-        if self.most is not None:
-            new = new[: max(self.most - len(self.texts), 0)]
         if len(new):
             self._texts = pyarrow.concat_arrays([self.texts, new])
             places = pc.index_in(words, self._texts)

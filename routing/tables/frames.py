@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -151,34 +150,15 @@ def frame_of(spark: SparkSession, rows: Iterable[ReadRow], schema: Schema) -> Da
 
 
 def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-    """Convert rows, in the order of a schema, to a DataFrame; times are microseconds since 1970."""
-    return PreparedRows.of(rows, schema).frame(spark)
-
-
-@dataclass(frozen=True)
-class PreparedRows:
-    """Rows of plain Python as they are handed to a session: as Arrow where that is known.
+    """Convert rows, in the order of a schema, to a DataFrame; times are microseconds since 1970.
 
     Times are handed over as numbers, whatever the zone of session and machine; not those inside other values.
     """
-
-    rows: Any
-    schema: Schema
-    times: Sequence[str]
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[Any, ...]], schema: Schema) -> PreparedRows:
-        """Prepare rows in the order of a schema; times are microseconds since 1970."""
-        times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
-        numbers = Schema(
-            tuple(Field(f.name, ColumnKind.BIGINT, f.nullable) if f.name in times else f for f in schema)
-        )
-        return cls(_arrow_of(rows, numbers) if has_arrow() else list(rows), numbers, times)
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """Return the rows as a DataFrame."""
-        frame = spark.createDataFrame(self.rows, spark_schema(self.schema))
-        return frame.withColumns({name: F.timestamp_micros(name) for name in self.times}) if self.times else frame
+    times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
+    numbers = Schema(tuple(Field(f.name, ColumnKind.BIGINT, f.nullable) if f.name in times else f for f in schema))
+    given: Any = _arrow_of(rows, numbers) if has_arrow() else list(rows)
+    frame = spark.createDataFrame(given, spark_schema(numbers))
+    return frame.withColumns({name: F.timestamp_micros(name) for name in times}) if times else frame
 
 
 def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:

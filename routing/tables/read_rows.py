@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import plain_type, with_moments
+from routing.tables.arrow_rows import with_moments
+from routing.tables.dataset_rows import DatasetRows
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -21,6 +20,7 @@ from routing.tables.table_columns import (
     read_arrow,
     select_arrow,
     spell,
+    types_of,
 )
 from routing.terms import TableRow
 
@@ -71,20 +71,9 @@ def count_by_files(table: Table) -> int | None:
 def condition_of(table: Any, only: Only) -> Any:
     """Return the condition for Arrow that each row has one of some values in each of some columns; None for none.
 
-    Nothing is equal to null, as in SQL.
+    Nothing is equal to null, as in SQL, so that no row has a value of a column that is missing.
     """
-    import pyarrow
-    import pyarrow.compute
-
-    condition, names = None, spell(table)
-    for name, values in only.items():
-        if name in names:
-            kind, column = plain_type(table.schema.field(names[name]).type), pyarrow.compute.field(names[name])
-            wanted = pyarrow.array([value for value in values if value is not None], kind)
-            # One value is sooner compared than looked up.
-            one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
-            condition = one if condition is None else condition & one
-    return condition
+    return DatasetRows(as_dataset(table), spell(table)).condition(only)
 
 
 def read_rows(
@@ -127,96 +116,7 @@ def _read_frame(
     return rows_of(rows if limit is None else rows.limit(limit))
 
 
-# Keys, and which of them a table holds: rows are read once by Arrow, some at a time.
-
-
-# So many parts of a file, and files, are read ahead of the search: Arrow's own numbers are 16 and 4.
-_PARTS, _FILES = 4, 2
-
-
-def find_held(table: Any, keys: pyarrow.Table) -> pyarrow.Table:
-    """Return the keys that a table of Arrow has.
-
-    ``keys`` are distinct, in columns of texts by the table's names for them in lower case. Texts are compared
-    exactly; null is equal to nothing.
-    """
-    import pyarrow
-    import pyarrow.compute as pc
-    from pyarrow import acero
-
-    rows, spelled, names = as_dataset(table), spell(table), keys.column_names
-    columns = {name: pc.field(spelled[name]) for name in names}
-    ahead = {"batch_readahead": _PARTS, "fragment_readahead": _FILES}
-    scan = acero.Declaration("scan", acero.ScanNodeOptions(rows, columns=columns, **ahead))
-    # A scan of some columns still hands on all that a table has, and some that it has not.
-    texts = [column.cast(pyarrow.string()) for column in columns.values()]
-    stored = acero.Declaration("project", acero.ProjectNodeOptions(texts, names), [scan])
-    wanted = acero.Declaration("table_source", acero.TableSourceNodeOptions(keys))
-    join = acero.HashJoinNodeOptions("right semi", names, names)
-    return acero.Declaration("hashjoin", join, [stored, wanted]).to_table(use_threads=True)
-
-
-def read_keys(table: Any, names: Mapping[str, str], most: int) -> pyarrow.Table | None:
-    """Read some columns of an Arrow table, without rows that lack one; None where these are over ``most`` bytes.
-
-    ``names`` are the columns' in the table, by those in the result, where they are texts.
-    """
-    import pyarrow
-    import pyarrow.compute as pc
-
-    columns = {name: pc.field(there).cast(pyarrow.string()) for name, there in names.items()}
-    present = reduce(and_, (pc.field(there).is_valid() for there in names.values()))
-    scanner = as_dataset(table).scanner(
-        columns=columns, filter=present, batch_readahead=_PARTS, fragment_readahead=_FILES
-    )
-    parts, size = [], 0
-    for part in scanner.to_batches():
-        parts.append(part)
-        size += part.nbytes
-        if size > most:
-            return None
-    return pyarrow.Table.from_batches(parts, scanner.projected_schema)
-
-
 # What columns a table has, as texts, and what keeps it from being of a schema.
-
-
-_SPARK_NAMES = {
-    "bool": "boolean",
-    "date32[day]": "date",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "int8": "tinyint",
-    "large_binary": "binary",
-    "large_string": "string",
-    "string_view": "string",
-}
-
-
-def types_of(table: Table) -> dict[str, str]:
-    """Return the types of a table's columns, by Spark's names for them."""
-    if is_frame(table):
-        return {field.name: field.dataType.simpleString() for field in table.schema}
-    fields: Any = table.schema
-    return {field.name: _spark_name(field.type) for field in fields}
-
-
-def _spark_name(kind: pyarrow.DataType) -> str:
-    """Return Spark's name for the Delta type of an Arrow type; Arrow's name where there is none."""
-    from pyarrow import types
-
-    if types.is_map(kind):
-        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
-    if types.is_list(kind) or types.is_large_list(kind):
-        return f"array<{_spark_name(kind.value_type)}>"
-    if types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{_spark_name(field.type)}' for field in kind)}>"
-    if types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
-    if types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _SPARK_NAMES.get(str(kind), str(kind))
 
 
 @dataclass(frozen=True)

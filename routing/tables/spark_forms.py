@@ -14,22 +14,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
-    BooleanType,
-    ByteType,
     DataType,
-    IntegerType,
-    LongType,
     NullType,
-    ShortType,
     StringType,
     StructType,
     TimestampNTZType,
-    TimestampType,
 )
 
-from routing.errors import InputError
 from routing.rules.rejecting import DECODED, INT_RANGE, TEXTS
 from routing.schemas import MESSAGES, TABLES, AnyKind, ArrayOf, ColumnKind, Schema
+from routing.tables.table_columns import shape_of
 from routing.terms import BLANKS, ZERO_GUID, Rejection
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -216,8 +210,6 @@ def last_rows(resolved: DataFrame) -> DataFrame:
 # One select a table that brings an input frame to its declared columns (tables.md, 'Types that are accepted').
 
 
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-_TEXTS = ("string", "char", "varchar")
 _MICROSECONDS_A_DAY = 86_400_000_000
 
 
@@ -228,11 +220,8 @@ def conform(frame: DataFrame, key: str) -> DataFrame:
     Integers come out as bigint, so that a value which does not fit its column is still there to be reported.
     Raises InputError naming every column that is missing or of a type that is not accepted.
     """
-    schema = TABLES[key]
-    faults = column_faults(frame.schema, key)
-    if faults:
-        raise InputError.wrong_columns(key, faults)
-    types = _types_by_name(frame.schema)
+    schema, types = TABLES[key], _types_by_name(frame.schema)
+    shape_of(frame, key)
     return frame.select(
         *(
             _convert(F.col(f"`{field.name}`"), types.get(field.name, NullType()), field.kind).alias(field.name)
@@ -277,34 +266,6 @@ def _some_value(kind: AnyKind) -> Column:
 def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
     """Return an empty frame of a schema."""
     return in_shape(spark.range(0), shape, {name: F.lit(None) for name in shape.names})
-
-
-def column_faults(columns: StructType, key: str) -> list[str]:
-    """List the faults of a table's columns, a text each; empty where there are none."""
-    types = _types_by_name(columns)
-    faults = []
-    for field in TABLES[key]:
-        kind = types.get(field.name, NullType())
-        if isinstance(kind, NullType):
-            if not field.nullable:
-                faults.append(f"required column {field.name} is missing")
-        elif not _is_accepted(kind, field.kind):
-            faults.append(f"column {field.name} is {kind.simpleString()}, not {field.kind}")
-    return faults
-
-
-def _is_accepted(actual: DataType, wanted: AnyKind) -> bool:
-    if wanted in (ColumnKind.INT, ColumnKind.BIGINT):
-        return isinstance(actual, _INTEGERS)
-    if wanted == ColumnKind.STRING:
-        return actual.typeName() in _TEXTS
-    if wanted == ColumnKind.TIMESTAMP:
-        return isinstance(actual, TimestampType | TimestampNTZType)
-    if isinstance(wanted, ArrayOf):
-        return isinstance(actual, ArrayType) and (
-            isinstance(actual.elementType, NullType) or _is_accepted(actual.elementType, wanted.element)
-        )
-    return wanted == ColumnKind.BOOLEAN and isinstance(actual, BooleanType)
 
 
 def _convert(column: Column, actual: DataType, wanted: AnyKind) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from weakref import WeakSet
 from routing.errors import ContractError, InputError
 from routing.rules.text import UndecodedText
 from routing.rules.timeline import micros_of
-from routing.schemas import TABLES, AnyKind, ColumnKind, Schema
+from routing.schemas import TABLES, AnyKind, ArrayOf, ColumnKind, MapOf, Schema
 from routing.tables import arrow_rows
 from routing.terms import ReadRow, TableRow
 
@@ -127,20 +128,76 @@ def spell(table: Any) -> dict[str, str]:
     return {name.lower(): name for name in table.schema.names}
 
 
-def shape_of(table: Any, key: str) -> dict[str, str]:
-    """Return the declared columns of table ``key`` that one of Arrow has, each with its name there.
+_SPARK_NAMES = {
+    "bool": "boolean",
+    "date32[day]": "date",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "binary_view": "binary",
+    "int8": "tinyint",
+    "large_binary": "binary",
+    "null": "void",
+}
+# By Spark's names; a text may have a length or a collation.
+_ACCEPTED = {
+    ColumnKind.INT: re.compile(r"tinyint|smallint|int|bigint"),
+    ColumnKind.BIGINT: re.compile(r"tinyint|smallint|int|bigint"),
+    ColumnKind.DOUBLE: re.compile(r"halffloat|float|double"),
+    ColumnKind.BOOLEAN: re.compile(r"boolean"),
+    ColumnKind.TIMESTAMP: re.compile(r"timestamp(?:_ntz)?"),
+    ColumnKind.STRING: re.compile(r"string(?: collate \w+)?|(?:var)?char\(\d+\)"),
+}
 
-    Raises InputError.
+
+def types_of(table: Table) -> dict[str, str]:
+    """Return the types of a table's columns, by Spark's names for them."""
+    if is_frame(table):
+        return {field.name: field.dataType.simpleString() for field in table.schema}
+    fields: Any = table.schema
+    return {field.name: _spark_name(arrow_rows.plain_type(field.type)) for field in fields}
+
+
+def _spark_name(kind: pyarrow.DataType) -> str:
+    """Return Spark's name for the Delta type of a plain Arrow type; Arrow's name where there is none."""
+    from pyarrow import types
+
+    if types.is_map(kind):
+        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
+    if types.is_list(kind):
+        return f"array<{_spark_name(kind.value_type)}>"
+    if types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{_spark_name(field.type)}' for field in kind)}>"
+    if types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _SPARK_NAMES.get(str(kind), str(kind))
+
+
+def _is_accepted(actual: str, wanted: AnyKind) -> bool:
+    """Return whether values of a type, by Spark's name, are taken for a column (tables.md)."""
+    if isinstance(wanted, ColumnKind):
+        return _ACCEPTED[wanted].fullmatch(actual) is not None
+    if isinstance(wanted, ArrayOf):
+        element = actual.removeprefix("array<").removesuffix(">")
+        return actual.startswith("array<") and (element == "void" or _is_accepted(element, wanted.element))
+    return isinstance(wanted, MapOf) and actual.startswith("map<")
+
+
+def shape_of(table: Table, key: str) -> dict[str, str]:
+    """Return the declared columns of table ``key`` that one has, each with its name there; matched without case.
+
+    Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """
-    import pyarrow
-
-    names, faults, shape = spell(table), [], {}
+    types, faults, shape = types_of(table), [], {}
+    spelled = {name.lower(): name for name in types}
     for field in TABLES[key]:
-        kind = table.schema.field(names[field.name]).type if field.name in names else pyarrow.null()
-        if pyarrow.types.is_null(kind):
+        kind = types[spelled[field.name]] if field.name in spelled else "void"
+        if kind == "void":
             faults += [] if field.nullable else [f"required column {field.name} is missing"]
-        elif arrow_rows.is_accepted(kind, field.kind):
-            shape[field.name] = names[field.name]
+        elif _is_accepted(kind, field.kind):
+            shape[field.name] = spelled[field.name]
         else:
             faults.append(f"column {field.name} is {kind}, not {field.kind}")
     if faults:
@@ -153,30 +210,9 @@ def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[st
 
     Raises InputError.
     """
-    schema, shape = _named(table, key, names)
+    schema = TABLES[key] if names is None else TABLES[key].only(*names)
+    shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
     return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
-
-
-def stream_arrow(
-    table: Any, key: str, condition: Any = None, names: Collection[str] | None = None, size: int = 65_536
-) -> Iterator[TableColumns]:
-    """Yield the columns in parts of ``size`` rows at most, few of which are in memory at a time.
-
-    Raises InputError.
-    """
-    import pyarrow
-
-    schema, shape = _named(table, key, names)
-    scanner = as_dataset(table).scanner(
-        list(shape.values()), filter=condition, batch_size=size, batch_readahead=2, fragment_readahead=1
-    )
-    return (columns_in(pyarrow.table(batch), schema, shape) for batch in scanner.to_batches() if len(batch))
-
-
-def _named(table: Any, key: str, names: Collection[str] | None) -> tuple[Schema, dict[str, str]]:
-    """Return the schema of table ``key`` reduced to names, all if None, and the table's spelling of them."""
-    schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
-    return schema, {name: there for name, there in shape_of(table, key).items() if name in schema.names}
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:

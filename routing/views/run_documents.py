@@ -237,8 +237,8 @@ NEAREST = 3
 _LOOKED_THROUGH = 1_000
 _MICROSECONDS = 1e6
 _NEWEST_FIRST = ("started_at", "run_id")
-_OF_A_LIST = Schema(tuple(f for f in RUNS if f.name in (*LISTED_RUNS.names, "finished_at")))
-_IDS = Schema(tuple(f for f in RUNS if f.name in _NEWEST_FIRST))
+_OF_A_LIST = RUNS.only(*LISTED_RUNS.names, "finished_at")
+_IDS = RUNS.only(*_NEWEST_FIRST)
 
 
 def read_runs(runs: Table, limit: int | None = None) -> SchemaRows:

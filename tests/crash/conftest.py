@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import INTERPRETED
 from tests.crash.estate import Case, before
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ def _interpreted(spark: SparkSession) -> Iterator[None]:
 
     Runs in processes of their own are as they are.
     """
-    from routing.sessions.session import INTERPRETED
-
     for key, value in INTERPRETED.items():
         spark.conf.set(key, value)
     yield

@@ -108,12 +108,4 @@ MUTANTS = (
         after='F.col("hops_remaining") < 0',
         tests=RESOLVED,
     ),
-    Mutant(
-        name="folded-though-it-may-change",
-        rule="messages without versions may change between two passes",
-        file="routing/messages/job.py",
-        before="return self.counts.is_folded and not self.may_change",
-        after="return self.counts.is_folded",
-        tests=("tests/unit/test_message_keys.py",),
-    ),
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 from benchmarks.check import BASELINE, LARGER_IS_WORSE, compare
 from benchmarks.report import lines, ratios
 from benchmarks.rounds import Mismatch, measure
-from benchmarks.shape import Shape
 
 _BASELINE = {"resolve / copy": 1.5, "naive / resolve": 9.0}
 
@@ -111,39 +108,3 @@ def test_lines_and_ratios() -> None:
     alone = lines({"resolve": times["resolve"]}, 1_000_000)
     assert alone[0].cells()[3:5] == ("-", "1.00")
     assert ratios(alone) == {}
-
-
-def test_key_numbers_leave_room_for_the_keys_that_follow_from_them() -> None:
-    # 200 instances × 5 scopes × 2 classes of unknown services; a tenth of the rest has a dialog with a row, half
-    # of these are acknowledged at noon, and of these 0.8 × 0.8 are local and open before.
-    assert Shape().numbers == int(43_000 / 1.032)
-    assert Shape(dialogs=0.0).numbers == 43_000
-    assert Shape(keys=1000, dialogs=0.0).numbers == 500
-    # 120 routes a scope are 20 groups of 3 services, of which the first lacks one.
-    assert Shape().named_services == 59
-
-
-def test_every_benchmark_prints_its_help() -> None:
-    """One process imports each module that runs as a program, and asks it."""
-    folder = Path(BASELINE).parent
-    names = sorted(file.stem for file in folder.glob("*.py") if "__main__" in file.read_text(encoding="utf-8"))
-    assert {"bare", "bench", "workers"} <= set(names)
-    ask = (
-        "import runpy, sys\n"
-        "for name in sys.argv.pop(1).split():\n"
-        "    sys.argv[1:] = ['--help']\n"
-        "    try: runpy.run_module(f'benchmarks.{name}', run_name='__main__')\n"
-        "    except SystemExit as end: print('ended', name, end.code)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ask, " ".join(names)],
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [line for line in done.stdout.splitlines() if line.startswith("ended ")] == [
-        f"ended {name} 0" for name in names
-    ]
-    assert done.stdout.count("usage: ") == len(names)

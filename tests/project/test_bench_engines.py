@@ -66,11 +66,3 @@ def _result(engine: str, tables: dict[str, str], out: Path) -> list[dict[str, An
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_every_rule_of_the_subset(engine: str, stored: dict[str, str], tmp_path: Path) -> None:
     assert _result(engine, stored, tmp_path / "out") == EXPECTED
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_without_dialogs_their_messages_are_open(engine: str, stored: dict[str, str], tmp_path: Path) -> None:
-    tables = {key: where for key, where in stored.items() if key != "dialogs"}
-    rows = _result(engine, tables, tmp_path / "out")
-    assert [row["matching_step"] for row in rows[-3:]] == [3, 3, 2]
-    assert rows[:-3] == EXPECTED[:-3]

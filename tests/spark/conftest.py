@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.conftest import INTERPRETED
 from tests.estate_rows import small_estate
 from tests.plans import printed_plan
 from tests.stored import save_estate
@@ -53,8 +54,6 @@ def planned_once(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """Have the queries of one test planned once and interpreted, in a module whose others are generated."""
-    from routing.sessions.session import INTERPRETED
-
     with changed_settings(spark, {**INTERPRETED, **_PLANNED_ONCE}):
         yield
 
@@ -62,8 +61,6 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     """Have the queries of most modules planned once, and interpreted."""
-    from routing.sessions.session import INTERPRETED
-
     name = request.module.__name__.rpartition(".")[2]
     settings = {**({} if name in GENERATED else INTERPRETED), **({} if name in ADAPTIVE else _PLANNED_ONCE)}
     with changed_settings(spark, settings):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
 
-from routing.plan.checked_inputs import ResolveOptions
+from routing.run_context import ResolveOptions, RunContext
 from routing.runs.pipeline import resolve_with
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import Tables, frames
@@ -69,17 +70,18 @@ def test_no_method_is_too_long(
         inputs[key].write.parquet(str(tmp_path / key))
         inputs[key] = spark.read.parquet(str(tmp_path / key))
     with _told_by_spark(spark) as told:
-        done = resolve_with(inputs, ResolveOptions("size"), AS_IF_LARGE)
+        done = resolve_with(inputs, RunContext(ResolveOptions("size")), AS_IF_LARGE)
         try:
-            uses, source = jobs[0].plan.uses, jobs[0].source
+            uses, source = jobs[0].decided.uses, jobs[0].source
             assert (uses.has_times, uses.reads_addresses, uses.asks, uses.asks_msdb) == in_use
-            assert source.dialogs.any_ends
-            assert jobs[0].counted.counts.rows_valid < jobs[0].counted.counts.rows_read
+            assert source.any_ends
+            assert jobs[0].counts.rows_valid < jobs[0].counts.rows_read
             written = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
-            made = [*written, source.keys(is_exact=True), source.lookups.dialogs]
+            exact = replace(source, is_exact=True)
+            made = [*written, exact.keys(), source.lookups.dialogs]
             for frame in made:
                 _compute(frame)
-            longest = [max(_sizes(frame), default=0) for frame in (*made, source.keys(is_exact=False))]
+            longest = [max(_sizes(frame), default=0) for frame in (*made, source.keys())]
             assert LIMIT / 2 < longest[0] <= LIMIT
             assert max(longest) <= LIMIT
         finally:

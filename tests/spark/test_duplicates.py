@@ -1,4 +1,4 @@
-"""Doubled keys of new messages: those that Arrow finds are those that Spark finds."""
+"""Doubled keys of new messages: which are stored already, and which stand there twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from routing.messages import validate
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from tests.estate_rows import message
-from tests.frames import arrow_of, frame_of, rows_of
+from tests.frames import frame_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,19 +48,10 @@ def _found(doubled: validate.DoubledKeys) -> dict[tuple[str, str], bool]:
     return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
 
 
-def test_arrow_finds_the_doubled_keys_that_spark_finds(spark: SparkSession) -> None:
-    new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
-    frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
+def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
+    new, stored = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
     with FrameCache() as frame_cache:
-        searched = validate.search_doubles(spark, new, stored, frame_cache)
-        first = validate.search_doubles(spark, new, None, frame_cache)
-        none = validate.search_doubles(spark, new.slice(0, 1), stored, frame_cache)
-        assert searched is not None
-        assert first is not None
-        assert none is not None
-        assert _found(searched) == FOUND
-        assert _found(validate.find_doubles(*frames, frame_cache, BroadcastBudget(1_000_000))) == FOUND
-        assert _found(first) == {**TWICE, ("hub", "m4"): False}
-        assert none.count == 0
-        # What this process does not hold is Spark's to find.
-        assert validate.search_doubles(spark, new, stored, frame_cache, most_bytes=100) is None
+        budget = BroadcastBudget(1_000_000)
+        assert _found(validate.find_doubles(new, stored, frame_cache, budget)) == FOUND
+        assert _found(validate.find_doubles(new, None, frame_cache, budget)) == {**TWICE, ("hub", "m4"): False}
+        assert validate.find_doubles(new.limit(1), stored, frame_cache, budget).count == 0

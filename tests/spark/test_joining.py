@@ -12,7 +12,7 @@ import pytest
 
 from routing.delta import spark_tables
 from routing.delta.opening import TableOpener
-from routing.runs.pipeline import SparkEngine
+from routing.runs.pipeline import spark_engine
 from routing.runs.running import run_by
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, FrameLimits
 from tests.imports import rows_at
@@ -120,7 +120,7 @@ def test_runs_over_the_limit_agree(
         # What is kept in storage is let go with the run, and with it where its rows came from.
         with monkeypatch.context() as patch:
             patch.setattr(FrameCache, "release", lambda self: None)
-            engine = SparkEngine(TableOpener.of_session(spark), limits)
+            engine = spark_engine(TableOpener.of_session(spark), limits)
             done = run_by(engine, config, run_id=f"run{number}", now=now if number else None)
         notes.append(" | ".join(done.notes))
         assert plans

@@ -1,4 +1,4 @@
-"""New message rows by the name of their table: by its change data feed, its row tracking, or its log.
+"""New message rows by the name of their table: by its change data feed or its log.
 
 Unity Catalog cannot be had here. What it refuses, to read a table by its path, a stand-in refuses.
 """
@@ -19,9 +19,8 @@ from routing.delta.append_detection import (
     FeedDetection,
     LogDetection,
     MessageVersion,
-    TrackingDetection,
 )
-from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
+from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
 from routing.errors import InputError
@@ -49,10 +48,9 @@ STORY = (
     "DELETE FROM {t} WHERE message_id = 'c'",
     "RESTORE TABLE {t} TO VERSION AS OF 6",
 )
-KINDS = {"offering": f"{FEED}, {TRACKING}, {VECTORS}, {MAPPING}", "plain": VECTORS}
+KINDS = {"offering": f"{FEED}, {VECTORS}, {MAPPING}", "plain": VECTORS}
 WAYS: tuple[tuple[str, Any], ...] = (
     ("offering", FeedDetection()),
-    ("offering", TrackingDetection()),
     ("plain", LogDetection()),
 )
 
@@ -116,7 +114,7 @@ def _named(name: str, version: int) -> TableSnapshot:
 
 
 def _new(spark: SparkSession, name: str, since: int, version: int) -> AppendedRows:
-    return read_appended(spark, _named(name, version), RecordedVersion(since))
+    return read_appended(spark, _named(name, version), since)
 
 
 def _ids(found: AppendedRows | ClosedDetection) -> list[str]:
@@ -165,10 +163,10 @@ def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], po
     for name in story:
         snapshot = TableSnapshot(TableLocation(str(post / name)), 6)
         check_detectable(spark, snapshot)
-        found = read_appended(spark, snapshot, RecordedVersion(2))
+        found = read_appended(spark, snapshot, 2)
         assert (name, _ids(found), found.count) == (name, ["c", "d", "e"], 3)
     _make(spark, "mapped", MAPPING)
-    with pytest.raises(InputError, match=r"column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
+    with pytest.raises(InputError, match=r"column mapping.*feed is off .ALTER TABLE"):
         check_detectable(spark, TableSnapshot(TableLocation(str(post / "mapped")), 0))
 
 
@@ -204,32 +202,26 @@ def test_properties_that_were_switched_on_in_between(spark: SparkSession, reques
         "INSERT INTO post.late VALUES ('a')",
         f"ALTER TABLE post.late SET TBLPROPERTIES ({FEED})",
         "INSERT INTO post.late VALUES ('b')",
-        # Three commits: of the protocol, of the rows that are there, of the property.
-        f"ALTER TABLE post.late SET TBLPROPERTIES ({TRACKING})",
         "INSERT INTO post.late VALUES ('c')",
         f"MERGE INTO post.late AS t {merged} THEN UPDATE SET message_id = 'z' WHEN NOT MATCHED THEN INSERT *",
     ):
         spark.sql(statement)
     # The log tells what the feed does not.
-    assert _ids(_new(spark, "late", 0, 8)) == ["a", "b", "c", "d"]
+    assert _ids(_new(spark, "late", 0, 5)) == ["a", "b", "c", "d"]
     request.getfixturevalue("paths_refused")
-    with pytest.raises(
-        InputError, match=r"feed was not on .* after 0; .*tracking was not on .* since 0"
-    ) as caught:
-        _new(spark, "late", 0, 8)
+    with pytest.raises(InputError, match=r"feed was not on .* after 0") as caught:
+        _new(spark, "late", 0, 5)
     # It is on by now.
     assert "SET TBLPROPERTIES" not in str(caught.value)
     assert "run once with --set resolve.mode=full" in str(caught.value)
-    assert _ids(_new(spark, "late", 1, 8)) == ["b", "c", "d"]
+    found = _new(spark, "late", 1, 5)
+    assert (_ids(found), found.count) == (["b", "c", "d"], 3)
     spark.sql("ALTER TABLE post.late UNSET TBLPROPERTIES ('delta.enableChangeDataFeed')")
-    with pytest.raises(InputError, match="its change data feed is off; its row tracking was not on"):
-        _new(spark, "late", 5, 9)
-    found = _new(spark, "late", 6, 9)
-    assert (_ids(found), found.count) == (["c", "d"], 2)
-    properties = f"TBLPROPERTIES ({FEED}, {TRACKING})"
-    spark.sql(f"CREATE OR REPLACE TABLE post.late USING delta {properties} AS SELECT 'e' AS message_id")
+    with pytest.raises(InputError, match="its change data feed is off"):
+        _new(spark, "late", 5, 6)
+    spark.sql(f"CREATE OR REPLACE TABLE post.late USING delta TBLPROPERTIES ({FEED}) AS SELECT 'e' AS message_id")
     with pytest.raises(InputError, match=r"is not an append \(CREATE OR REPLACE TABLE AS SELECT\)"):
-        _new(spark, "late", 8, 10)
+        _new(spark, "late", 6, 7)
 
 
 def _store(spark: SparkSession, folder: Path, name: str, properties: str) -> None:
@@ -255,13 +247,13 @@ def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("offered", "mode"), [(FEED, "incremental"), (TRACKING, "full")])
+@pytest.mark.parametrize("mode", ["incremental", "full"])
 def test_runs_over_such_a_catalog(
-    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, offered: str, mode: str
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, mode: str
 ) -> None:
     """A run of either mode, then one over what came in, which tries again what the first one delayed."""
     name = f"runs_{mode}"
-    _store(spark, tmp_path, name, f"{offered}, {VECTORS}, {MAPPING}")
+    _store(spark, tmp_path, name, f"{FEED}, {VECTORS}, {MAPPING}")
     request.getfixturevalue("paths_refused")
     first = routing.run(spark, _config(tmp_path, name, mode), run_id="first").row
     assert (first["rows_read"], first["rows_resolved"], first["rows_rejected"]) == (7, 5, 2)
@@ -302,8 +294,9 @@ def test_files_that_a_full_run_read_are_gone(
 def test_nothing_is_written_where_later_runs_could_not_go_on(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    _store(spark, tmp_path, "refused", VECTORS)
+    """Row tracking alone is not enough: the statement turns the change data feed on."""
+    _store(spark, tmp_path, "refused", f"{TRACKING}, {VECTORS}")
     request.getfixturevalue("paths_refused")
-    with pytest.raises(InputError, match="SET TBLPROPERTIES"):
+    with pytest.raises(InputError, match=r"ALTER TABLE \S+post\S+ SET TBLPROPERTIES .'delta.enableChangeDataFeed"):
         routing.run(spark, _config(tmp_path, "refused"))
     assert not list((tmp_path / "out").rglob("*.parquet"))

@@ -11,8 +11,9 @@ import pytest
 from routing.config import ConfigError
 from routing.delta.counted_runs import release
 from routing.errors import OutputError
+from routing.run_context import Progress
 from routing.runs import spark_outputs
-from routing.runs.run_work import InternalError, Progress
+from routing.runs.run_work import InternalError
 from tests.estate_rows import message, small_estate
 from tests.frames import rows_of
 from tests.stored import config_of, save_estate, store, written

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.plan.checked_inputs import ResolveOptions
+from routing.run_context import ResolveOptions, RunContext
 from routing.runs.pipeline import resolve_with
 from routing.tables.cached_frames import FrameLimits
 from tests.estate_rows import SALES, message, small_estate
@@ -68,7 +68,7 @@ def resolved(
     input_tables["messages"] = spark.read.format("delta").load(str(messages))
     if route_requests is not None:
         input_tables["route_requests"] = route_requests
-    return resolve_with(input_tables, ResolveOptions("law", **options), limits)  # type: ignore[arg-type]
+    return resolve_with(input_tables, RunContext(ResolveOptions("law", **options)), limits)  # type: ignore[arg-type]
 
 
 def main_path(frame: DataFrame, messages: Path) -> list[str]:
@@ -107,15 +107,11 @@ def test_adaptive_execution(
         assert len(keys) == final.count("BroadcastHashJoin")
         # Timelines have a number of their own; everything else has a hash.
         assert sorted(keys) == [("bigint",)] * (len(keys) - 1) + [("int",)]
-        assert jobs[0].notes == []
+        assert jobs[0].source.context.notes == []
         # The plan and the openers of requests, which come from the messages, fit.
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == {str(messages)}
-        _assert_other_passes_are_hash_aggregates(
-            [jobs[0].source.keys(is_exact=False), *done.frame_cache.frames], messages
-        )
-        _assert_only_what_decides_is_read(
-            [jobs[0].source.keys(is_exact=False), *done.frame_cache.frames], done, messages
-        )
+        _assert_other_passes_are_hash_aggregates([jobs[0].source.keys(), *done.frame_cache.frames], messages)
+        _assert_only_what_decides_is_read([jobs[0].source.keys(), *done.frame_cache.frames], done, messages)
     finally:
         done.unpersist()
 
@@ -147,7 +143,7 @@ def test_a_million_requests_on_record_change_no_plan(
     done = resolved(spark, tables, messages, route_requests=_many_requests(tables, 1_000_000))
     try:
         assert breaches(main_path(done.resolved_routes, messages)) == []
-        assert jobs[0].notes == []
+        assert jobs[0].source.context.notes == []
         assert_as_expected(rows_of(done.resolved_routes), tables)
     finally:
         done.unpersist()
@@ -225,7 +221,7 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
         assert [path.count(name) for name in joins] == ([7, 0] if held_by_tasks else [2, 5])
         assert ("Sort" in path) is not held_by_tasks
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == set()
-        notes = jobs[0].notes
+        notes = jobs[0].source.context.notes
         parts = (
             "dialogs are",
             "the routing plan takes",
@@ -275,15 +271,15 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any])
         )
     )
     done = resolve_with(
-        {**frames(spark, tables), "messages": garbage.drop("id")}, ResolveOptions("law"), AS_IF_LARGE
+        {**frames(spark, tables), "messages": garbage.drop("id")}, RunContext(ResolveOptions("law")), AS_IF_LARGE
     )
     try:
         # At most two scopes, two roles, a known service or two classes of others, no broker instance or an
         # unknown.
-        assert jobs[0].counted.counts.rows_read == GARBAGE
-        assert len(jobs[0].counted.counts.keys) <= 2 * 2 * 3 * 2
+        assert jobs[0].counts.rows_read == GARBAGE
+        assert len(jobs[0].counts.keys) <= 2 * 2 * 3 * 2
         assert done.resolved_routes.count() == GARBAGE
-        assert jobs[0].plan.keys.count() == len(jobs[0].counted.counts.keys)
-        assert jobs[0].plan.rows.count() <= len(jobs[0].counted.counts.keys)
+        assert jobs[0].decided.keys.count() == len(jobs[0].counts.keys)
+        assert jobs[0].decided.rows.count() <= len(jobs[0].counts.keys)
     finally:
         done.unpersist()

@@ -49,17 +49,16 @@ class Done:
     finished: datetime
 
 
-def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Do something once the keys are known and before anything is written."""
+def _after(patch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
+    """Do something in each run once a function of `spark_runs` has returned."""
+    function = vars(spark_runs)[name]
 
-    compile_messages = vars(spark_runs)["compile_messages"]
-
-    def compile_and_act(*arguments: Any, **options: Any) -> object:
-        job = compile_messages(*arguments, **options)
+    def call_and_act(*arguments: Any, **options: Any) -> object:
+        result = function(*arguments, **options)
         act()
-        return job
+        return result
 
-    patch.setattr(spark_runs, "compile_messages", compile_and_act)
+    patch.setattr(spark_runs, name, call_and_act)
 
 
 LATER = [message(100, "//far"), message(101, "//garbage")]
@@ -98,7 +97,8 @@ def done(spark: SparkSession, inputs: Path) -> Done:
             commits.append(key)
 
     with hooked(watch), pytest.MonkeyPatch.context() as patch:
-        _between_passes(patch, lambda: _append_messages(inputs))
+        # Once the keys are known and before anything is written.
+        _after(patch, "compile_messages", lambda: _append_messages(inputs))
         first = routing.run(spark, config, run_id="first")
     finished = datetime.now(timezone.utc)
     (folder / "job.yaml").write_text(config_text(inputs, folder / "out"), encoding="utf-8")
@@ -256,10 +256,10 @@ def test_storage_that_fails_at_the_end(
     monkeypatch.setattr(writer, "save", full_disk)
     with pytest.raises(StorageError) as caught:
         routing.run(spark, config, run_id="failed")
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 2
     assert str(caught.value) == (
-        f"the run failed while writing output.runs to {tmp_path}/out/runs: [Errno 28] No space left on device"
-        " (run again once the cause is gone)"
+        f"the run failed while writing output.runs to {tmp_path}/out/runs: No space left on device"
+        " (run again once there is room)"
     )
     assert (tmp_path / "out" / "resolved_routes").exists()
     monkeypatch.undo()
@@ -277,7 +277,7 @@ def test_storage_that_fails_part_way(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The messages' files vanish between the passes."""
+    """The messages' files vanish before the first pass."""
     inputs = shutil.copytree(stored, tmp_path / "in")
     file = tmp_path / "job.yaml"
     file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
@@ -286,7 +286,7 @@ def test_storage_that_fails_part_way(
         for part in (inputs / "messages").glob("*.parquet"):
             part.unlink()
 
-    _between_passes(monkeypatch, lose_files)
+    _after(monkeypatch, "open_source", lose_files)
     assert cli.main(["resolve", "--config", str(file), "--quiet"]) == 3
     out, err = capsys.readouterr()
     assert out == ""

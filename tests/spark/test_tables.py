@@ -12,7 +12,7 @@ import pytest
 
 import routing
 from routing.config import TableLocation
-from routing.delta.appended_rows import RecordedVersion, read_appended
+from routing.delta.appended_rows import read_appended
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InputError
 from routing.schemas import ROUTES
@@ -73,7 +73,7 @@ def test_columns_are_matched_without_case(
     assert read_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
     for mode in ("overwrite", "append"):
         store(shouted(estate["messages"]), tmp_path, mode)
-    new = read_appended(spark, TableSnapshot(TableLocation(str(tmp_path)), 1), RecordedVersion(0))
+    new = read_appended(spark, TableSnapshot(TableLocation(str(tmp_path)), 1), 0)
     hops = conform(new.rows, "messages").select("hops_remaining").collect()
     assert sorted(row[0] or 0 for row in hops) == [0, 0, 0, 0, 0, 0, 3]
 

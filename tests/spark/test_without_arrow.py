@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.plan.checked_inputs import ResolveOptions
+from routing.run_context import ResolveOptions, RunContext
 from routing.runs.pipeline import resolve_with
 from routing.tables import cached_frames
 from routing.tables.cached_frames import FrameLimits
@@ -77,7 +77,7 @@ def test_rows_are_the_same_without_arrow(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: FrameLimits
 ) -> None:
     monkeypatch.setattr(cached_frames, "has_arrow", lambda: False)
-    without = resolve_with(frames(spark, small_estate()), ResolveOptions("rows"), limits)
+    without = resolve_with(frames(spark, small_estate()), RunContext(ResolveOptions("rows")), limits)
     try:
         expected = reference(with_moments(small_estate()), as_of=None, run_id="rows")
         assert_same(rows_of(without.resolved_routes), expected.resolved_routes, "resolved_routes")

@@ -27,7 +27,7 @@ from routing.rules.timeline import moment_of
 from routing.schemas import KEYS
 from routing.tables.read_rows import columns_of, condition_of
 from routing.tables.row_faults import read_suspects, refuse_faults
-from routing.tables.table_columns import Only, Table, TableColumns, shape_of, stream_arrow
+from routing.tables.table_columns import Only, Table, TableColumns, read_arrow, shape_of
 from routing.terms import ReadRow
 from tests.frames import Tables, arrow
 from tests.random_estates import Decided, Row
@@ -110,7 +110,7 @@ def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableCo
     ``only`` are the values by column of which each row has one. Raises InputError where a column that is needed
     is missing, or of a type that is not accepted.
     """
-    return stream_arrow(messages, "messages", condition_of(messages, only or {}))
+    return iter([read_arrow(messages, "messages", condition_of(messages, only or {}))])
 
 
 def dialogs_of_table(dialogs: Table | None) -> KnownDialogs:
@@ -132,7 +132,8 @@ def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
     conditions: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
     if not conditions:
         return ()
-    return stream_arrow(dialogs, "dialogs", reduce(operator.or_, conditions), (*_END, *DIALOG_COLUMNS))
+    names = (*_END, *DIALOG_COLUMNS)
+    return iter([read_arrow(dialogs, "dialogs", reduce(operator.or_, conditions), names)])
 
 
 class JudgedRow(NamedTuple):

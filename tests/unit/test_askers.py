@@ -13,6 +13,8 @@ import pyarrow
 import pytest
 
 import routing
+from routing.engines.arrow.asking_messages import find_last, sort_requests
+from routing.rules.requesting import RouteRequest
 from routing.schemas import INPUTS
 from tests import askers
 from tests.estate_rows import message, small_estate
@@ -127,3 +129,27 @@ def test_requests_of_invented_services_leave_memory_once_they_are_written(tmp_pa
     assert done.row["reason_counts"]["ROUTE_REQUESTED"] == count + 1
     [at_once] = allocated
     assert at_once - before < 50 * count
+
+
+@pytest.mark.parametrize("or_own", [False, True])
+def test_the_last_request_before_a_message_is_found_by_halving(or_own: bool) -> None:
+    rng = random.Random(5)
+    for sizes in ((), (0, 0), (1,), (3, 0, 20, 1), (64, 65)):
+        groups = [[RouteRequest(rng.randrange(9), rng.choice("abcd")) for _ in range(size)] for size in sizes]
+        requests = sort_requests(groups)
+        asked = [(group, at, one) for group in range(len(sizes)) for at in range(10) for one in "abcde"]
+        columns = list(zip(*asked, strict=True)) or [()] * 3
+        kinds = (pyarrow.int32(), pyarrow.int64(), pyarrow.large_string())
+        of_messages = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        found = find_last(requests, *of_messages, or_own=or_own).to_pylist()
+        rows = requests.to_pylist()
+        for (group, at, message_id), place in zip(asked, found, strict=True):
+            before = [
+                (one.requested_at, one.message_id)
+                for one in groups[group]
+                if (one.requested_at, one.message_id) < (at, message_id)
+                or (or_own and (one.requested_at, one.message_id) == (at, message_id))
+            ]
+            last = None if place is None else (rows[place]["at"], rows[place]["message_id"])
+            assert last == max(before, default=None)
+            assert place is None or rows[place]["group"] == group

@@ -16,7 +16,7 @@ import pytest
 
 from routing import cli
 from routing.errors import InputError, StorageError
-from routing.runs.run_work import Progress, Stages
+from routing.run_context import Progress, StageClock
 from tests.estate_rows import small_estate
 from tests.golden_texts import assert_golden, assert_golden_help
 from tests.stored import save_estate
@@ -302,7 +302,7 @@ def test_a_stage_is_told_by_its_fields(capsys: pytest.CaptureFixture[str]) -> No
 def test_what_stages_tell() -> None:
     """One that is entered twice is told twice, each time with what it knows; of one that fails no end is told."""
     told: list[Progress] = []
-    clock = Stages(told.append)
+    clock = StageClock(told.append)
     with clock.stage("read"):
         pass
     with clock.stage("keys") as tally:

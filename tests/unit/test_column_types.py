@@ -305,7 +305,7 @@ def test_every_function_takes_columns_of_other_types(form: str, how: str, tmp_pa
 @pytest.mark.parametrize("kind", [pyarrow.binary(), pyarrow.binary_view(), pyarrow.large_binary()], ids=str)
 def test_bytes_are_no_texts(kind: pyarrow.DataType) -> None:
     routes = cast(arrow(sound())["routes"], texts_as(kind))
-    with pytest.raises(InputError, match=rf"column instance_name is {kind}, not string"):
+    with pytest.raises(InputError, match="column instance_name is binary, not string"):
         columns_of(routes, "routes")
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from routing import StoredMessage, diff, explain, trace
-from routing.engines.arrow import message_keys
 from routing.messages import validate
 from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
 from routing.plan.key_rows import CHOICE, decide_keys
 from routing.views.check.checking import check
+from tests.arrow_keys import count_keys
 from tests.estate_rows import message, route, small_estate
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop
@@ -46,7 +46,7 @@ def _resolved(service: str, folder: Path) -> str | None:
     """What the plan says with which a run joins the message."""
     arrow_tables = arrow(_tables(service))
     checked = validate.check(validate.read(arrow_tables))
-    counts = message_keys.count_keys(arrow_tables["messages"], None, checked, None)
+    counts = count_keys(arrow_tables["messages"], None, checked, None)
     decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     [(_, _, [choice])] = decided.timelines[0].rows
     name: str | None = choice[CHOICE.names.index("route_name")]
@@ -57,7 +57,7 @@ def _ranked(service: str, folder: Path) -> str | None:
     """The first of the candidates with which `candidates` joins the message."""
     arrow_tables, lists = arrow(_tables(service)), CandidateLists()
     checked = validate.check(validate.read(arrow_tables))
-    counts = message_keys.count_keys(arrow_tables["messages"], None, checked, None)
+    counts = count_keys(arrow_tables["messages"], None, checked, None)
     lists.decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     name: str | None = lists.rows[0][LISTED_CANDIDATE.names.index("route_name")]
     return name

@@ -10,12 +10,12 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta import file_systems
-from routing.delta.commits import is_local, newest_version
-from routing.delta.local_tables import UnreadableTable, find_log
+from routing.delta.commits import has_commits, is_local, newest_version
+from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import TableOpener
 from routing.delta.run_lock import lock_file, only_run
 from routing.delta.table_creation import check_vacant
-from routing.delta.table_details import are_small, check_writable
+from routing.delta.table_details import check_writable
 from routing.errors import EnvironmentFault, OutputError
 from routing.sessions import session
 
@@ -182,8 +182,8 @@ def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_
     """Neither a log, nor a lock, nor whether one may write there, nor what else lies in the table's folder."""
     here = table(tmp_path / "runs")
     there = file_systems.place(here, session_of())
-    assert (is_local(here), newest_version(here), find_log(here)) == (True, 0, tmp_path / "runs" / "_delta_log")
-    assert (is_local(there), newest_version(there), find_log(there)) == (False, None, None)
+    assert (is_local(here), newest_version(here), has_commits(here)) == (True, 0, True)
+    assert (is_local(there), newest_version(there), has_commits(there)) == (False, None, False)
     with pytest.raises(OutputError):
         check_vacant("output.runs", here, "job")
     check_vacant("output.runs", there, "job")
@@ -232,14 +232,6 @@ def test_why_spark_is_needed_is_told_where_it_is_missing() -> None:
     opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
     with pytest.raises(EnvironmentFault, match=r"tables\.routes is looked for by Spark \(its path may be one of"):
         opener.find("tables.routes", TableLocation("/data/routes"))
-
-
-def test_what_is_elsewhere_may_be_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = [table(tmp_path / "in")]
-    assert are_small(inputs, [])
-    assert not are_small(inputs, [], {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
-    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
-    assert not are_small(inputs, [])
 
 
 @pytest.mark.parametrize(

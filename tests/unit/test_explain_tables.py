@@ -118,7 +118,7 @@ def test_a_handle_names_the_dialog_of_a_description(tables: Given) -> None:
     assert verdict["broker_instance"] == STORE
 
 
-@pytest.mark.parametrize("kept", ["nothing", "what release 0.1.0 kept"])
+@pytest.mark.parametrize("kept", ["nothing", "ids"])
 def test_without_handles_an_id_is_asked_by(tables: Given, kept: str) -> None:
     older = {key: table for key, table in tables.items() if key != "observed_routing"}
     if kept != "nothing":

@@ -38,7 +38,7 @@ class Sessions:
 
 def command(options, console):
     if not session.java_logs():
-        session.start({}, verbose=options.verbose)
+        session.start({"spark.jars": "/a.jar"}, verbose=options.verbose)
     end = ends.pop(0)
     if end == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -53,7 +53,6 @@ def command(options, console):
     return int(end)
 
 pyspark.sql.SparkSession = Sessions
-session.find_remembered_jars = lambda: ["/a.jar"]
 cli._COMMANDS["resolve"] = command
 for asked in sys.stdin:
     child = os.fork()
@@ -138,15 +137,30 @@ def test_a_failed_start_says_where_there_is_more(tmp_path: Path, monkeypatch: py
     # It looks at Spark's own builder when it is imported.
     pytest.importorskip("delta")
     monkeypatch.setattr("pyspark.sql.SparkSession", Sessions)
-    monkeypatch.setattr("routing.sessions.session.find_remembered_jars", lambda: ["/a.jar"])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     (tmp_path / "java" / "bin").mkdir(parents=True)
     (tmp_path / "java" / "bin" / "java").touch()
     logs: list[Path] = []
     with pytest.raises(EnvironmentFault, match="Could not create the Java Virtual Machine") as caught:
-        session._start_local({}, verbose=False, logs=logs)
+        session._start_local({"spark.jars": "/a.jar"}, verbose=False, logs=logs)
     (log,) = tmp_path.glob("sbroute-java-*.log")
     assert logs == [log]
     assert f"(more in {log})" in str(caught.value)
     assert log.read_text().startswith("hello\n")
+
+
+def test_what_python_writes_while_java_starts_goes_where_it_ever_does(tmp_path: Path) -> None:
+    log = tmp_path / "java.log"
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom routing.sessions import session\n"
+        "print('before', file=sys.stderr)\n"
+        f"with session._java_messages_in(Path({str(log)!r})):\n"
+        "    os.write(2, b'of Java\\n')\n    print('meanwhile', file=sys.stderr, flush=True)\n"
+        "print('after', file=sys.stderr)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
+    assert (done.stderr, log.read_text()) == ("before\nmeanwhile\nafter\n", "of Java\n")

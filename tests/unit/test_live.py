@@ -34,7 +34,7 @@ import os, sys, time, warnings
 from routing import __main__, cli
 from routing.commands import terminal_streams
 from routing.errors import StorageError
-from routing.runs.run_work import Stages
+from routing.run_context import StageClock
 from routing.sessions import session
 pause = float(os.environ.get("PAUSE", "0.02"))
 cli.open_line = lambda: terminal_streams.open_line(pause)
@@ -50,7 +50,7 @@ def command(options, console):
                 is_seen = line._line is not None
         time.sleep(0.1)
 
-    names = {"console": console, "clock": Stages(console.progress), "see_line": see_line}
+    names = {"console": console, "clock": StageClock(console.progress), "see_line": see_line}
     exec(os.environ["PROGRAM"], {**globals(), **names})
     return 0
 

@@ -12,7 +12,7 @@ import pytest
 
 import routing
 from routing.delta.opening import LocalOpener
-from routing.runs.local_runs import LocalEngine
+from routing.runs.local_runs import local_engine
 from routing.runs.running import run_by
 from routing.schemas import OUTPUTS
 from routing.tables.read_rows import read_rows
@@ -30,7 +30,7 @@ def run_on(
     config = config_of(save_estate(tables, folder / "in", files), folder / "out", *overrides)
     if rows_at_once is None:
         return routing.resolve_local(config, run_id=RUN_ID)
-    return run_by(LocalEngine(LocalOpener(), rows_at_once=rows_at_once), config, run_id=RUN_ID)
+    return run_by(local_engine(LocalOpener(), rows_at_once=rows_at_once), config, run_id=RUN_ID)
 
 
 def written(folder: Path, key: str) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 import routing
 from routing.delta.counted_runs import last_run, open_left
 from routing.delta.data_files import DataFiles
-from routing.delta.local_tables import LocalTable
 from routing.delta.opening import LocalOpener
 from routing.errors import ContractError, StorageError
 from routing.runs import local_runs
@@ -55,6 +54,20 @@ def folder(one_run: Path, tmp_path: Path) -> Path:
 
 def _config(folder: Path, *overrides: str) -> routing.Config:
     return config_of(folder / "in", folder / "out", *overrides)
+
+
+def test_a_run_opens_the_table_of_runs_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, find = list[str](), LocalOpener.find
+
+    def watched(self: LocalOpener, key: str, *where: Any) -> Any:
+        opened.append(key)
+        return find(self, key, *where)
+
+    monkeypatch.setattr(LocalOpener, "find", watched)
+    for was_recorded in (False, True):
+        opened.clear()
+        done = routing.resolve_local(_config(folder), run_id="second")
+        assert (done.was_recorded, opened.count("output.runs")) == (was_recorded, 1)
 
 
 def _expected(run_id: str, more: list[dict[str, Any]]) -> Resolution:
@@ -158,17 +171,17 @@ def test_files_of_a_commit_that_failed(folder: Path, monkeypatch: pytest.MonkeyP
     """They are removed, unless the log cannot say that it does not name them."""
     place = folder / "out" / "resolved_routes"
     before = written(place)
-    was_committed = LocalTable.commit_files
+    was_committed = DeltaTable.create_write_transaction
 
-    def fail(self: LocalTable, *arguments: Any, **named: Any) -> None:
-        if self.folder != str(place):
+    def fail(self: DeltaTable, *arguments: Any, **named: Any) -> None:
+        if Path(self.table_uri.removeprefix("file://")) != place:
             was_committed(self, *arguments, **named)
             return
         if is_damaged:
-            (place / "_delta_log" / f"{self.version + 1:020d}.json").write_text("{\n", encoding="utf-8")
+            (place / "_delta_log" / f"{self.version() + 1:020d}.json").write_text("{\n", encoding="utf-8")
         raise OSError("Input/output error")
 
-    monkeypatch.setattr(LocalTable, "commit_files", fail)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", fail)
     told = "a line of version 2 is not JSON" if is_damaged else "writing output.resolved_routes to .*: Input"
     with pytest.raises(StorageError, match=told):
         routing.resolve_local(_config(folder), run_id="failed")

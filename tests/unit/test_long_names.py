@@ -65,7 +65,8 @@ def _save_messages(folder: Path) -> None:
     with DataFiles(folder / "messages") as files:
         files.open().add(rows)
         table = open_to_write(TableLocation(str(folder / "messages")))
-        table.commit_files(files.close(), MESSAGES, adds=True, metadata="")
+        files.close()
+        table.commit_files(files, MESSAGES, adds=True, metadata="")
 
 
 def test_a_run_over_them(tmp_path: Path) -> None:

@@ -16,15 +16,14 @@ import pyarrow.dataset
 import pytest
 from pyarrow import parquet
 
-from routing.engines.arrow import message_keys, text_numbers
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows, read_ahead
 from routing.errors import InputError
 from routing.messages import validate
-from routing.messages.job import KeyPass
-from routing.plan.key_rows import KEY, TEXTS, KeyCounts
+from routing.plan.key_rows import KEY, KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES
+from tests.arrow_keys import count_keys
 from tests.estate_rows import SALES, STOCK, conversation, endpoint, message, route, small_estate
 from tests.frames import Tables, arrow, arrow_of
 from tests.random_estates import AS_OF, SEED, draw_few
@@ -37,13 +36,11 @@ MESSAGES_EACH = 60
 Key = tuple[Any, ...]
 
 
-def count(
-    tables: Tables, as_of: datetime | None = None, most_unnamed: int = text_numbers.MOST_UNNAMED, **replaced: Any
-) -> KeyCounts:
+def count(tables: Tables, as_of: datetime | None = None, **replaced: Any) -> KeyCounts:
     """The keys of tables; ``replaced`` are Arrow tables in place of theirs."""
     tables_of_arrow = {**arrow(tables), **replaced}
     checked = validate.check(validate.read(tables_of_arrow))
-    return message_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of, most_unnamed)
+    return count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
 
 
 def keys_of(counts: KeyCounts) -> set[Key]:
@@ -90,19 +87,11 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
     return found
 
 
-# Whether services that nothing names have numbers of their own.
-room = pytest.mark.parametrize(
-    "most_unnamed",
-    [pytest.param(text_numbers.MOST_UNNAMED, id="numbered"), pytest.param(0, id="no room")],
-)
-
-
-@room
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None, most_unnamed: int) -> None:
+def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None) -> None:
     read = rejected = 0
     for tables, theirs in draw_few(as_of).each:
-        counts = count(tables, as_of, most_unnamed)
+        counts = count(tables, as_of)
         assert counts.rows_read == len(tables["messages"])
         assert counts.rows_rejected == len(theirs.rejected_messages)
         assert keys_of(counts) == expected_keys(tables, as_of), tables["instances"]
@@ -138,7 +127,6 @@ def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: 
     assert found == {("hub", "Sales", "//stock", *expected)}
 
 
-@room
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
@@ -151,15 +139,13 @@ def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: 
         ("tcp:", ("", 3)),
     ],
 )
-def test_a_name_that_nothing_names_counts_by_the_address_in_it(
-    service: str, expected: tuple[str, int], most_unnamed: int
-) -> None:
+def test_a_name_that_nothing_names_counts_by_the_address_in_it(service: str, expected: tuple[str, int]) -> None:
     tables = only(message(1, service), addresses=["tcp://hub.example:4022"])
     # Where no route reads an address from a name, none counts.
-    (key,) = keys_of(count(tables, most_unnamed=most_unnamed))
+    (key,) = keys_of(count(tables))
     assert key[2:] == (expected[0], "", min(expected[1], 3))
     tables["routes"].append(route("By name", None, "transport"))
-    (key,) = keys_of(count(tables, most_unnamed=most_unnamed))
+    (key,) = keys_of(count(tables))
     assert key[2:] == (expected[0], "", expected[1])
 
 
@@ -193,68 +179,7 @@ def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: st
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
-@room
-def test_what_messages_hold_in_place_of_keys(most_unnamed: int) -> None:
-    tables = only(
-        message(1, "//stock"),
-        message(2, "//garbage", to_broker_instance=SALES.upper()),
-        message(3, "//garbage", to_broker_instance=FAR),
-        message(4, "//more", is_initiator=False),
-        message(5, "//more", is_initiator=False),
-        message(6, "//rejected", message_id=""),
-    )
-    found = count(tables, most_unnamed=most_unnamed)
-    if not most_unnamed:
-        assert found.texts is None
-        return
-    assert found.texts is not None
-    keys = list(found.keys.rows(*KEY))
-    held = {
-        row[2:]: keys[place][2:]
-        for row, place in zip(found.texts.rows.rows(*TEXTS), found.texts.keys, strict=True)
-    }
-    assert held == {
-        ("//stock", "", 1): ("//stock", "", 1),
-        ("//garbage", SALES, 1): ("", SALES, 3),
-        ("//garbage", "", 9): ("", "", 11),
-        ("//more", "", 0): ("", "", 2),
-    }
-
-
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        ([FAR, LATER], True),
-        ([FAR, LATER.upper()], False),
-        ([FAR, None], False),
-        ([FAR, "no id"], True),
-        ([], True),
-    ],
-)
-def test_whether_every_conversation_id_is_folded(ids: list[str | None], expected: bool) -> None:
-    messages = [message(number, "//stock", conversation_id=one) for number, one in enumerate(ids)]
-    assert count(only(*messages)).is_folded is expected
-
-
-@pytest.mark.parametrize(
-    ("is_folded", "may_change", "expected"),
-    [
-        pytest.param(True, False, True, id="a version"),
-        pytest.param(True, True, False, id="no version, so that a later pass may see others"),
-        pytest.param(False, False, False, id="a version, an id in upper case"),
-        pytest.param(False, True, False, id="no version, an id in upper case"),
-    ],
-)
-def test_ids_count_as_folded_where_no_pass_can_see_others(
-    is_folded: bool, may_change: bool, expected: bool
-) -> None:
-    counts = replace(count(only(message(1, "//stock"))), is_folded=is_folded)
-    nothing: Any = None
-    assert KeyPass(nothing, nothing, counts, may_change).is_folded is expected
-
-
-@room
-def test_garbage_takes_no_room(most_unnamed: int) -> None:
+def test_garbage_takes_no_room() -> None:
     many = [
         message(
             number,
@@ -265,7 +190,7 @@ def test_garbage_takes_no_room(most_unnamed: int) -> None:
     ]
     tables = only(*many)
     tables["routes"].append(route("By name", None, "TRANSPORT"))
-    assert {key[2:] for key in keys_of(count(tables, most_unnamed=most_unnamed))} == {
+    assert {key[2:] for key in keys_of(count(tables))} == {
         (name, "", 1 + kind + other) for name, kind in (("//stock", 0), ("", 2), ("", 4)) for other in (0, 8)
     }
 
@@ -373,7 +298,6 @@ def test_large_groups_of_rows_are_read_in_parts(tmp_path: Path, times: str) -> N
         "from": whole.column("from_service_name").cast("binary"),
         "hops": whole.column("hops_remaining").cast("int64"),
         "sound": whole.is_sound(),
-        "folded": whole.is_folded(),
         "at": whole.time(),
     }
     numbered = [name for name in NUMBERED if name != "from_service_name"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,6 @@ import pytest
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, open_local
 from routing.delta.opening import TableOpener
-from routing.delta.spark_tables import AsItIs, TableSnapshot
 from routing.errors import ContractError
 from routing.schemas import SERVICES
 from routing.tables.read_rows import count_by_files
@@ -71,23 +71,23 @@ def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> Non
     )
 
 
-def start() -> Any:
-    raise AssertionError("a session is started")
+def test_a_session_starts_once_and_within_the_block_that_waits_for_it() -> None:
+    steps = list[str]()
 
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        steps.append("waiting")
+        yield
+        steps.append("started")
 
-def test_tables_that_one_engine_reads_together(tmp_path: Path) -> None:
-    """Arrow reads all of them, or none: which of them it cannot read makes no difference."""
-    sound = TableSnapshot(TableLocation(str(stored(tmp_path / "sound"))), 0)
-    opener = TableOpener(start)
-    opened = opener.open_by_arrow({"services": sound, "others": sound})
-    assert opened is not None
-    assert [(key, count_by_files(table)) for key, table in opened.items()] == [("services", 1), ("others", 1)]
-    clone = stored(tmp_path / "clone")
-    change_log(clone, lambda action: action.get("add", {}).update(path="file:/elsewhere/x.parquet"))
-    in_catalog = TableLocation("catalog.shop.services", is_name=True)
-    for other in (TableSnapshot(TableLocation(str(clone)), 0), TableSnapshot(in_catalog, 0), AsItIs(in_catalog)):
-        assert opener.open_by_arrow({"services": sound, "others": other}) is None
-        assert opener.open_by_arrow({"others": other, "services": sound}) is None
+    def start() -> Any:
+        steps.append("starting")
+        return SimpleNamespace()
+
+    opener = TableOpener(start, waiting=waiting)
+    assert steps == []
+    assert opener.spark is opener.spark
+    assert steps == ["waiting", "starting", "started"]
 
 
 def test_given_tables_are_of_one_engine() -> None:

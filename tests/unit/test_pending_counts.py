@@ -11,7 +11,7 @@ import pytest
 from routing.runs.run_work import InternalError, ResolvedGroup, check_pending
 
 if TYPE_CHECKING:
-    from routing.runs.spark_runs import SparkWork
+    from routing.runs.run_work import RunInputs
 
 # By outcome, reason and database; what came over the network is not tried again.
 RESOLVED = Counter(
@@ -40,7 +40,7 @@ class Stored:
 
 
 def _check(pending: int) -> None:
-    check_pending(cast("SparkWork", Stored(pending)), {"pending_messages": 2}, RESOLVED)
+    check_pending(cast("RunInputs", Stored(pending)), {"pending_messages": 2}, RESOLVED)
 
 
 def test_every_delayed_message_of_a_database_is_pending() -> None:

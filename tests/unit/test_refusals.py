@@ -11,7 +11,7 @@ from routing.config import TableLocation
 from routing.delta import ledger, spark_tables
 from routing.errors import InputError, OutputError, StorageError
 from routing.runs.run_work import InternalError
-from routing.runs.spark_outputs import telling_what_may_change
+from routing.runs.spark_runs import telling_what_may_change
 from routing.sessions.existing_session import ExistingSession
 from routing.tables import sql_statements
 

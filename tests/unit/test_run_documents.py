@@ -12,7 +12,7 @@ import pytest
 
 import routing
 from routing.config import Config
-from routing.delta.counted_runs import EarlierRun, last_run
+from routing.delta.counted_runs import EarlierRun, last_run, open_runs
 from routing.delta.opening import LocalOpener
 from routing.render.text import write_text
 from routing.runs.running import Run, find_done, find_run_before
@@ -153,8 +153,8 @@ def test_the_last_run_of_the_same_mode(modes: list[str], mode: str, expected: st
     config = config_of(tmp_path / "in", tmp_path / "out", f"resolve.mode={mode}", pending)
     if modes:
         _store_runs(modes, config, tmp_path / "out" / "runs")
-    opener = LocalOpener()
-    earlier = find_run_before(opener, config, last_run(opener, config.output["runs"]))
+    opener, runs = LocalOpener(), config.output["runs"]
+    earlier = find_run_before(open_runs(opener, runs), mode, last_run(opener, runs))
     assert (None if earlier is None else earlier.run_id) == expected
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from tests.stored import config_text, store_local
 FULL = "4c1d0f6e-0000-4000-8000-000000000001"
 SLOW = "4c1d77aa-0000-4000-8000-000000000002"
 EMPTY = "9b00c3d2-0000-4000-8000-000000000003"
-STORED = Path(__file__).parents[1] / "stored_by_0_1_0"
 SETTINGS = {"resolve": {"mode": "full", "as_of": None}, "tables": {"routes": "/data/routes"}, "spark": {}}
 
 
@@ -44,7 +42,9 @@ def recorded(run_id: str, started: str, finished: str, **columns: Any) -> dict[s
         "dialog_hash": "builtin",
         "settings": json.dumps(SETTINGS),
         "stage_seconds": {"read": 1.5, "keys": 6.0, "resolved_routes": 3.0},
-        "release": "0.1.0",
+        "release": "0.2.0",
+        "table_ids": {},
+        "commit_identities": {},
         **columns,
     }
 
@@ -130,7 +130,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
                 "rows_resolved": 1990,
                 "rows_rejected": 10,
                 "outcome_counts": {"SENT": 995, "DELIVERED": 995},
-                "release": "0.1.0",
+                "release": "0.2.0",
             },
         ],
         "more": True,
@@ -199,19 +199,6 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
         "sbroute: output.runs: 'FOLDER/out/runs' holds a table of another schema, 2 differences: column mode is"
         " missing, not string; column rows_read is int, not bigint (name another location)"
     )
-
-
-def test_what_release_0_1_0_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its table lacks columns, and its files are Spark's."""
-    shutil.copytree(STORED / "out" / "runs", tmp_path / "out" / "runs")
-    one = json.loads(phrase(capsys, configured(tmp_path), "fir", "--format", "json"))
-    assert (one["run_id"], one["release"], one["table_ids"], one["commit_identities"]) == (
-        "first",
-        "0.1.0",
-        None,
-        None,
-    )
-    assert one["started_at"].startswith("2026-")
 
 
 def test_in_a_notebook() -> None:

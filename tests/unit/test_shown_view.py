@@ -25,7 +25,7 @@ VIEWS = {
         41,
     ),
     "in a catalog": (OURS.format("`main`.`broker`.`resolved_routes`"), {"main.broker.resolved_routes"}, 41),
-    "as release 0.1.0 made it": (
+    "of no version": (
         "SELECT r.* FROM `broker`.`resolved_routes` AS r LEFT JOIN (SELECT 1)",
         {"spark_catalog.broker.resolved_routes"},
         None,

@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from routing.engines.arrow.traced_batches import ArrowPaths
-from routing.plan.checked_inputs import network_of
-from routing.plan.key_rows import HOPS_LEFT, NO_ADDRESS, PATH_KEY, SERVICE_FACTOR, follow_keys
 from routing.rules.network import EstateNetwork
-from routing.tables.read_rows import read_settings
-from routing.tables.table_columns import TableColumns
 from tests.estate_rows import Row, Tables, estate, instance, message, route
 from tests.frames import arrow
 from tests.random_estates import AS_OF, assert_same
@@ -94,22 +90,9 @@ def trace_all(tables: Tables) -> None:
     assert sum(map(len, ArrowPaths.of(arrow(tables), None).tables())) == len(tables["messages"])
 
 
-def follow_all_keys(tables: Tables) -> None:
-    """Follow the keys of all messages, as Spark collects them."""
-    names = [row["instance_name"] for row in tables["instances"]]
-    hops = {row["hops_remaining"] for row in tables["messages"]} - {None}
-    none = [""] * len(names)
-    columns: dict[str, list[Any]] = dict.fromkeys(PATH_KEY, none)
-    columns |= {"instance_name": names, "key_kind": [NO_ADDRESS * SERVICE_FACTOR + 1] * len(names)}
-    columns[HOPS_LEFT] = [list(hops)] * len(names)
-    decided = follow_keys(TableColumns(columns), network_of(read_settings(arrow(tables))))
-    assert len(decided.numbers) == len(names)
-
-
 @SHAPES
-@pytest.mark.parametrize("follow", [trace_all, follow_all_keys])
 def test_the_steps_of_a_message_grow_as_its_path(
-    shape: Callable[[int], Links], follow: Callable[[Tables], None], monkeypatch: pytest.MonkeyPatch
+    shape: Callable[[int], Links], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = 0
     owners = EstateNetwork.owners
@@ -125,7 +108,7 @@ def test_the_steps_of_a_message_grow_as_its_path(
         nonlocal steps
         steps = 0
         tables = tables_of(shape(n))
-        follow(tables)
+        trace_all(tables)
         return steps / len(tables["messages"])
 
     assert 0 < steps_of_a_message(48) <= 6 * steps_of_a_message(12)

@@ -203,80 +203,45 @@ def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
 # The requests for routes on record, and which messages they keep from opening another (rule book, section 5).
 
 
-@dataclass(frozen=True)
-class OrderedRequests:
-    """Requests of several groups: those of a group are adjacent, in the order in which they were made.
+def sort_requests(groups: Sequence[Sequence[RouteRequest]]) -> pyarrow.RecordBatch:
+    """Return the requests of groups, each with the number of its group, in the order of groups, times and ids."""
+    import pyarrow
 
-    ``first`` and ``counts`` say where the requests of a group are; ``most`` is the size of the largest group.
+    requests = [(number, one) for number, group in enumerate(groups) for one in sorted(group, key=_position)]
+    return pyarrow.record_batch(
+        {
+            "group": pyarrow.array([number for number, _ in requests], pyarrow.int64()),
+            "at": pyarrow.array([one.requested_at for _, one in requests], pyarrow.int64()),
+            "message_id": pyarrow.array([one.message_id for _, one in requests], pyarrow.large_string()),
+            "ended_at": pyarrow.array([one.ended_at for _, one in requests], pyarrow.int64()),
+        }
+    )
+
+
+def find_last(requests: pyarrow.RecordBatch, groups: Any, at: Any, message_id: Any, *, or_own: bool) -> Any:
+    """Return for each message the place of the last request of its group before it, null for none; by halving.
+
+    ``requests`` are sorted. With ``or_own`` that may be the message's own request.
     """
+    import pyarrow
+    import pyarrow.compute as pc
 
-    first: pyarrow.Array
-    counts: pyarrow.Array
-    at: pyarrow.Array
-    message_id: pyarrow.Array
-    ended_at: pyarrow.Array
-    most: int
-
-    @classmethod
-    def of(cls, groups: Sequence[Sequence[RouteRequest]]) -> OrderedRequests:
-        """Return the requests of groups, in any order."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        whole = pyarrow.int64()
-        counts = pyarrow.array([len(group) for group in groups], whole)
-        requests = [request for group in groups for request in sorted(group, key=_position)]
-        return cls(
-            pc.subtract(pc.cumulative_sum(counts), counts),
-            counts,
-            pyarrow.array([one.requested_at for one in requests], whole),
-            pyarrow.array([one.message_id for one in requests], pyarrow.large_string()),
-            pyarrow.array([one.ended_at for one in requests], whole),
-            max(map(len, groups), default=0),
+    low = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(groups))
+    high = pyarrow.repeat(pyarrow.scalar(len(requests), pyarrow.int64()), len(groups))
+    comes_before = pc.less_equal if or_own else pc.less
+    for _ in range(len(requests).bit_length()):
+        is_open = pc.less(low, high)
+        middle = pc.if_else(is_open, pc.divide(pc.add(low, high), 2), 0)
+        its_group, its_time, its_id = (requests[name].take(middle) for name in ("group", "at", "message_id"))
+        in_order = pc.and_(pc.equal(its_time, at), comes_before(its_id, message_id))
+        in_time = pc.and_(pc.equal(its_group, groups), pc.or_(pc.less(its_time, at), in_order))
+        is_before = pc.or_(pc.less(its_group, groups), in_time)
+        low, high = (
+            pc.if_else(pc.and_(is_open, is_before), pc.add(middle, 1), low),
+            pc.if_else(pc.and_not(is_open, is_before), middle, high),
         )
-
-    def is_pending(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return a mask of messages that find the last request of their group before them pending."""
-        import pyarrow.compute as pc
-
-        place = pc.subtract(self._find_not_before(groups, at, message_id), 1)
-        has_one = pc.greater_equal(place, self.first.take(groups))
-        has_ended = pc.less_equal(self.ended_at.take(pc.if_else(has_one, place, 0)), at)
-        return pc.and_not(has_one, pc.fill_null(has_ended, fill_value=False))
-
-    def is_one_of(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return a mask of messages that have opened a request of their group."""
-        import pyarrow.compute as pc
-
-        place = self._find_not_before(groups, at, message_id)
-        has_one = pc.less(place, pc.add(self.first.take(groups), self.counts.take(groups)))
-        place = pc.if_else(has_one, place, 0)
-        is_its_time, is_its_id = (
-            pc.equal(self.at.take(place), at),
-            pc.equal(self.message_id.take(place), message_id),
-        )
-        return pc.and_(has_one, pc.and_(is_its_time, is_its_id))
-
-    def _find_not_before(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return for each message the place of the first request of its group that was not made before it.
-
-        Where there is none, this is the place after the group's last request.
-        """
-        import pyarrow.compute as pc
-
-        low = self.first.take(groups)
-        high = pc.add(low, self.counts.take(groups))
-        for _ in range(self.most.bit_length()):
-            is_open = pc.less(low, high)
-            middle = pc.if_else(is_open, pc.divide(pc.add(low, high), 2), 0)
-            its_time = self.at.take(middle)
-            has_lower_id = pc.less(self.message_id.take(middle), message_id)
-            is_before = pc.or_(pc.less(its_time, at), pc.and_(pc.equal(its_time, at), has_lower_id))
-            low, high = (
-                pc.if_else(pc.and_(is_open, is_before), pc.add(middle, 1), low),
-                pc.if_else(pc.and_not(is_open, is_before), middle, high),
-            )
-        return low
+    place = pc.if_else(pc.greater(low, 0), pc.subtract(low, 1), None)
+    return pc.if_else(pc.equal(requests["group"].take(place), groups), place, None)
 
 
 class Openers(NamedTuple):
@@ -297,8 +262,8 @@ class RequestsOnRecord:
     scopes: int
     services: pyarrow.Array
     codes: pyarrow.Array
-    lasting: OrderedRequests
-    all: OrderedRequests
+    lasting: pyarrow.RecordBatch
+    all: pyarrow.RecordBatch
 
     @classmethod
     def of(cls, scopes: Scopes, on_record: Mapping[str, InstanceRequests]) -> RequestsOnRecord:
@@ -317,9 +282,25 @@ class RequestsOnRecord:
             len(scopes),
             pyarrow.array(list(services), pyarrow.large_string()),
             pyarrow.array(codes, pyarrow.int64()),
-            OrderedRequests.of([group.lasting for group in groups]),
-            OrderedRequests.of([group.on_record for group in groups]),
+            sort_requests([group.lasting for group in groups]),
+            sort_requests([group.on_record for group in groups]),
         )
+
+    def _is_pending(self, groups: Any, at: Any, message_id: Any) -> Any:
+        """Return a mask of messages that find the last request of their group before them pending."""
+        import pyarrow.compute as pc
+
+        last = find_last(self.lasting, groups, at, message_id, or_own=False)
+        has_ended = pc.less_equal(self.lasting["ended_at"].take(last), at)
+        return pc.and_not(last.is_valid(), pc.fill_null(has_ended, fill_value=False))
+
+    def _is_own(self, groups: Any, at: Any, message_id: Any) -> Any:
+        """Return a mask of messages that have opened a request of their group."""
+        import pyarrow.compute as pc
+
+        last = find_last(self.all, groups, at, message_id, or_own=True)
+        its_time, its_id = (self.all[name].take(last) for name in ("at", "message_id"))
+        return pc.fill_null(pc.and_(pc.equal(its_time, at), pc.equal(its_id, message_id)), fill_value=False)
 
     def find_openers(self, asking: AskingRows) -> Openers:
         """Return the messages that find no request on record pending where they ask first."""
@@ -334,8 +315,8 @@ class RequestsOnRecord:
         if not len(recorded.rows):
             return Openers(asking, recorded)
         groups, position = groups.drop_null(), (recorded.rows["at"], recorded.rows["message_id"])
-        opens = pc.invert(self.lasting.is_pending(groups, *position))
-        is_own = self.all.is_one_of(groups, *position)
+        opens = pc.invert(self._is_pending(groups, *position))
+        is_own = self._is_own(groups, *position)
         others = [asking.filter(pc.invert(has_any)), recorded.filter(pc.and_not(opens, is_own))]
         return Openers(
             AskingRows(pyarrow.concat_tables([one.rows for one in others]), asking.services),

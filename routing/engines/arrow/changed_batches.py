@@ -10,14 +10,13 @@ A message is decided on both sides only if it may differ: at its first hop, or a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.changed_rows import (
     AS_READ,
     GROUPED,
-    ChangedBatch,
     ChangedRows,
     ComparedColumns,
     DecidedRows,
@@ -25,9 +24,9 @@ from routing.engines.arrow.changed_rows import (
     differ,
 )
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
-from routing.engines.arrow.decisions import DecisionColumns, GrowingColumn, WordColumn
-from routing.engines.arrow.message_keys import ChosenRows, MessageRows
-from routing.engines.arrow.open_requests import FoundRequests
+from routing.engines.arrow.decisions import DecisionColumns
+from routing.engines.arrow.interned_rows import GrowingColumn, WordColumn
+from routing.engines.arrow.message_keys import ChosenRows
 from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
     Asked,
@@ -35,20 +34,18 @@ from routing.engines.arrow.resolved_batches import (
     KeyedBatch,
     KnownPlaces,
     MessageScan,
+    Requests,
     as_read,
-    find_all_requests,
     find_decisions,
     find_reasons,
 )
 from routing.engines.arrow.text_numbers import TextColumn, first_of
-from routing.plan.checked_inputs import CheckedInputs
 from routing.result_schemas import DECIDED, KEY_CHANGES, SIDES
 from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import arrow_schema, arrow_type, plain_values
 from routing.tables.encoded_texts import split_words
-from routing.tables.table_columns import Table
 from routing.terms import REJECTED
 
 if TYPE_CHECKING:
@@ -66,7 +63,7 @@ class DecidingSide:
     """One of two sides: its configuration, its time, the requests that messages open there, and their paths."""
 
     scan: MessageScan
-    requests: FoundRequests | None
+    requests: Requests | None
     places: KnownPlaces
     paths: SidePaths
     numbers: PathNumbers
@@ -74,17 +71,29 @@ class DecidingSide:
     @classmethod
     def of(
         cls,
-        messages: MessageRows,
-        dialogs: Table | None,
-        checked: CheckedInputs,
+        scan: MessageScan,
+        requests: Requests | None,
         network: EstateNetwork,
         paths: SidePaths,
         addressees: AddresseeNumbers,
     ) -> DecidingSide:
-        """Return a side that decides some messages; ``dialogs`` are Arrow's, without a fault."""
-        scan = MessageScan.of(messages, dialogs, checked)
+        """Return a side of the messages of a scan, which no path was followed for yet."""
         numbers = PathNumbers(scan, network, paths, addressees)
-        return cls(scan, find_all_requests(scan), KnownPlaces.of(checked), paths, numbers)
+        return cls(scan, requests, KnownPlaces.of(scan.checked), paths, numbers)
+
+
+def read_for_comparison(
+    scan: MessageScan, more: Mapping[str, pyarrow.compute.Expression] | None = None
+) -> Iterator[pyarrow.RecordBatch]:
+    """Read the messages of a scan, and some expressions, for `BatchComparer.compare`."""
+    import pyarrow
+
+    as_it_is = {AS_READ: scan.messages.column("conversation_id")}
+    for batch in scan.batches({**as_it_is, **(more or {})}):
+        yield pyarrow.RecordBatch.from_arrays(
+            [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
+            [*batch.schema.names, _PLACE],
+        )
 
 
 class _DecidedBatch(NamedTuple):
@@ -219,28 +228,20 @@ class ComparedDecisions:
 
 @dataclass(frozen=True)
 class ComparedMessages:
-    """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept.
+    """Messages that two sides decide, which read the same rows.
 
-    ``touched`` are the rows that may differ at their first hop.
+    ``touched`` are the rows that may differ at their first hop; None where all are decided on both sides.
     """
 
     before: DecidingSide
     after: DecidingSide
-    touched: ChosenRows
-    shown: int
+    touched: ChosenRows | None
     paths: ComparedPaths
     decisions: ComparedDecisions = field(default_factory=ComparedDecisions)
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """Read the messages for `BatchComparer.compare`."""
-        import pyarrow
-
-        rows = self.before.scan.messages
-        for batch in self.before.scan.batches({AS_READ: rows.column("conversation_id")}):
-            yield pyarrow.RecordBatch.from_arrays(
-                [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
-                [*batch.schema.names, _PLACE],
-            )
+        return read_for_comparison(self.before.scan)
 
     def spell(self, groups: pyarrow.Table) -> pyarrow.Table:
         """Return counts by `GROUP` as rows of `KEY_CHANGES`, of which some may be alike."""
@@ -275,7 +276,7 @@ class BatchComparer:
             _SideBatches(place, side, compared) for place, side in enumerate((compared.before, compared.after))
         )
 
-    def compare(self, batch: pyarrow.RecordBatch) -> ChangedBatch | None:
+    def compare(self, batch: pyarrow.RecordBatch) -> ChangedRows | None:
         """Return the changes of a batch; None where nothing changes."""
         import pyarrow.compute as pc
 
@@ -299,13 +300,14 @@ class BatchComparer:
             changed = changed.take(differs)
             decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
         paths = PartingPaths.of(self._compared.paths, endings, *(one.paths.take(changed) for one in decided))
-        changes = ChangedRows(batch, changed, decided_rows, paths)
-        return ChangedBatch(changes, changes.group(), changes.find_lowest(columns, self._compared.shown))
+        return ChangedRows(batch, changed, decided_rows, paths, columns)
 
     def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Select the messages that may differ: at their first hop, or on their path before."""
         import pyarrow.compute as pc
 
+        if self._compared.touched is None:
+            return batch
         touched = self._compared.touched.mask(batch)
         # To copy most rows takes longer than to decide the others on both sides.
         if touched.true_count * 2 > len(batch):

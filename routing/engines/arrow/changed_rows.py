@@ -104,8 +104,9 @@ class ChangedRows:
     places: pyarrow.Array
     decided_rows: list[DecidedRows]
     paths: PartingPaths
+    compared_columns: ComparedColumns
 
-    def table(self, chosen: pyarrow.Array | None) -> pyarrow.Table:
+    def table(self, chosen: pyarrow.Array | None = None) -> pyarrow.Table:
         """Return some of them, or all, in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
         import pyarrow
 
@@ -132,7 +133,7 @@ class ChangedRows:
         return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
 
     def group(self) -> pyarrow.Table:
-        """Count the messages by the texts of `GROUPED` and the numbers of `_NUMBERS`, which all batches share."""
+        """Count the messages by `GROUP`, in a column ``messages``: all batches share the numbers."""
         import pyarrow
 
         numbers: dict[str, pyarrow.Array] = {}
@@ -165,14 +166,17 @@ class ChangedRows:
             {**texts, **{name: columns[name] for name in _NUMBERS}, "messages": grouped["row_count"]}
         )
 
-    def find_lowest(self, compared_columns: ComparedColumns, shown: int) -> pyarrow.Table:
+    def find_lowest(self, shown: int) -> pyarrow.Table:
         """Return examples of each change of what `ENDS` names: rows of `EXAMPLES`, nulls first."""
         import pyarrow
         import pyarrow.compute as pc
 
-        most = max(len(compared_columns.ends), self.paths.most_words)
+        most = max(len(self.compared_columns.ends), self.paths.most_words)
         code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
-        for one in (*(compared_columns.ends.take(side.numbers) for side in self.decided_rows), *self.paths.words):
+        for one in (
+            *(self.compared_columns.ends.take(side.numbers) for side in self.decided_rows),
+            *self.paths.words,
+        ):
             # Of few distinct words; the products stay far below the greatest number.
             code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
         changes, instances = code.dictionary_encode(), self._rank_instances()
@@ -227,19 +231,3 @@ def _readable(column: TextColumn) -> TextColumn:
         return column
     coded = pyarrow.array(plain_values(column.words), pyarrow.string()).dictionary_encode()
     return TextColumn(coded.dictionary, coded.indices.take(column.places))
-
-
-class ChangedBatch(NamedTuple):
-    """The messages of a batch that change.
-
-    ``groups`` have the columns of `GROUP` and ``messages``; ``examples`` are the lowest few of each change of what
-    `ENDS` names, in the columns of `EXAMPLES`.
-    """
-
-    changes: ChangedRows
-    groups: pyarrow.Table
-    examples: pyarrow.Table
-
-    def rows(self) -> pyarrow.Table:
-        """Return all in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
-        return self.changes.table(None)

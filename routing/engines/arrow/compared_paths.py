@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, WordColumn
+from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, PairNumbering
 from routing.result_schemas import CHANGED_HOP, ENDING
 from routing.rules.network import ServiceAddress
 from routing.rules.path_changes import (
-    HopPlace,
     PathEnding,
     PathStep,
     ending_at_first_hop,
@@ -20,11 +19,12 @@ from routing.rules.path_changes import (
     steps_of,
 )
 from routing.rules.pathing import FirstHop, PathSender, PathWithReturn
-from routing.terms import REJECTED
+from routing.terms import REJECTED, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
 
+_WORDS, _HOP = "words", "hop"
 MayDiffer = Callable[[PathWithReturn, PathSender, ServiceAddress], bool]
 """Returns whether a path of a sender's messages to a service may be another one on the other side."""
 
@@ -58,15 +58,12 @@ class ComparedPaths:
         self._steps_of: list[tuple[int, ...]] = []
         self._steps: dict[PathStep, int] = {}
         self._every_step: list[PathStep] = []
-        self._endings_of, self._endings = GrowingColumn(pyarrow.int64()), dict[PathEnding, int]()
-        self._texts = {name: WordColumn.empty() for name in ENDING}
+        self._endings_of = GrowingColumn(pyarrow.int64())
+        self._endings = InternedRows(ENDING, {_WORDS: pyarrow.int64()})
         self._words: dict[tuple[str, str | None], int] = {}
-        self._words_of = GrowingColumn(pyarrow.int64())
         self._pairs, self._known_pairs = PairNumbering(), 0
         self._place_of = GrowingColumn(pyarrow.int64())
-        self._places: dict[HopPlace, int] = {}
-        self._place_texts = {name: WordColumn.empty() for name in CHANGED_HOP if name != "hop"}
-        self._hops = GrowingColumn(pyarrow.int64())
+        self._places = InternedRows((name for name in CHANGED_HOP if name != _HOP), {_HOP: pyarrow.int64()})
 
     def number(self, ending: PathEnding, steps: Iterable[PathStep]) -> int:
         """Return the number of a path; the caller holds the lock."""
@@ -92,8 +89,8 @@ class ComparedPaths:
     def endings(self) -> EndingColumns:
         """Return the columns of all endings so far."""
         with self.lock:
-            texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
-            return EndingColumns(self._endings_of.array(), texts, self._words_of.array())
+            endings = self._endings
+            return EndingColumns(self._endings_of.array(), endings.texts(), endings.others()[_WORDS])
 
     def find_hops(self, before: pyarrow.Array, after: pyarrow.Array) -> pyarrow.Array:
         """Return the number of the place where paths part, of each message; null where it has none."""
@@ -112,21 +109,12 @@ class ComparedPaths:
     def hops(self) -> HopPlaces:
         """Return the columns of all places so far."""
         with self.lock:
-            texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._place_texts.items()}
-            return HopPlaces(texts, self._hops.array())
+            return HopPlaces(self._places.texts(), self._places.others()[_HOP])
 
     def _part(self, before: list[PathStep], after: list[PathStep]) -> int | None:
         """Return the number of the place where two paths part; None if a side sets the messages aside."""
         place = first_change(before, after) if before and after else None
-        if place is None:
-            return None
-        number = self._places.get(place)
-        if number is None:
-            number = self._places[place] = len(self._places)
-            for name, column in self._place_texts.items():
-                column.add(getattr(place, name))
-            self._hops.add(place.hop)
-        return number
+        return None if place is None else self._places.number(place, place._asdict)
 
     def _number_step(self, step: PathStep) -> int:
         number = self._steps.get(step)
@@ -136,14 +124,11 @@ class ComparedPaths:
         return number
 
     def _number_ending(self, ending: PathEnding) -> int:
-        number = self._endings.get(ending)
-        if number is None:
-            number = self._endings[ending] = len(self._endings)
-            for name, column in self._texts.items():
-                column.add(getattr(ending, name))
+        def values() -> TableRow:
             words = ending.ending, ending.ending_reason
-            self._words_of.add(self._words.setdefault(words, len(self._words)))
-        return number
+            return {**ending._asdict(), _WORDS: self._words.setdefault(words, len(self._words))}
+
+        return self._endings.number(ending, values)
 
 
 class SidePaths:

@@ -6,10 +6,10 @@ A key is decided when a batch first shows it. Of a message then nothing is looke
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, PairNumbering
 from routing.engines.arrow.text_numbers import TextNumbers
 from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
 from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow
@@ -39,107 +39,6 @@ class KeyNumbers(NamedTuple):
     services: pyarrow.Array
     brokers: pyarrow.Array
     is_initiator: pyarrow.Array
-
-
-@dataclass
-class IntNumbering:
-    """Numbers for whole numbers that come part by part: the places where they first stood."""
-
-    seen_values: Any = None
-
-    def number(self, values: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return the numbers of distinct values, and the values that are new."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        if self.seen_values is None:
-            self.seen_values = pyarrow.array([], pyarrow.int64())
-        places = pc.index_in(values, value_set=self.seen_values)
-        new = values.filter(places.is_null())
-        if len(new):
-            self.seen_values = pyarrow.concat_arrays([self.seen_values, new])
-            places = pc.index_in(values, value_set=self.seen_values)
-        return places, new
-
-
-# Numbers of pairs may go below zero, as those of services and broker instances do for what has none.
-_BELOW = 2**24
-
-
-@dataclass
-class PairNumbering:
-    """Numbers for pairs of whole numbers, from -2**24 to 2**30, that come part by part; several threads may ask.
-
-    ``pairs`` are those so far, each in the place that is its number.
-    """
-
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    _numbering: IntNumbering = field(default_factory=IntNumbering)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def number(self, left: pyarrow.Array, right: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of pairs, none of which has a null."""
-        import pyarrow.compute as pc
-
-        first, second = (pc.add(one.cast("int64"), _BELOW) for one in (left, right))
-        coded = pc.add(pc.shift_left(first, 31), second).dictionary_encode()
-        with self._lock:
-            places, new = self._numbering.number(coded.dictionary)
-            self.pairs.extend(((one >> 31) - _BELOW, (one & (2**31 - 1)) - _BELOW) for one in new.to_pylist())
-        return places.take(coded.indices)
-
-
-@dataclass
-class GrowingColumn:
-    """A column of a table that grows: values of Python that become an array when they are asked for."""
-
-    kind: Any
-    _new: list[Any] = field(default_factory=list)
-    _array: Any = None
-
-    def __len__(self) -> int:
-        return len(self._new) + (0 if self._array is None else len(self._array))
-
-    def add(self, value: Any) -> None:
-        """Append a value."""
-        self._new.append(value)
-
-    def array(self) -> pyarrow.Array:
-        """Return all values."""
-        import pyarrow
-
-        if self._new or self._array is None:
-            new = pyarrow.array(self._new, self.kind)
-            self._array = new if self._array is None else pyarrow.concat_arrays([self._array, new])
-            self._new.clear()
-        return self._array
-
-
-@dataclass
-class WordColumn:
-    """A column of texts of a table that grows, as the numbers of its words; null is no number."""
-
-    words: GrowingColumn
-    numbers: GrowingColumn
-    _numbers_by_word: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def empty(cls) -> WordColumn:
-        """Return one without values."""
-        import pyarrow
-
-        return cls(GrowingColumn(pyarrow.string()), GrowingColumn(pyarrow.int32()))
-
-    def add(self, word: str | None) -> None:
-        """Add a text."""
-        if word is None:
-            self.numbers.add(None)
-            return
-        number = self._numbers_by_word.get(word)
-        if number is None:
-            number = self._numbers_by_word[word] = len(self._numbers_by_word)
-            self.words.add(word)
-        self.numbers.add(number)
 
 
 class DecisionColumns(NamedTuple):
@@ -247,14 +146,12 @@ class DecisionTable:
             for instance in numbers.instances
             for database in sorted({FROM_NETWORK, *checked.instances[instance].databases})
         ]
-        self._decisions: dict[Hashable, int] = {}
-        self._texts = {name: WordColumn.empty() for name in _TEXTS}
         kinds = {_NUMBER: pyarrow.int32(), _ALTERNATIVES: arrow_type(ALTERNATIVE_ROUTES)}
         kinds |= dict.fromkeys(("asks", "asks_msdb", "reads_address"), pyarrow.bool_())
         kinds |= dict.fromkeys(("out_of_hops", "requested"), pyarrow.int32())
-        self._others = {name: GrowingColumn(kind) for name, kind in kinds.items()}
+        self._decisions = InternedRows(_TEXTS, kinds)
         self._timelines = TimelineTable()
-        self._known_keys = self._known_timelines = self._rows = 0
+        self._known_keys = self._known_timelines = 0
         self._add_row(_decision_without_route(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None))
         self._add_row(_decision_without_route(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
 
@@ -279,8 +176,7 @@ class DecisionTable:
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
         with self._lock:
-            texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
-            others = {name: one.array() for name, one in self._others.items()}
+            texts, others = self._decisions.texts(), self._decisions.others()
         return DecisionColumns(
             {name: words for name, (words, _) in texts.items()},
             {name: numbers for name, (_, numbers) in texts.items()},
@@ -314,7 +210,7 @@ class DecisionTable:
 
     def _number(self, choice: Choice) -> int:
         """Return the number of a decision, with those of what hops and requests make of it."""
-        number = self._decisions.get(choice)
+        number = self._decisions.find(choice)
         if number is None:
             values = dict(zip(CHOICE.names, choice, strict=True))
             out_of_hops = requested = None
@@ -329,21 +225,15 @@ class DecisionTable:
                     Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST
                 )
                 requested = self._add_row({**asked, **of_choice})
-            number = self._decisions[choice] = self._add_row(
-                {**values, "out_of_hops": out_of_hops, "requested": requested}
-            )
+            number = self._add_row({**values, "out_of_hops": out_of_hops, "requested": requested}, choice)
         return number
 
-    def _add_row(self, values: TableRow) -> int:
-        number, self._rows = self._rows, self._rows + 1
-        for name, column in self._texts.items():
-            column.add(values.get(name))
-        for name, other in self._others.items():
-            value = values.get(name)
-            if name == _ALTERNATIVES and value is not None:
-                value = [dict(zip(("route_name", "address", "mirror_address"), one, strict=True)) for one in value]
-            other.add(value)
-        return number
+    def _add_row(self, values: TableRow, choice: Choice | None = None) -> int:
+        alternatives = values.get(_ALTERNATIVES)
+        if alternatives is not None:
+            names = ("route_name", "address", "mirror_address")
+            alternatives = [dict(zip(names, one, strict=True)) for one in alternatives]
+        return self._decisions.add({**values, _ALTERNATIVES: alternatives}, choice)
 
 
 def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> TableRow:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.text_numbers import NONE, TextNumbers
+from routing.engines.arrow.text_numbers import NONE, TextColumn, TextNumbers
 from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS
 from routing.tables.arrow_forms import fold_texts, read_brokers
 from routing.tables.arrow_rows import micros_in
+from routing.tables.encoded_texts import split_words
 from routing.tables.table_columns import Table, as_dataset, shape_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _FAR, _ACKNOWLEDGED, _SINCE, _ENDS = (
     "acknowledged_at",
     "lifetime",
 )
+_PLACE = "conversation"
 # Of most conversations one or two ends are stored.
 _FEW_ENDS = 4
 
@@ -31,12 +33,45 @@ _FEW_ENDS = 4
 class FoundDialogs(NamedTuple):
     """The facts of messages' dialogs at their time.
 
-    ``brokers`` are places of broker instances among `DialogEnds.brokers`, null for none; ``is_expired`` is None
-    where no dialog ends.
+    ``brokers`` are the broker instances that dialogs name, ``numbers`` those that these have, `NONE` for none;
+    ``is_expired`` is None where no dialog ends.
     """
 
-    brokers: pyarrow.Array
+    brokers: TextColumn
+    numbers: pyarrow.Array
     is_expired: pyarrow.Array | None
+
+
+# What a message finds of its dialog if another engine has joined them (`keying.DIALOG`).
+_JOINED = ("far_broker", "acknowledged_broker", "acknowledged_at", "dialog_lifetime")
+
+
+@dataclass(frozen=True)
+class JoinedDialogs:
+    """The dialogs of messages that have the facts of theirs in columns of their own."""
+
+    numbers: TextNumbers
+
+    @staticmethod
+    def columns(conversation_id: Any) -> dict[str, pyarrow.compute.Expression]:
+        """Return the expressions that `find` needs in a batch."""
+        import pyarrow.compute as pc
+
+        return {name: pc.field(name) for name in _JOINED}
+
+    def find(self, batch: pyarrow.RecordBatch, *scope: pyarrow.Array) -> FoundDialogs:
+        """Find the dialogs of the messages of a batch."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        far, acknowledged = (batch[name] for name in _JOINED[:2])
+        since, lifetime = (micros_in(batch[name]) for name in _JOINED[2:])
+        is_acknowledged = pc.fill_null(pc.less_equal(since, batch["at"]), fill_value=False)
+        named = pc.coalesce(pc.if_else(is_acknowledged, acknowledged, None), far)
+        words, places = split_words(named.cast(pyarrow.string()))
+        numbers = pc.fill_null(self.numbers.number_brokers(words).take(places), NONE)
+        is_expired = pc.fill_null(pc.less_equal(lifetime, batch["at"]), fill_value=False)
+        return FoundDialogs(TextColumn(words, places), numbers, is_expired)
 
 
 @dataclass(frozen=True)
@@ -128,37 +163,26 @@ class DialogEnds:
         """Whether any dialog has a lifetime."""
         return bool(self.lifetime.null_count < len(self.lifetime))
 
-    def find_conversation(self, conversation_id: Any) -> Any:
-        """Return the place of a message's conversation among these, null for none: an expression."""
+    def columns(self, conversation_id: Any) -> dict[str, pyarrow.compute.Expression]:
+        """Return the expressions that `find` needs in a batch: places of conversations among these."""
         import pyarrow.compute as pc
 
-        return pc.index_in(fold_texts(conversation_id), value_set=self.conversations)
+        return {_PLACE: pc.index_in(fold_texts(conversation_id), value_set=self.conversations)}
 
-    def find(
-        self,
-        instances: pyarrow.Array,
-        databases: pyarrow.Array,
-        is_initiator: pyarrow.Array,
-        conversations: pyarrow.Array,
-        at: pyarrow.Array,
-    ) -> FoundDialogs:
-        """Find the dialogs of messages, by the numbers of their instance and database and their time."""
+    def find(self, batch: pyarrow.RecordBatch, instances: pyarrow.Array, databases: pyarrow.Array) -> FoundDialogs:
+        """Find the dialogs of the messages of a batch, by the numbers of their instances and databases."""
         import pyarrow.compute as pc
 
-        codes = _codes(self.numbers, instances, databases, is_initiator, conversations)
+        conversations, at = batch[_PLACE], batch["at"]
+        codes = _codes(self.numbers, instances, databases, batch["is_initiator"], conversations)
         places = self._places_of(codes, conversations)
         is_acknowledged = pc.fill_null(pc.less_equal(self.since.take(places), at), fill_value=False)
         acknowledged = pc.if_else(is_acknowledged, self.acknowledged.take(places), None)
         brokers = pc.coalesce(acknowledged, self.far.take(places))
-        if not self.may_end:
-            return FoundDialogs(brokers, None)
-        return FoundDialogs(brokers, pc.fill_null(pc.less_equal(self.lifetime.take(places), at), fill_value=False))
-
-    def number_brokers(self, brokers: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of broker instances that `find` has found, `NONE` for none."""
-        import pyarrow.compute as pc
-
-        return pc.fill_null(self.broker_numbers.take(brokers), NONE)
+        numbers, is_expired = pc.fill_null(self.broker_numbers.take(brokers), NONE), None
+        if self.may_end:
+            is_expired = pc.fill_null(pc.less_equal(self.lifetime.take(places), at), fill_value=False)
+        return FoundDialogs(TextColumn(self.brokers, brokers), numbers, is_expired)
 
     def _places_of(self, codes: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
         """Return the places of the ends of some codes, null for none."""

@@ -1,8 +1,4 @@
-"""Count the keys of messages by Arrow, without Java: the very same keys as `keying.count_keys` finds.
-
-Values that depend on one row alone are computed while the files are read. Texts become small numbers: each text
-that the configuration names has its own, all others share one, so that garbage in the data takes no room.
-"""
+"""Read messages by Arrow; values that depend on one row alone are computed while the files are read."""
 
 from __future__ import annotations
 
@@ -11,22 +7,17 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from routing.engines.arrow.dialog_ends import DialogEnds
-from routing.engines.arrow.text_numbers import MOST_UNNAMED, NONE, OTHER, TextNumbers
-from routing.plan.checked_inputs import CheckedInputs
-from routing.plan.key_rows import READ, KeyCounts
-from routing.process import no_search_for_cycles
 from routing.rules.rejecting import DECODED
 from routing.rules.timeline import micros_of
-from routing.tables.arrow_forms import fold_texts, is_guid, is_int
+from routing.tables.arrow_forms import is_guid, is_int
 from routing.tables.arrow_rows import find_undecodable, micros_in
-from routing.tables.encoded_texts import GroupSums, MappedTexts, encoded, is_one_of, split_words
+from routing.tables.encoded_texts import encoded, is_one_of, split_words
 from routing.tables.table_columns import Table, as_dataset, shape_of
 
 if TYPE_CHECKING:
@@ -145,13 +136,6 @@ class MessageRows:
             needed.append(hops.is_null() | is_int(hops))
         return pc.coalesce(reduce(operator.and_, needed), pc.scalar(False))
 
-    def is_folded(self) -> Any:
-        """Return a mask of conversation ids that are GUIDs in their compared form."""
-        import pyarrow.compute as pc
-
-        conversation_ids = self.column("conversation_id")
-        return pc.coalesce(fold_texts(conversation_ids) == conversation_ids, pc.scalar(False))
-
     def time(self) -> Any:
         """Return the time of a row's decision, in microseconds."""
         import pyarrow.compute as pc
@@ -220,83 +204,6 @@ def _stream(
             parts, schema=kinds, columns=dict(columns), batch_size=size, batch_readahead=1, use_threads=False
         )
         yield from scanner.to_batches()
-
-
-# Of each key: how many messages it has, how many of them lack nothing, and how many have a conversation id that is
-# written as it is compared.
-_SUMS = {"rows": "sum", "sound": "sum", "folded": "sum"}
-_ROWS_AT_ONCE = 262_144
-
-
-def count_keys(
-    messages: Table,
-    dialogs: Table | None,
-    checked: CheckedInputs,
-    as_of: datetime | None,
-    most_unnamed: int = MOST_UNNAMED,
-) -> KeyCounts:
-    """Return one pass over Arrow's messages: their keys (`key_rows.KEY`), how many are read, how many rejected.
-
-    ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Up to ``most_unnamed`` services
-    that it does not name are kept apart. Raises InputError where the columns of messages are not those of their
-    table.
-    """
-    numbers = TextNumbers.of(checked, most_unnamed)
-    message_rows = MessageRows.of(messages, as_of)
-    ends = DialogEnds.of(dialogs, numbers)
-    mapped = _mapped(numbers)
-    sums = GroupSums(READ, _SUMS)
-    for batch in _read(message_rows, ends):
-        sums.add(_number(batch, mapped, ends))
-    groups = sums.all().to_pydict()
-    with no_search_for_cycles():
-        counts = numbers.keys_of(zip(*(groups[name] for name in (*READ, "rows", "sound")), strict=True))
-    return replace(counts, is_folded=groups["folded"] == groups["rows"])
-
-
-def _read(messages: MessageRows, ends: DialogEnds | None) -> Iterator[pyarrow.RecordBatch]:
-    """Read `key_rows.READ`, `rejecting.DECODED`, whether a row is sound and folded, and what finds its dialog."""
-    there = {name: messages.column(name) for name in (*READ, *DECODED) if name in messages.shape}
-    columns = {**there, "sound": messages.is_sound(), "folded": messages.is_folded()}
-    if ends is not None:
-        conversation = ends.find_conversation(messages.column("conversation_id"))
-        columns |= {"conversation": conversation, "at": messages.time()}
-    # An id of its own in every row would only grow by a number.
-    return messages.scan(columns, [name for name in there if name != "message_id"], _ROWS_AT_ONCE)
-
-
-def _mapped(numbers: TextNumbers) -> dict[str, tuple[MappedTexts, int]]:
-    """Return the numbering of each text column, and the number of an absent text."""
-    return {
-        "instance_name": (MappedTexts(numbers.number_instances), OTHER),
-        "database_name": (MappedTexts(numbers.number_databases), 0),
-        "to_service_name": (MappedTexts(numbers.number_services), OTHER),
-        "to_broker_instance": (MappedTexts(numbers.number_brokers), NONE),
-    }
-
-
-def _number(
-    batch: pyarrow.RecordBatch, mapped: dict[str, tuple[MappedTexts, int]], ends: DialogEnds | None
-) -> pyarrow.Table:
-    """Number the texts of a batch, in the columns of `READ` and `_SUMS`, with what dialogs add."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    columns: dict[str, pyarrow.Array] = {"is_initiator": batch["is_initiator"]}
-    for name, (numbers, absent) in mapped.items():
-        is_there = name in batch.schema.names
-        texts = batch[name] if is_there else pyarrow.nulls(len(batch), pyarrow.string())
-        columns[name] = pc.fill_null(numbers.of(texts), absent)
-    if ends is not None:
-        scopes = columns["instance_name"], columns["database_name"]
-        of_dialog = ends.find(*scopes, batch["is_initiator"], batch["conversation"], batch["at"]).brokers
-        named = columns["to_broker_instance"]
-        is_open = pc.equal(named, NONE)
-        columns["to_broker_instance"] = pc.if_else(is_open, ends.number_brokers(of_dialog), named)
-    columns["rows"] = pyarrow.repeat(1, len(batch))
-    columns["sound"] = find_sound(batch).cast("int64")
-    columns["folded"] = batch["folded"].cast("int64")
-    return pyarrow.table(columns)
 
 
 def find_sound(batch: pyarrow.RecordBatch) -> pyarrow.Array:

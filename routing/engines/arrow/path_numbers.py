@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable
+from routing.engines.arrow.decisions import TimelineTable
+from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.message_keys import texts_of
 from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan
 from routing.engines.arrow.text_numbers import NONE
+from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner, PathTimeline
 from routing.plan.planner import MOST_KEYS
@@ -54,6 +56,14 @@ class AddresseeNumbers:
         import pyarrow
 
         return cls(*(pyarrow.array(sorted(some), pyarrow.string()) for some in (names, addresses)))
+
+    @classmethod
+    def of_sides(cls, sides: Collection[CheckedInputs]) -> AddresseeNumbers:
+        """Return the numbers of the services that any of several configurations names."""
+        return cls.of(
+            frozenset().union(*(one.named.services_anywhere() for one in sides)),
+            frozenset().union(*(one.named.addresses for one in sides)),
+        )
 
     def number(self, words: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of names."""

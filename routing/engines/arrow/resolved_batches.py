@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable, KeyNumbers
-from routing.engines.arrow.dialog_ends import DialogEnds
+from routing.engines.arrow.dialog_ends import DialogEnds, JoinedDialogs
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows, find_sound, texts_of
 from routing.engines.arrow.open_requests import FoundRequests, find_requests, may_any_ask, read_on_record
 from routing.engines.arrow.text_numbers import (
@@ -46,7 +46,7 @@ class MessageScan:
     checked: CheckedInputs
     numbers: TextNumbers
     messages: MessageRows
-    ends: DialogEnds | None
+    ends: DialogEnds | JoinedDialogs | None
     decisions: DecisionTable
     rows_at_once: int = ROWS_AT_ONCE
 
@@ -59,7 +59,7 @@ class MessageScan:
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> MessageScan:
         """Return the messages of a run; ``dialogs`` are Arrow's, without a fault."""
-        numbers = TextNumbers.of(checked, most_unnamed=0)
+        numbers = TextNumbers.of(checked)
         ends, decisions = DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers)
         return cls(checked, numbers, messages, ends, decisions, rows_at_once)
 
@@ -67,8 +67,6 @@ class MessageScan:
         self, more: Mapping[str, pyarrow.compute.Expression] | None = None
     ) -> Iterator[pyarrow.RecordBatch]:
         """Read the columns that decide messages, the columns that are written, and the expressions ``more``."""
-        import pyarrow.compute as pc
-
         rows = self.messages
         columns = {name: rows.column(name) for name in ("message_id", "is_initiator")}
         columns |= {name: rows.column(name) for name in NUMBERED if name in rows.shape}
@@ -82,9 +80,7 @@ class MessageScan:
             "sound": rows.is_sound(),
         }
         if self.ends is not None:
-            columns["conversation"] = self.ends.find_conversation(rows.column("conversation_id"))
-        else:
-            columns["conversation"] = pc.scalar(0)
+            columns |= self.ends.columns(rows.column("conversation_id"))
         return rows.scan({**columns, **(more or {})}, NUMBERED, self.rows_at_once)
 
 
@@ -147,10 +143,8 @@ class BatchResolver:
         brokers = pc.fill_null(self._brokers.of(named_brokers), NONE)
         of_dialogs = is_expired = None
         if scan.ends is not None:
-            sender = batch["is_initiator"], batch["conversation"], batch["at"]
-            bindings = scan.ends.find(instances, databases, *sender)
-            of_dialogs, is_expired = TextColumn(scan.ends.brokers, bindings.brokers), bindings.is_expired
-            brokers = pc.if_else(pc.equal(brokers, NONE), scan.ends.number_brokers(bindings.brokers), brokers)
+            of_dialogs, numbers_of_dialogs, is_expired = scan.ends.find(batch, instances, databases)
+            brokers = pc.if_else(pc.equal(brokers, NONE), numbers_of_dialogs, brokers)
         services = pc.fill_null(self._services.of(batch["to_service_name"]), OTHER)
         keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
         timelines = scan.decisions.find(keys)
@@ -211,6 +205,13 @@ def find_all_requests(scan: MessageScan) -> FoundRequests | None:
 
 Asked = tuple["pyarrow.Array", "pyarrow.Array"]
 """Masks of messages that step 4 stops in their own scope, and in msdb."""
+
+
+class Requests(Protocol):
+    """The requests for routes that messages open or wait for."""
+
+    def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> Asked:
+        """Return masks of messages that step 4 stops in their own scope, and in msdb after they came back."""
 
 
 def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, asked: Asked | None) -> pyarrow.Array:

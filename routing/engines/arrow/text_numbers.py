@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,20 +11,14 @@ from routing.plan.checked_inputs import CheckedInputs, NamedThings
 from routing.plan.key_rows import (
     CLASS_OF,
     FROM_NETWORK,
-    KEY,
     KNOWN,
     OTHER_BROKER,
     SERVICE_FACTOR,
-    TEXTS,
-    KeyCounts,
     KeyRow,
-    KeyTexts,
 )
 from routing.rules.estate import NameAddress, SqlInstance, address_of_name
 from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
-from routing.tables.arrow_rows import plain_values
-from routing.tables.encoded_texts import TextNumbering, split_words
-from routing.tables.table_columns import TableColumns
+from routing.tables.encoded_texts import split_words
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,41 +26,37 @@ if TYPE_CHECKING:
 # The numbers of a text that is none of those which have one, and of no text at all; that of a name with an address
 # that no instance has, and those of the addresses of instances, which go down from the last.
 OTHER, NONE, _ELSEWHERE, _FIRST_ADDRESS = -1, -2, -3, -4
-# So many texts that nothing names are numbered besides; garbage beyond that is all alike.
-MOST_UNNAMED = 100_000
 
 
 @dataclass
 class TextNumbers:
     """The numbered texts: each text's number is its place among these.
 
-    The database of the network, which is empty, stands first. Services that nothing names are added as
-    messages come with them, up to a limit. ``addresses`` are those of the instances, as they are compared, with
-    their numbers; None where no name is read for one.
+    The database of the network, which is empty, stands first. All texts that nothing names share a number.
+    ``addresses`` are those of the instances, as they are compared, with their numbers; None where no name is read
+    for one.
     """
 
     checked: CheckedInputs
     named: NamedThings
     instances: list[str]
     databases: list[str]
-    services: TextNumbering
+    services: list[str]
     brokers: list[str]
     addresses: dict[str, int] | None
-    most_unnamed: int
 
     @classmethod
-    def of(cls, checked: CheckedInputs, most_unnamed: int) -> TextNumbers:
-        """Number the names of a configuration, and leave room for so many services that it does not name."""
+    def of(cls, checked: CheckedInputs) -> TextNumbers:
+        """Number the names of a configuration."""
         named = checked.named
         return cls(
             checked,
             named,
             sorted(checked.instances),
             sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
-            _numbering({service for _, service in named.services}, most_unnamed),
+            sorted({service for _, service in named.services}),
             sorted({broker for _, broker in named.brokers}),
             _number_addresses(named.addresses) if checked.has_transport else None,
-            most_unnamed,
         )
 
     def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -84,7 +74,7 @@ class TextNumbers:
         import pyarrow
         import pyarrow.compute as pc
 
-        numbers = pc.fill_null(self.services.number(words), OTHER)
+        numbers = _places_among(words, self.services)
         if self.addresses is None:
             return numbers
         in_names = fold_texts(leading_addresses(words))
@@ -104,25 +94,6 @@ class TextNumbers:
         none = pyarrow.scalar(NONE, pyarrow.int32())
         return pc.if_else(brokers.is_null(), none, _places_among(brokers, self.brokers))
 
-    def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
-        """Return the keys of groups: numbers of what `key_rows.READ` names, and how many rows, and sound ones."""
-        read, valid, keys = 0, 0, dict[KeyRow, set[tuple[Any, ...]]]()
-        for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
-            read += rows
-            if not sound or instance_number < 0 or database_number < 0:
-                continue
-            instance = self.checked.instances[self.instances[instance_number]]
-            database = self.databases[database_number]
-            if database == FROM_NETWORK or database in instance.databases:
-                valid += sound
-                key = self.key_of(instance, database, service, broker, is_initiator=is_initiator)
-                role = key.kind % SERVICE_FACTOR + key.kind // OTHER_BROKER * OTHER_BROKER
-                texts = (instance.name, database, self._service_of.get(service), key.broker, role)
-                keys.setdefault(key, set()).add(texts)
-        sorted_keys = sorted(keys)
-        texts_of = _texts_of([keys[key] for key in sorted_keys], self.most_unnamed)
-        return KeyCounts(_columns(KEY, sorted_keys), read, valid, is_exact=True, texts=texts_of)
-
     def key_of(
         self, instance: SqlInstance, database: str, service: int, broker: int, *, is_initiator: bool
     ) -> KeyRow:
@@ -134,7 +105,7 @@ class TextNumbers:
 
     def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
         """Return a key's service in an instance: its name where anything there names it, and its class."""
-        service = self._service_of.get(number)
+        service = self.services[number] if number >= 0 else None
         if service is not None and (instance.name, service) in self.named.services:
             return service, KNOWN
         if self.addresses is None or number == OTHER:
@@ -145,10 +116,6 @@ class TextNumbers:
             is_own = self._address_of.get(number) in instance.own_addresses
             address = NameAddress.OWN if is_own else NameAddress.ELSEWHERE
         return "", CLASS_OF[address]
-
-    @cached_property
-    def _service_of(self) -> dict[int, str]:
-        return dict(enumerate(plain_values(self.services.texts)))
 
     @cached_property
     def _address_of(self) -> dict[int, str]:
@@ -164,30 +131,8 @@ class TextNumbers:
         )
 
 
-def _numbering(named: Collection[str], most_unnamed: int) -> TextNumbering:
-    """Return numbers for the names of a configuration, and for further names of messages."""
-    import pyarrow
-
-    return TextNumbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + most_unnamed)
-
-
 def _number_addresses(addresses: Collection[str]) -> dict[str, int]:
     return {address: _FIRST_ADDRESS - place for place, address in enumerate(sorted(addresses))}
-
-
-def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> TableColumns:
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return TableColumns(dict(zip(names, columns, strict=True)))
-
-
-def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]], most_more: int) -> KeyTexts | None:
-    """Return the texts that messages hold for each key; None where one is not known, or too many more."""
-    numbered_texts = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
-    if len(numbered_texts) > len(keys) + most_more or any(None in texts for texts, _ in numbered_texts):
-        return None
-    return KeyTexts(
-        _columns(TEXTS, [texts for texts, _ in numbered_texts]), [place for _, place in numbered_texts]
-    )
 
 
 def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:

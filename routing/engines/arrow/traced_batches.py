@@ -7,18 +7,19 @@ own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from routing.engines.arrow.decisions import GrowingColumn, WordColumn
+from routing.engines.arrow.interned_rows import InternedRows
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.path_numbers import PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
     BatchResolver,
     MessageScan,
+    Requests,
     find_all_requests,
     for_each_thread,
 )
@@ -43,15 +44,15 @@ from routing.tables.encoded_texts import MappedTexts
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_settings
 from routing.tables.table_columns import Table
-from routing.terms import Ending
+from routing.terms import Ending, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
 
     from routing.delta.data_files import DataFiles
 
-_HOPS, _OUTCOME, _ADDRESS = "hops", "outcome", "final_address"
-_HOP_TEXTS = tuple(name for name in HopRow._fields if name != "matching_step")
+_HOPS, _STEP, _OUTCOME, _ADDRESS = "hops", "matching_step", "outcome", "final_address"
+_HOP_TEXTS = tuple(name for name in HopRow._fields if name != _STEP)
 _FLAGS = ("ways_agree", "multiple_targets", "return_ways_agree")
 _PATH_TEXTS = tuple(name for name in PathRow._fields if name not in (*_FLAGS, _HOPS))
 # The number of a sending service that is not known, and of a conversation of which no request is on record.
@@ -83,13 +84,9 @@ class NumberedPaths:
         import pyarrow
 
         self.lock = threading.Lock()
-        self._paths: dict[Hashable, int] = {}
-        self._texts = {name: WordColumn.empty() for name in _PATH_TEXTS}
-        self._flags = {name: GrowingColumn(pyarrow.bool_()) for name in (*_FLAGS, "reads_address")}
-        self._hop_lists = GrowingColumn(pyarrow.list_(pyarrow.int32()))
-        self._hops: dict[HopRow, int] = {}
-        self._hop_texts = {name: WordColumn.empty() for name in _HOP_TEXTS}
-        self._hop_steps = GrowingColumn(pyarrow.int32())
+        flags = dict.fromkeys((*_FLAGS, "reads_address"), pyarrow.bool_())
+        self._paths = InternedRows(_PATH_TEXTS, {**flags, _HOPS: pyarrow.list_(pyarrow.int32())})
+        self._hops = InternedRows(_HOP_TEXTS, {_STEP: pyarrow.int32()})
 
     def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
         """Return the number of a path; those that the table shows alike have one."""
@@ -101,41 +98,23 @@ class NumberedPaths:
 
     def columns(self) -> PathColumns:
         """Return the columns of all paths so far."""
-        texts, hop_texts = (
-            {name: (one.words.array(), one.numbers.array()) for name, one in columns.items()}
-            for columns in (self._texts, self._hop_texts)
-        )
-        flags = {name: one.array() for name, one in self._flags.items()}
-        hops, steps = self._hop_lists.array(), self._hop_steps.array()
-        return PathColumns(texts, flags, hops, hop_texts, steps, flags.pop("reads_address"))
+        flags = self._paths.others()
+        hops, reads = flags.pop(_HOPS), flags.pop("reads_address")
+        return PathColumns(self._paths.texts(), flags, hops, self._hops.texts(), self._hops.others()[_STEP], reads)
 
     def _number_path(self, row: PathRow, reads: bool) -> int:
-        number = self._paths.get((row, reads))
-        if number is None:
-            number = self._paths[row, reads] = len(self._paths)
-            for name, column in self._texts.items():
-                column.add(getattr(row, name))
-            for name in _FLAGS:
-                self._flags[name].add(getattr(row, name))
-            self._flags["reads_address"].add(reads)
-            self._hop_lists.add([self._number_hop(hop) for hop in row.hops])
-        return number
+        def values() -> TableRow:
+            hops = [self._hops.number(hop, hop._asdict) for hop in row.hops]
+            return {**row._asdict(), _HOPS: hops, "reads_address": reads}
 
-    def _number_hop(self, hop: HopRow) -> int:
-        number = self._hops.get(hop)
-        if number is None:
-            number = self._hops[hop] = len(self._hops)
-            for name, column in self._hop_texts.items():
-                column.add(getattr(hop, name))
-            self._hop_steps.add(hop.matching_step)
-        return number
+        return self._paths.number((row, reads), values)
 
 
 class BatchTracer:
     """Follows batches of messages, one after the other, for one thread."""
 
     def __init__(
-        self, scan: MessageScan, requests: FoundRequests | None, numbers: PathNumbers, paths: NumberedPaths
+        self, scan: MessageScan, requests: Requests | None, numbers: PathNumbers, paths: NumberedPaths
     ) -> None:
         self._scan, self._requests, self._paths = scan, requests, paths
         self._resolver, self._finder = BatchResolver(scan), PathFinder(scan, numbers)

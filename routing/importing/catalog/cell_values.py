@@ -14,6 +14,7 @@ from typing import Protocol
 from routing.errors import InputError, quote
 from routing.importing.catalog.views import CellKind
 from routing.render.wording import format_time
+from routing.rules.text import is_guid, printed_guid
 
 _TIME = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
@@ -22,8 +23,6 @@ _TIME = re.compile(
 )
 # What a spreadsheet shows of a time and saves of it: minutes, a number of days, or nothing in a narrow column.
 _SHOWN_TIME = re.compile(r"\d{1,3}:\d{2}(?:[.,]\d{1,7})?|\d{5}(?:[.,]\d+)?|#+")
-_GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
-_PLAIN_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 # Spreadsheets write a flag in the language of their user.
@@ -136,9 +135,9 @@ def _guid(cell: object) -> str:
     if isinstance(cell, bytes) and len(cell) == _GUID_BYTES:
         return str(uuid.UUID(bytes_le=cell))
     text = str(cell).strip()
-    match = _GUID.fullmatch(text)
-    if match is not None:
-        return match.group(1).lower()
+    guid = printed_guid(text)
+    if guid is not None:
+        return guid
     if _HEX.fullmatch(text) and len(text) == 2 + 2 * _GUID_BYTES:
         # As binary(16), a uniqueidentifier has its first three groups backwards.
         return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))
@@ -147,7 +146,7 @@ def _guid(cell: object) -> str:
 
 def plain_guid(cell: object) -> str | None:
     """Return the value of a GUID without braces or blanks, as nearly all are written; None for anything else."""
-    if type(cell) is not str or _PLAIN_GUID(cell) is None:
+    if type(cell) is not str or not is_guid(cell):
         return None
     guid = cell.lower()
     # What is spelled like this already is in memory once.

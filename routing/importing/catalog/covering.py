@@ -12,6 +12,7 @@ from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_lat
 from routing.importing.covered_rows import CoveredRows, Unit, unit_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_statements import RefusalError, RouteOptions, check_options
+from routing.rules.text import is_local, is_tcp, is_transport
 from routing.terms import TableRow
 
 # An instance's forwarding and its own network addresses, from its endpoints and names.
@@ -75,18 +76,6 @@ def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, in
 
 def _host(name: str) -> str:
     return f"[{name}]" if ":" in name and not name.startswith("[") else name
-
-
-def is_tcp(address: str) -> bool:
-    """Return True if an address has the tcp form."""
-    try:
-        check_options(RouteOptions(mirror_address=address))
-    except RefusalError:
-        return False
-    return True
-
-
-_KEYWORDS = ("local", "transport")
 
 
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
@@ -189,6 +178,6 @@ def address_fault(row: TableRow) -> str | None:
         check_options(RouteOptions(address=address, mirror_address=mirror))
     except RefusalError as refusal:
         return refusal.why
-    if mirror is not None and address.strip().lower().rstrip("/") in _KEYWORDS:
+    if mirror is not None and (is_local(address) or is_transport(address)):
         return f"a mirror address is given beside the address {address}"
     return None

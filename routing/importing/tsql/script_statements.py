@@ -6,7 +6,6 @@ where it cannot be known. Times are aware and UTC, lifetimes seconds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +13,8 @@ from enum import Enum
 
 from routing.errors import show_text
 from routing.importing.tsql.vocabulary import UnknownVariable
+from routing.rules.estate import AddressKind, kind_of
+from routing.rules.text import comparable_address
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 
@@ -327,10 +328,7 @@ _MIRROR_NO_ADDRESS, _BAD_ADDRESS, _TRANSPORT_SERVICE, _LIFETIME, _SAME = (
     9746,
     9747,
 )
-_BLANKS = " \t\n\r"
-_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
-_TCP = re.compile(rf"tcp://{_HOST}(?::[0-9]{{1,5}})?", re.IGNORECASE)
-_KEYWORDS = ("local", "transport")
+_KEYWORDS = (AddressKind.LOCAL, AddressKind.TRANSPORT)
 
 
 def check_options(options: RouteOptions) -> None:
@@ -352,11 +350,11 @@ def check_options(options: RouteOptions) -> None:
     if seconds is not None and not 1 <= seconds <= LONGEST_LIFETIME:
         raise RefusalError(f"LIFETIME {seconds} is outside 1 to {LONGEST_LIFETIME}", _LIFETIME)
     address, mirror = options.address, options.mirror_address
-    if address is not None and not (_comparable(address) in _KEYWORDS or _is_tcp(address)):
+    if address is not None and kind_of(address) is None:
         raise RefusalError(f"ADDRESS {quote(address)} is not a valid address", _BAD_ADDRESS)
-    if mirror is not None and _comparable(mirror) in _KEYWORDS:
+    if mirror is not None and kind_of(mirror) in _KEYWORDS:
         raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is not a network address", _MIRROR_NO_ADDRESS)
-    if mirror is not None and not _is_tcp(mirror):
+    if mirror is not None and kind_of(mirror) is None:
         raise RefusalError(f"MIRROR_ADDRESS {quote(mirror)} is not a valid address", _BAD_ADDRESS)
 
 
@@ -367,13 +365,13 @@ def check_route(
     mirror_address: str | None,
 ) -> None:
     """Check a whole route's options together. Raises RefusalError."""
-    nearby = address is not None and _comparable(address) in _KEYWORDS
+    nearby = kind_of(address) in _KEYWORDS
     if mirror_address is not None:
         if nearby:
             raise RefusalError(f"a mirror address with ADDRESS {quote(str(address))}", _MIRROR_NO_ADDRESS)
         if service_name is None or broker_instance is None:
             raise RefusalError("MIRROR_ADDRESS without SERVICE_NAME and BROKER_INSTANCE", _MIRROR_ALONE)
-        if address is not None and _comparable(address) == _comparable(mirror_address):
+        if address is not None and comparable_address(address) == comparable_address(mirror_address):
             raise RefusalError("ADDRESS and MIRROR_ADDRESS are the same", _SAME)
     if broker_instance is not None and service_name is None:
         raise RefusalError("BROKER_INSTANCE without SERVICE_NAME", _BROKER_ALONE)
@@ -382,13 +380,5 @@ def check_route(
         raise RefusalError(why, by_server=True)
     if address is None:
         raise RefusalError("ADDRESS is missing", by_server=True)
-    if service_name is not None and _comparable(address) == "transport":
+    if service_name is not None and kind_of(address) is AddressKind.TRANSPORT:
         raise RefusalError("ADDRESS 'TRANSPORT' with SERVICE_NAME", _TRANSPORT_SERVICE)
-
-
-def _comparable(address: str) -> str:
-    return address.strip(_BLANKS).lower().rstrip("/")
-
-
-def _is_tcp(address: str) -> bool:
-    return _TCP.fullmatch(_comparable(address)) is not None

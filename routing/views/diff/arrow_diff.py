@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from routing.cases.estate_differences import AffectedServices, Only, PathDifference, find_affected
 from routing.cases.estate_sides import DiffSides
 from routing.engines.arrow.changed_batches import BatchComparer, ComparedMessages, DecidingSide
-from routing.engines.arrow.changed_rows import GROUP, ChangedBatch
+from routing.engines.arrow.changed_rows import GROUP, ChangedRows
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.path_numbers import AddresseeNumbers
-from routing.engines.arrow.resolved_batches import for_each_thread
+from routing.engines.arrow.resolved_batches import MessageScan, find_all_requests, for_each_thread
 from routing.plan.checked_inputs import CheckedInputs
 from routing.process import no_search_for_cycles
 from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
@@ -52,25 +52,20 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
     rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
     rows = replace(rows, rows=_files_with(rows.rows, selections))
     checked = [CheckedInputs(side.settings, dialogs) for side in sides.both]
-    addressees = AddresseeNumbers.of(
-        set().union(*(one.named.services_anywhere() for one in checked)),
-        frozenset().union(*(one.named.addresses for one in checked)),
-    )
+    addressees = AddresseeNumbers.of_sides(checked)
     paths = ComparedPaths()
-    # The dialogs and the rows of both sides are valid.
+    # The dialogs, and the rows of both sides, are without a fault.
+    scans = [
+        MessageScan.of(replace(rows, at=side.at), dialogs, inputs)
+        for side, inputs in zip(sides.both, checked, strict=True)
+    ]
     before, after = (
-        DecidingSide.of(
-            replace(rows, at=side.at), dialogs, inputs, network, SidePaths(paths, may_differ), addressees
-        )
-        for side, inputs, network, may_differ in zip(
-            sides.both,
-            checked,
-            (difference.before, difference.after),
-            (difference.may_differ, None),
-            strict=True,
+        DecidingSide.of(scan, find_all_requests(scan), network, SidePaths(paths, may_differ), addressees)
+        for scan, network, may_differ in zip(
+            scans, (difference.before, difference.after), (difference.may_differ, None), strict=True
         )
     )
-    return ComparedMessages(before, after, ChosenRows(touched.filters), SHOWN, paths)
+    return ComparedMessages(before, after, ChosenRows(touched.filters), paths)
 
 
 def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> pyarrow.dataset.Dataset:
@@ -144,12 +139,12 @@ class _CountedChanges:
     sums: GroupSums = field(default_factory=lambda: GroupSums(GROUP, {_COUNT: "sum"}))
     lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
 
-    def add(self, changes: ChangedBatch) -> None:
+    def add(self, changes: ChangedRows) -> None:
         """Add the changes of a batch."""
-        self.sums.add(changes.groups)
+        self.sums.add(changes.group())
+        lowest = changes.find_lowest(SHOWN)
         ends, examples = (
-            zip(*(plain_values(changes.examples[name]) for name in names), strict=True)
-            for names in (ENDS, _EXAMPLE)
+            zip(*(plain_values(lowest[name]) for name in names), strict=True) for names in (ENDS, _EXAMPLE)
         )
         for change, example in zip(ends, examples, strict=True):
             self.keep_lowest(change, tuple((value is not None, value or "") for value in example))
@@ -193,8 +188,8 @@ class _CountedChanges:
         ]
 
 
-def _write_to(file: DataFileWriter) -> Callable[[ChangedBatch], None]:
-    return lambda changes: file.add(changes.rows())
+def _write_to(file: DataFileWriter) -> Callable[[ChangedRows], None]:
+    return lambda changes: file.add(changes.table())
 
 
 @dataclass
@@ -217,7 +212,7 @@ class ChangedMessages:
         import pyarrow
 
         shape, parts = arrow_schema(MESSAGE_CHANGES.optional()), list[Any]()
-        self._read(lambda: lambda changes: parts.append(changes.rows().cast(shape)))
+        self._read(lambda: lambda changes: parts.append(changes.table().cast(shape)))
         return pyarrow.concat_tables([shape.empty_table(), *parts])
 
     def summarize(self, read: int, messages: Table | None) -> MessageChanges:
@@ -225,8 +220,8 @@ class ChangedMessages:
         groups = [] if self.compared is None else self._counted.groups(self.compared)
         return MessageChanges(read, groups, self._counted.examples, messages)
 
-    def _read(self, open_sink: Callable[[], Callable[[ChangedBatch], None]]) -> None:
-        """Send every changed message to a sink. Each thread has its own."""
+    def _read(self, open_sink: Callable[[], Callable[[ChangedRows], None]]) -> None:
+        """Send every changed message to a sink; each thread has its own."""
         if self.compared is None:
             return
         compared = self.compared

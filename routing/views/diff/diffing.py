@@ -28,8 +28,8 @@ from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
-from routing.tables.read_rows import differences, lacks, types_of
-from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in
+from routing.tables.read_rows import differences, lacks
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in, types_of
 from routing.views.configuration_changes import find_finding_changes, find_route_changes
 from routing.views.diff.decision_comparison import (
     DIFF_JOB,
@@ -357,8 +357,8 @@ def _compare_in_spark(
     with_messages: bool,
     out: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Compare many messages, or messages in tables that only Spark reads."""
-    from routing.plan.checked_inputs import ResolveOptions
+    """Compare many messages, or those of tables that Spark alone reads."""
+    from routing.run_context import ResolveOptions
     from routing.tables.cached_frames import released_on_failure
     from routing.views.diff import spark_diff
 

@@ -22,8 +22,8 @@ from routing.rules.timeline import SECOND, micros_of, moment_of
 from routing.schemas import KEPT
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
-from routing.tables.read_rows import cannot_hold, types_of
-from routing.tables.table_columns import Table, TableColumns
+from routing.tables.read_rows import cannot_hold
+from routing.tables.table_columns import Table, TableColumns, types_of
 from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
 from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, select
 

@@ -21,7 +21,8 @@ from routing.engines.arrow.bucketed_rows import (
     join_small,
     open_buckets,
 )
-from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, find_rests
+from routing.engines.arrow.decisions import TimelineTable, find_rests
+from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.engines.arrow.text_numbers import number_groups, used_words
 from routing.plan.checked_inputs import network_of

@@ -24,7 +24,7 @@ from routing.lint.message_rules import used_routes
 from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
 from routing.rules.timeline import micros_of
-from routing.schemas import OPTIONAL_INPUTS, RUNS, Schema
+from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each, read_rows
 from routing.tables.table_columns import Table, TableColumns
@@ -183,7 +183,7 @@ def _not_told(run: ReadRow) -> list[str]:
 
 _COMPARED = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
 _TIMES = ("as_of", "now", "started_at", "finished_at")
-_COMPARED_RUN = Schema(tuple(field for field in RUNS if field.name in (*_COMPARED, *_TIMES)))
+_COMPARED_RUN = RUNS.only(*_COMPARED, *_TIMES)
 _NEWEST_FIRST = ("finished_at", "run_id")
 
 

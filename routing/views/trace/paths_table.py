@@ -12,7 +12,8 @@ from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener, find_reason_for_spark
 from routing.engines.arrow.traced_batches import ArrowPaths
 from routing.errors import InputError
-from routing.runs.run_work import TRACE_ALL, Progress, Stages, WrittenPaths, count_paths
+from routing.run_context import Progress, StageClock
+from routing.runs.run_work import TRACE_ALL, WrittenPaths, count_paths
 from routing.schemas import MESSAGE_PATHS, TRAFFIC
 
 
@@ -30,7 +31,7 @@ def write_path_table(
     """
     config = leave_out_missing(opener, config.placed(opener.placed))
     config.output_of(PATHS, TRACE_ALL)
-    moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
+    moment, clock = config.resolve.as_of if as_of is None else as_of, StageClock(progress)
     with clock.stage("read"):
         inputs = _open(config, opener)
         place = ledger.open_replaced(opener, config, PATHS, MESSAGE_PATHS)

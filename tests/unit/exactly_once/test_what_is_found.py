@@ -322,22 +322,6 @@ def test_a_first_run_where_something_stands(mark: CommitMark | None, is_refused:
         assert len(start.notes) == (mark is None)
 
 
-def test_a_row_of_release_0_1_0_is_trusted_once(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its runs marked their commits with a bare id, and a RESTORE not at all."""
-    _by("WRITE", "4c1d")(tables)
-    _by("RESTORE")(tables)
-    last = tables.last_run()
-    assert last is not None
-    old = replace(last, table_ids=None, commit_identities=None)
-    monkeypatch.setattr(tables, "last_run", lambda _: old)
-    start = protocol.begin(tables, "next", is_full=False)
-    assert set(start.left_over) == {"resolved_routes"}
-    assert [note for note in start.notes if "trusted this once" in note]
-    _by("UPDATE", "4c1d")(tables)
-    with pytest.raises(OutputError, match=r"version 3 \(UPDATE\)"):
-        protocol.begin(tables, "next", is_full=False)
-
-
 class _Meddled:
     """The tables of a run into which another one comes, right before or after one of its calls."""
 
@@ -405,10 +389,10 @@ def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tabl
 def test_readers_go_as_far_as_maintenance_goes(tables: LogsInMemory) -> None:
     key = "resolved_routes"
     recorded = len(tables.logs[key].entries) - 1
-    assert protocol.settled_version(tables, key, recorded) == recorded
+    assert protocol.settled_version(tables.commits, key, recorded) == recorded
     tables.by_hand(key, "OPTIMIZE")
     tables.by_hand(key, "DELETE")
-    assert protocol.settled_version(tables, key, recorded) == recorded + 2
+    assert protocol.settled_version(tables.commits, key, recorded) == recorded + 2
     _by("WRITE", OWN.as_text())(tables)
     tables.by_hand(key, "OPTIMIZE")
-    assert protocol.settled_version(tables, key, recorded) == recorded + 2
+    assert protocol.settled_version(tables.commits, key, recorded) == recorded + 2

@@ -1,0 +1,101 @@
+"""Follow all messages, and compare them on two sides, in Python workers: by the functions of the Arrow engine.
+
+Spark joins what grows with the traffic: each message gets the facts of its dialog, and whether it waits for a
+route that was requested. No message is exchanged as long as what it is joined with can be broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from routing.engines.arrow.joined_messages import WorkerPlan, WorkerSide, asked_columns, run_plan
+from routing.messages import keying, results
+from routing.messages.route_plan import RequestSides, RoutePlan
+from routing.result_schemas import MESSAGE_CHANGES, SIDES
+from routing.rules.timeline import micros_of
+from routing.schemas import MESSAGE_PATHS, MESSAGES, Schema
+from routing.sessions.python_workers import map_by_workers
+from routing.tables import spark_forms
+from routing.tables.frames import spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# Columns of messages that are made clean for joins, and under what name they stay as they were read.
+_AS_READ = {name: f"{name}_as_read" for name in ("database_name", "conversation_id")}
+
+_SOUND = "is_well_formed"
+
+
+def message_paths(plan: RoutePlan) -> DataFrame:
+    """Return the rows of ``message_paths``, one for each message that is not rejected."""
+    return _run(plan.source.messages, [plan], SIDES[:1], MESSAGE_PATHS)
+
+
+def changed_messages(messages: DataFrame, before: RoutePlan, after: RoutePlan) -> DataFrame:
+    """Return the messages that change between two sides, in the columns of `MESSAGE_CHANGES`.
+
+    Both sides have the same dialogs.
+    """
+    return _run(messages, [before, after], SIDES, MESSAGE_CHANGES)
+
+
+def _run(messages: DataFrame, plans: Sequence[RoutePlan], names: Sequence[str], shape: Schema) -> DataFrame:
+    """Run a pass over messages in workers, whose plan grows with the configuration alone."""
+    sides = [
+        WorkerSide(
+            name,
+            one.source.lookups.checked.settings,
+            None if one.options.as_of is None else micros_of(one.options.as_of),
+            one.requests is not None,
+        )
+        for name, one in zip(names, plans, strict=True)
+    ]
+    work_plan = WorkerPlan(sides, plans[0].source.dialogs is not None)
+    if work_plan.has_dialogs or any(side.has_requests for side in sides):
+        messages = _join(messages, dict(zip(names, plans, strict=True)), work_plan)
+    packed = work_plan.pack()
+
+    def work(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        return run_plan(packed, batches)
+
+    return map_by_workers(messages, work, spark_schema(shape.optional()))
+
+
+def _join(messages: DataFrame, plans: dict[str, RoutePlan], work_plan: WorkerPlan) -> DataFrame:
+    """Add the facts of dialogs to messages, and for each side whether step 4 stops them; no row is left out."""
+    [first, *_] = plans.values()
+    as_read = messages.withColumns(
+        {
+            **{copied: F.col(name) for name, copied in _AS_READ.items()},
+            _SOUND: F.coalesce(spark_forms.is_well_formed(), F.lit(False)),
+        }
+    )
+    # Which row of the dialogs is a message's does not depend on the side.
+    joined = keying.find_dialog(keying.prepare(as_read, first.options.as_of), first.source.dialogs)
+    for name, plan in plans.items():
+        if plan.requests is not None:
+            joined = _add_requests(joined, plan, plan.requests, name)
+    added = [
+        *(keying.DIALOG if work_plan.has_dialogs else ()),
+        *(name for side in work_plan.sides for name in side.columns),
+    ]
+    own = (F.col(_AS_READ.get(name, name)).alias(name) for name in MESSAGES.names)
+    return joined.select(*own, *added)
+
+
+def _add_requests(messages: DataFrame, plan: RoutePlan, requests: RequestSides, name: str) -> DataFrame:
+    """Add the columns of `asked_columns` of a side to messages of `keying.find_dialog`."""
+    rejects, lookups = plan.may_reject, plan.source.lookups
+    timed = messages.withColumn("decided_at", keying.time_of(plan.options.as_of))
+    scoped = keying.add_scope(timed, lookups) if rejects or lookups.checked.has_transport else timed
+    keyed = plan.source.key(keying.read_dialog(scoped))
+    is_rejected = ~F.col(_SOUND) | F.col("own_addresses").isNull() if rejects else None
+    chosen = results.choose(keyed, plan.decided, plan.source.dialog_hash, fits=plan.fits, is_rejected=is_rejected)
+    asked = results.add_requests(results.cut(chosen), requests, in_msdb=plan.decided.uses.asks_msdb)
+    columns = zip(("requested", "requested_in_msdb"), asked_columns(name), strict=True)
+    return asked.select(*messages.columns, *(F.col(one).alias(other) for one, other in columns))

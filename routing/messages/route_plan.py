@@ -1,0 +1,192 @@
+"""The plan of a run by Spark: messages, the keys found in them, and the decisions for these as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from routing.messages import keying
+from routing.messages.dialog_hash import DialogHash
+from routing.messages.lookups import RunLookups
+from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses
+from routing.run_context import ResolveOptions, RunContext
+from routing.schemas import ArrayOf, ColumnKind, Field, Schema
+from routing.tables import spark_forms
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
+from routing.tables.frames import frame_of_tuples
+from routing.tables.table_columns import TableColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What is decided for keys, as frames: a timeline for each key, whose rows messages are joined with.
+#
+# Small, printable, testable without messages. Columns of a plan: those of its key, valid_from (inclusive) and
+# valid_to (exclusive), null where unbounded, and choices, an array of which the dialog-ID hash takes one; a row
+# for each key and interval of time.
+
+
+# A key's size in memory beside its timeline's rows, roughly.
+_OF_A_KEY = 300
+TIMELINE = "timeline"
+_NUMBER = Field(TIMELINE, ColumnKind.INT)
+# The column of a key that is no text.
+_KINDS = {"key_kind": ColumnKind.INT}
+
+
+@dataclass(frozen=True)
+class DecidedFrames:
+    """The decisions for keys as frames, and their size in memory: bytes, roughly.
+
+    ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
+    share one, and ``keys`` say which is whose: the columns of ``key`` and timeline, a row for each key.
+    """
+
+    key: tuple[str, ...]
+    rows: DataFrame
+    keys: DataFrame | None
+    size: int
+    uses: PlanUses
+
+
+def as_frames(
+    keys: TableColumns, decided: DecidedKeys, spark: SparkSession, frame_cache: FrameCache
+) -> DecidedFrames:
+    """Return the decisions for ``keys`` as frames; what is too large for the driver goes to ``frame_cache``."""
+    numbers, timelines = decided.numbers, decided.timelines
+    of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
+    of_times = [
+        *(Field(name, ColumnKind.TIMESTAMP) for name in ("valid_from", "valid_to")),
+        Field("choices", ArrayOf(decided.choice)),
+    ]
+    if sum(len(timelines[number].rows) for number in numbers) <= frame_cache.limits.held_rows:
+        size = sum(timelines[number].size for number in numbers)
+        whole = frame_of_tuples(spark, _whole(keys, decided), Schema((*of_key, *of_times)))
+        return DecidedFrames(decided.key, whole, None, size, decided.uses)
+    size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
+    rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
+    timed = frame_cache.store(frame_of_tuples(spark, rows, Schema((_NUMBER, *of_times))))
+    numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
+    named = frame_cache.store(frame_of_tuples(spark, numbered, Schema((*of_key, _NUMBER))))
+    return DecidedFrames(decided.key, timed, named, size, decided.uses)
+
+
+def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a small plan."""
+    for key, number in zip(keys.rows(*decided.key), decided.numbers, strict=True):
+        for row in decided.timelines[number].rows:
+            yield (*key, *row)
+
+
+@dataclass(frozen=True)
+class RequestSides:
+    """The sides of joins in which messages that meet step 4 are looked up.
+
+    ``openers``: the requests that messages open (`openers.openers`). ``by_endpoint``: by the conversation endpoint
+    that waits for them (D10) its requests, an array of requested_at, message_id and ended_at.
+    """
+
+    openers: JoinSide
+    by_endpoint: JoinSide
+
+
+@dataclass(frozen=True)
+class MessageSource:
+    """Messages and what they are looked up in; all frames are lazy.
+
+    ``is_exact``: the pass for the keys also counts the messages to reject. ``dialogs`` are those that may change a
+    decision.
+    """
+
+    messages: DataFrame
+    lookups: RunLookups
+    context: RunContext
+    broadcasts: BroadcastBudget
+    is_exact: bool
+    dialog_hash: DialogHash
+    dialogs: JoinSide | None = None
+
+    @property
+    def options(self) -> ResolveOptions:
+        """How messages are resolved."""
+        return self.context.options
+
+    @property
+    def any_ends(self) -> bool:
+        """Whether a dialog has a lifetime."""
+        return self.dialogs is not None and self.lookups.checked.ending > 0
+
+    def keys(self) -> DataFrame:
+        """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
+        messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
+        return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
+
+    def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
+        """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again."""
+        messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
+        prepared = keying.prepare(messages, self.options.as_of)
+        if checks_scopes or self.lookups.checked.has_transport:
+            prepared = keying.add_scope(prepared, self.lookups)
+        valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
+        return self.key(keying.add_dialog(valid, self.dialogs))
+
+    def key(self, messages: DataFrame) -> DataFrame:
+        """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
+        return keying.add_keys(keying.bind(messages), self.lookups)
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """The plan of a run: messages, their keys, and the decisions for these, of which the outputs are made.
+
+    Frames are lazy, ``counts`` are known. ``choices`` are the messages to be resolved with their choice
+    (`results.choose`). ``requests`` are those that messages open or wait for, None where none may.
+    """
+
+    source: MessageSource
+    counts: KeyCounts
+    decided: DecidedFrames
+    choices: DataFrame
+    requests: RequestSides | None = None
+
+    @property
+    def options(self) -> ResolveOptions:
+        """How messages are resolved."""
+        return self.source.options
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether any message may have to be set aside, now or in a later pass."""
+        return may_reject(self.source, self.counts)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the decisions are broadcast."""
+        return self.decided.size <= self.source.broadcasts.limit
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether any message may open a request for a route."""
+        return self.decided.uses.asks or self.decided.uses.asks_msdb
+
+    @property
+    def most_requests(self) -> int | None:
+        """How many requests there are at most, on record and opened by messages; None where that is not known."""
+        on_record = self.source.lookups.request_count
+        return None if on_record is None or self.options.may_change else on_record + self.counts.rows_read
+
+    def keep(self, what: str, rows: DataFrame) -> JoinSide:
+        """Keep rows of requests that several passes read, and choose how they are joined."""
+        cached = self.source.lookups.frame_cache.keep_sized(rows, self.most_requests)
+        if cached.size is None:
+            return self.source.broadcasts.join_side(what, cached.rows)
+        return self.source.broadcasts.of_size(what, cached.rows, cached.size)
+
+
+def may_reject(source: MessageSource, counts: KeyCounts) -> bool:
+    """Return whether any message may have to be set aside, now or in a later pass."""
+    return counts.rows_rejected != 0 or source.options.may_change

@@ -1,0 +1,98 @@
+"""What every step of a run shares: its options, the clock of its stages, and its notes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import floor
+
+from routing.errors import RoutingError, StorageError, first_sentence
+from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, JsonObject
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A stage that begins; once it has ended, with its seconds, and how many rows it was about, where known."""
+
+    stage: str
+    seconds: float | None = None
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
+
+    def fields(self) -> JsonObject:
+        """Return the progress for programs, seconds in whole milliseconds; without unknown values."""
+        seconds = None if self.seconds is None else round(self.seconds, 3)
+        values = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass
+class StageTally:
+    """The number of rows of a stage, which the stage sets before it ends."""
+
+    rows: int | None = None
+
+
+@dataclass
+class StageClock:
+    """Times the stages of a run; an error of Spark inside a stage becomes a StorageError that names it.
+
+    ``progress`` is called with each stage twice, when it begins and when it has ended, but not with the end of one
+    that fails. The seconds of a stage leave out those of stages within it.
+    """
+
+    progress: Callable[[Progress], None] = lambda stage: None
+    seconds: dict[str, float] = field(default_factory=dict)
+    # Of stages that have ended within the current one.
+    _within: float = 0.0
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[StageTally]:
+        """Measure the block's time; a failure becomes StorageError."""
+        self.progress(Progress(name))
+        begun, tally = time.monotonic(), StageTally()
+        before, self._within = self._within, 0.0
+        try:
+            yield tally
+        except RoutingError:
+            raise
+        except Exception as error:
+            raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
+        seconds = time.monotonic() - begun
+        self._add(name, seconds - self._within, tally.rows)
+        self._within = before + seconds
+
+    def _add(self, name: str, seconds: float, rows: int | None) -> None:
+        """Count seconds for a stage, in whole milliseconds; one that is entered twice counts as one."""
+        # Rounded up, the stages together would be longer than the run.
+        self.seconds[name] = floor((self.seconds.get(name, 0.0) + seconds) * 1000) / 1000
+        self.progress(Progress(name, seconds, rows))
+
+
+@dataclass(frozen=True)
+class ResolveOptions:
+    """The options of resolving messages; the same words as section ``resolve`` of the configuration.
+
+    ``may_change``: the messages have no versions, so that each pass checks them anew.
+    """
+
+    run_id: str
+    as_of: datetime | None = None
+    dialog_hash: str = "builtin"
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
+    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
+    may_change: bool = False
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """The options of a run, the clock of its stages, and its notes, which grow until it ends."""
+
+    options: ResolveOptions
+    clock: StageClock = field(default_factory=StageClock)
+    notes: list[str] = field(default_factory=list)
