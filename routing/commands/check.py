@@ -101,6 +101,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             at=moment_or_none(options.at, "--at"),
             then=options.then,
             clock=datetime.now(timezone.utc),
+            environment=options.environment,
             say=console.say,
         )
         console.say("describing what keeps the messages")

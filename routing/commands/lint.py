@@ -58,6 +58,7 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
         variables(options.variables),
         shared_arguments.addresses(options),
         clock=datetime.now(timezone.utc),
+        environment=options.environment,
     )
     with no_search_for_cycles():
         done = lint_files(options.paths, file_options, now=now, settings=asked)
@@ -126,7 +127,16 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
 
 FORMATS = ("table", "json", "sarif", "junit")
 """What ``--format`` takes here."""
-_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "address", "variables")
+_OF_FILES = (
+    "instance",
+    "database",
+    "exported_at",
+    "date_format",
+    "time_zone",
+    "address",
+    "variables",
+    "environment",
+)
 _OF_TABLES = ("messages", "fail_under")
 
 

@@ -47,6 +47,12 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
         default=[],
         help="a network address of the instance, tcp://HOST:PORT (repeatable)",
     )
+    if has_defaults:
+        command.add_argument(
+            "--environment",
+            metavar="ENV",
+            help="apply the scripts of this environment in folders, such as NAME.PROD.sql (default: of none)",
+        )
 
 
 def addresses(options: argparse.Namespace) -> Sequence[str]:
@@ -73,9 +79,10 @@ def times(options: argparse.Namespace) -> TimeFormats:
 def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console) -> StandIns:
     """Read the options' values for columns that an export lacks. Raises ContractError."""
     from routing.importing.catalog import StandIns
+    from routing.importing.tsql.servers import instance_name
 
     at = moment_on_clock(options.exported_at, "--exported-at", times.zone, console)
-    return StandIns(options.instance, options.database, at)
+    return StandIns(None if options.instance is None else instance_name(options.instance), options.database, at)
 
 
 def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console: Console) -> datetime | None:

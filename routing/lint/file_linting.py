@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
-from routing.cases.exported_files import FileOptions, ScriptFiles, find_files, read_exports, say_unread
+from routing.cases.exported_files import FileOptions, read_exports, say_unread
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate
 from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.script_files import find_files
 from routing.errors import InputError
 from routing.importing.script_rows import phrase
 from routing.lint.catalogue import FINDINGS
@@ -283,14 +284,13 @@ def lint_files(
 def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options)
-    every = [*scripts.named, *scripts.lying]
-    if not export.rows and not every:
+    if not export.rows and not scripts.every:
         raise InputError(
             f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
             "name files of exports, files that end in .sql, or folders of them",
         )
     # A file in another language is no reason to leave the others alone.
-    return weigh(export, ScriptFiles(lying=every), options, now)
+    return weigh(export, replace(scripts, is_lenient=True), options, now)
 
 
 def _judge(

@@ -303,6 +303,7 @@ def check(
     at: datetime | None = None,
     then: Sequence[str] = (),
     clock: datetime | None = None,
+    environment: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
@@ -310,12 +311,17 @@ def check(
     ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
     what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
     or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
-    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``say``
-    is called with how far the check has come. Raises InputError where
+    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``environment`` chooses
+    among scripts of environments. ``say`` is called with how far the check has come. Raises InputError where
     no queue is among the files, one cannot be read, or nothing tells whose a script is.
     """
     options = FileOptions(
-        StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock
+        StandIns(instance, database, exported_at),
+        times,
+        variables or {},
+        addresses,
+        clock=clock,
+        environment=environment,
     )
     evidence = gather(paths, options)
     estate = CheckedEstate.of(evidence, _times(evidence, at))
