@@ -98,12 +98,21 @@ def spots_of_statements(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> dict[SubjectKey, Spot]:
     """Return the file and line of the statement that created or changed each subject; the last one counts."""
-    spots: dict[SubjectKey, Spot] = {}
+    return {
+        key: (one.file, one.line) for key, one in _statements_by_subject(statements, instance, spelling).items()
+    }
+
+
+def _statements_by_subject(
+    statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
+) -> dict[SubjectKey, ScriptStatement]:
+    """Return the last statement on each subject."""
+    last: dict[SubjectKey, ScriptStatement] = {}
     for one in statements:
         view, (_, database) = subject_of(one, instance, spelling)
         name = one.new_name if isinstance(one, RenameDatabase) else one.name
-        spots[subject_key(view, instance, database, name)] = (one.file, one.line)
-    return spots
+        last[subject_key(view, instance, database, name)] = one
+    return last
 
 
 _QUEUE = "transmission_queue"
@@ -216,23 +225,23 @@ def weigh(
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
-    named, files = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, None]]()
+    named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
     known = _known_instances(evidence, options)
     for instance, script in read_scripts(scripts, known, options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
         if script.file not in named:
-            for key in spots_of_statements(script.statements, instance, _spelling(evidence)):
-                files.setdefault(key, {})[script.file] = None
-    notes += _note_changed_twice(files)
+            for key, one in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
+                changes.setdefault(key, {})[script.file] = one
+    notes += _note_changed_twice(changes)
     log = replace(evidence.log, notes=(*evidence.log.notes, *notes))
     return replace(evidence, log=log, of_scripts=options.stand_ins)
 
 
-def _note_changed_twice(files: Mapping[SubjectKey, Collection[str]]) -> list[str]:
+def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatement]]) -> list[str]:
     """Return a note on the objects that several scripts of folders change."""
     shown = [
-        f"{key.view.removesuffix('s')} {quote(key.name)} ({', '.join(theirs)})"
-        for key, theirs in files.items()
+        f"{key.view.removesuffix('s')} {quote(str(next(iter(theirs.values())).name))} ({', '.join(theirs)})"
+        for key, theirs in changes.items()
         if key.name and len(theirs) > 1
     ]
     why = "several scripts change one object, and are applied in this order"

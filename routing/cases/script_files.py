@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from routing.cases.exported_files import FileOptions, find_in_folders
 from routing.errors import InputError, join_bounded, quote
-from routing.importing.import_faults import unreadable_file
+from routing.importing.import_faults import OtherFileError, unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.other_dialects import find_dialect
 from routing.importing.script_folders import arrange, refuse_unknown
@@ -76,17 +76,8 @@ def no_instance(file: str) -> InputError:
     )
 
 
-class NoScriptError(InputError):
-    """A file that holds something else than T-SQL; ``why`` is what is wrong with it."""
-
-    why: str
-
-    @classmethod
-    def of_file(cls, file: str, why: str) -> NoScriptError:
-        """Say that a file is no script, with the reason."""
-        error = cls(f"{quote(file)} is not a script: {why}", "leave it out")
-        error.why = why
-        return error
+def _no_script(file: str, why: str) -> OtherFileError:
+    return OtherFileError.of_file(file, why, "leave it out", phrase="is not a script")
 
 
 def unreadable_script(file: str, error: OSError) -> InputError:
@@ -203,9 +194,9 @@ def read_scripts(
             outline = reader.outline(file)
             dialect = find_dialect(outline.text, PurePath(file.name))
             if dialect is not None:
-                raise NoScriptError.of_file(str(file), f"it is one of {dialect}")
+                raise _no_script(str(file), f"it is one of {dialect}")
             yield from reader.read(file, outline, instance)
-        except NoScriptError as none:
+        except OtherFileError as none:
             if scripts.is_lenient:
                 notes.append(f"{file}: not read, {none.why}")
             # Such as one whose statements all need a value first.
@@ -215,7 +206,7 @@ def read_scripts(
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])
-        except NoScriptError as none:
+        except OtherFileError as none:
             notes.append(f"{file}: not read, {none.why}")
 
 
@@ -277,7 +268,7 @@ class _ScriptReader:
         except OSError as error:
             raise unreadable_script(str(file), error) from error
         except ValueError as error:
-            raise NoScriptError.of_file(str(file), str(error)) from error
+            raise _no_script(str(file), str(error)) from error
 
     def read(
         self, file: Path, outline: ScriptOutline, instance: str | None = None
@@ -324,7 +315,7 @@ def _split_by_instance(
         wrong = [
             f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
         ]
-        raise NoScriptError.of_file(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
+        raise _no_script(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
     named = next(iter(scripts.values())).servers
     rows = [{"instance_name": name, "addresses": addresses} for name, addresses in known_instances.items()]
     # A script that stands for itself is called as its file, which no server is near to.

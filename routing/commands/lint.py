@@ -94,7 +94,7 @@ def tell_files(
             **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
         }
         console.result(json.dumps(result))
-        return status_of(findings, options)
+        return EXIT_FOUND if options.fail_on and not done.is_judged else status_of(findings, options)
     if options.format == "table":
         from routing.views.lint.lint_reports import describe_findings
 
@@ -103,10 +103,14 @@ def tell_files(
             describe_findings(findings, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
         )
     else:
-        console.result(report(options, findings, rules))
+        not_judged = [*done.rejected, *done.not_taken]
+        console.result(report(options, findings, rules, not_judged=not_judged, is_judged=done.is_judged))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
+    if options.fail_on and not done.is_judged:
+        console.note("no statement and no row could be judged, so --fail-on fails", "warning")
+        return EXIT_FOUND
     return status_of(findings, options)
 
 

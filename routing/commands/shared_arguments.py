@@ -221,11 +221,18 @@ def at_least(severity: str) -> tuple[str, ...]:
 
 
 def report(
-    options: argparse.Namespace, findings: FindingRows, rules: Sequence[CustomRule], *, config: str | None = None
+    options: argparse.Namespace,
+    findings: FindingRows,
+    rules: Sequence[CustomRule],
+    *,
+    config: str | None = None,
+    not_judged: Sequence[str] = (),
+    is_judged: bool = True,
 ) -> str:
     """Write findings as SARIF, or as JUnit's XML in which those fail that ``--fail-on`` names (default: warnings).
 
-    ``config`` is the file that names the tables, which stands for them where a file is asked for.
+    ``config`` is the file that names the tables, which stands for them where a file is asked for. ``not_judged``
+    and ``is_judged`` as `as_sarif` has them.
     """
     from routing.lint.linting import kinds_with
 
@@ -233,14 +240,14 @@ def report(
     if options.format == "junit":
         from routing.views.lint.lint_reports import as_junit
 
-        return as_junit(findings, kinds, at_least(options.fail_on or "warning"))
+        return as_junit(findings, kinds, at_least(options.fail_on or "warning"), not_judged)
     from routing.delta.counted_runs import release
     from routing.lint.lint_settings import page
     from routing.views.lint.lint_reports import as_sarif
 
     pages = {code: page(code, rules) for code in kinds}
     placed = findings if config is None else [{"file": config, **row} for row in findings]
-    return as_sarif(placed, kinds, pages, release(), Path.cwd())
+    return as_sarif(placed, kinds, pages, release(), Path.cwd(), not_judged, is_judged=is_judged)
 
 
 def now_of(options: argparse.Namespace) -> datetime:

@@ -114,46 +114,47 @@ _MARK = "env"
 
 @dataclass(frozen=True)
 class _EnvironmentName:
-    """The environment that a file's name has, the name without it, and whether it alone tells so much."""
+    """A part of a file's name that may be an environment, the rest of the name, and where the part stands."""
 
     environment: str
-    others: tuple[str, ...]
-    is_certain: bool
+    rest: tuple[PurePosixPath, tuple[str, ...]]
+    is_marked: bool = False
+    is_last: bool = False
 
 
-def _environment_names(stem: str, asked: str | None) -> Iterator[_EnvironmentName]:
+def _environment_names(path: PurePosixPath) -> Iterator[_EnvironmentName]:
     """Yield every way to read an environment from a file's name."""
-    dotted = stem.split(".")
+    dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
-        yield _EnvironmentName(dotted[0], tuple(dotted[1:]), is_certain=True)
+        yield _EnvironmentName(dotted[0], (path.parent, tuple(dotted[1:])), is_marked=True)
         return
-    parts = _PARTS.split(stem)
-    if len(parts) == 1:
-        return
-    for place in range(0, len(parts), 2):
-        part = parts[place]
-        if part.casefold() == asked or _ENVIRONMENTS.fullmatch(part):
-            is_last_of_dots = place == len(parts) - 1 and parts[place - 1] == "."
-            others = (*parts[:place], "*", *parts[place + 1 :])
-            yield _EnvironmentName(part, others, is_certain=is_last_of_dots or part.casefold() == asked)
+    parts = _PARTS.split(path.stem)
+    for place in range(0, len(parts), 2) if len(parts) > 1 else ():
+        rest = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
+        is_last = place == len(parts) - 1 and parts[place - 1] == "."
+        yield _EnvironmentName(parts[place], (path.parent, rest), is_last=is_last)
 
 
 def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dict[PurePosixPath, str]:
-    """Return the scripts of one environment, each with it: its name is certain, or has siblings of others."""
-    siblings: dict[tuple[PurePosixPath, tuple[str, ...]], dict[str, list[PurePosixPath]]] = defaultdict(dict)
-    found: dict[PurePosixPath, str] = {}
-    for path in paths:
-        for name in _environment_names(path.stem, asked):
-            of_name = siblings[path.parent, tuple(map(str.casefold, name.others))]
-            of_name.setdefault(name.environment.casefold(), []).append(path)
-            if name.is_certain:
-                found.setdefault(path, name.environment)
-    for of_name in siblings.values():
-        if len(of_name) > 1:
-            for environment, theirs in of_name.items():
-                for path in theirs:
-                    found.setdefault(path, environment)
-    return found
+    """Return the scripts of one environment, each with it: its name is certain, or has siblings of others.
+
+    Siblings of a script of the environment that is asked for are of others, whatever these are called.
+    """
+    every = [(path, name) for path in paths for name in _environment_names(path)]
+    of_asked = {name.rest for _, name in every if name.environment.casefold() == asked}
+    certain: dict[PurePosixPath, str] = {}
+    siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
+    for path, name in every:
+        if name.is_marked or name.rest in of_asked:
+            certain.setdefault(path, name.environment)
+        elif _ENVIRONMENTS.fullmatch(name.environment):
+            siblings[name.rest][path] = name.environment
+            if name.is_last:
+                certain.setdefault(path, name.environment)
+    for theirs in siblings.values():
+        if len({name.casefold() for name in theirs.values()}) > 1:
+            certain = {**theirs, **certain}
+    return certain
 
 
 def arrange(

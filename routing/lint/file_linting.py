@@ -235,7 +235,7 @@ class FilesLinted:
     findings, suppressed: rows as `lint` has them, and ``file`` and ``line`` (None where there is none), in the
     order of printing. not_judged: how many findings of each code rest on what was not read; not_known: on what.
     rejected (rows of exports), not_taken (statements of which not all is known), left_out (statements about what
-    was exported) and notes are sentences.
+    was exported) and notes are sentences. is_judged: not all rows and statements that there are were refused.
     """
 
     findings: Sequence[ReadRow]
@@ -246,6 +246,7 @@ class FilesLinted:
     not_taken: Sequence[str]
     left_out: Sequence[str]
     notes: Sequence[str]
+    is_judged: bool = True
 
 
 def lint_files(
@@ -269,15 +270,21 @@ def lint_files(
     located.update(refused)
     hidden = suppressed_of(located, settings.suppress)
     of_scripts = {phrase(problem): problem.by_server or problem.counted for _, problem in evidence.problems}
+    rejected = [sentence for sentence in evidence.log.rejected if sentence not in of_scripts]
+    not_taken = [sentence for sentence, is_told in of_scripts.items() if not is_told]
+    judged = sum(evidence.log.rows_of.values()) + sum(
+        one.statements + one.left_out for one in evidence.log.scripts
+    )
     return FilesLinted(
         _rows({one: spots for one, spots in located.items() if one not in hidden}, settings),
         _rows({one: located[one] for one in hidden}, settings),
         not_judged,
         gaps,
-        [sentence for sentence in evidence.log.rejected if sentence not in of_scripts],
-        [sentence for sentence, is_told in of_scripts.items() if not is_told],
+        rejected,
+        not_taken,
         evidence.log.left_out,
         evidence.log.notes,
+        is_judged=judged > 0 or bool(refused) or not (rejected or not_taken),
     )
 
 

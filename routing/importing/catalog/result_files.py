@@ -11,6 +11,7 @@ from routing.importing.catalog.delimited import SEPARATORS, result_sets, unquote
 from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
 from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
 from routing.importing.catalog.views import (
+    NAMES,
     VIEW_NAME,
     VIEWS,
     CatalogView,
@@ -21,7 +22,7 @@ from routing.importing.catalog.views import (
     is_remark,
     lines_of,
 )
-from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
+from routing.importing.import_faults import OtherFileError, missing_package, unknown_view, unreadable_file
 from routing.importing.import_files import KEEP, FilePlace, Reach, copied, list_files, on_this_disk
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.script_statements import length
@@ -39,14 +40,14 @@ _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\
 def read_text(path: FilePlace) -> str:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
-    Raises InputError where it cannot be read, NoTextError where it is not text.
+    Raises InputError where it cannot be read, OtherFileError where it is not text.
     """
     try:
         decoded = decode(path.read_bytes(), KEEP)
     except OSError as error:
         raise unreadable_file(str(path), error.strerror or "the system says no more") from error
     if not is_text(decoded):
-        raise NoTextError.of_file(str(path))
+        raise OtherFileError.of_file(str(path), "it is not text")
     return decoded.text
 
 
@@ -272,7 +273,7 @@ def _read_all(
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
         for file in list_files(path, unread):
             if file.suffix.lower() not in others:
-                yield from _read_one_of_many(file, unread, notes)
+                yield from _read_one_of_many(file, unread, notes, is_lenient=bool(others))
         return
     named = _read(path, forced, notes)
     if not named:
@@ -281,15 +282,27 @@ def _read_all(
     yield from named
 
 
-def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export."""
-    if path.suffix.lower() not in _DELIMITED | _JSON | _PARQUET:
+def _read_one_of_many(
+    path: FilePlace, unread: list[str], notes: list[str], *, is_lenient: bool
+) -> list[FoundResultSet]:
+    """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export.
+
+    ``is_lenient`` where a file may be called like a view without being one.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _DELIMITED | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []
     try:
         sets = _read(path, None, notes)
-    except NoTextError:
-        unread.append(f"{path}: not read, it is not text")
+    except OtherFileError as error:
+        unread.append(f"{path}: not read, {error.why}")
+        return []
+    except InputError:
+        common = _COMMON if suffix in _JSON else ()
+        if not is_lenient or suffix in _PARQUET or _has_columns(read_text(path), find_view(path.stem), common):
+            raise
+        unread.append(f"{path}: not read, it has no column of a view")
         return []
     if not sets:
         unread.append(f"{path}: not read, neither its name nor its columns tell a view")
@@ -325,9 +338,33 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
     if not any(views):
         return []
+    if forced is None and view is not None and views == [view]:
+        _refuse_other_columns(file, sets[0], view)
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
     return [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
+
+
+# Names of columns that files of any program have.
+_COMMON = frozenset(["name", "address", "port", "lifetime"])
+
+
+def _has_columns(text: str, view: CatalogView | None, common: Collection[str]) -> bool:
+    """Return whether a text has the name of a column of a view, apart from ``common`` ones."""
+    views = VIEWS.values() if view is None else [view]
+    lowered = text.lower()
+    return any(name in lowered for each in views for name in {*each.exported, *each.layout}.difference(common))
+
+
+def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
+    """Raise OtherFileError for a file that is called like a view, but whose columns are another program's."""
+    foreign = [name for name in rows.columns if name not in NAMES]
+    required = {column.name for column in view.columns if column.required}
+    is_whole = len(required) > 1 and required <= set(rows.columns)
+    if foreign and not is_whole and ({*view.exported, *view.layout} - _COMMON).isdisjoint(rows.columns):
+        shown = ", ".join(foreign)[:_LONGEST]
+        why = f"it is called like sys.{view.name}, but its columns are others: {shown}"
+        raise OtherFileError.of_file(file, why)
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:

@@ -325,8 +325,8 @@ def read_file(
 ) -> ReadScript:
     """Read a script file in any encoding, or a database project; its time is the file's own by default.
 
-    Files of ``:r`` are looked for beside the file that names them. Values of ``variables`` and ``database`` count
-    before those of a project. Raises OSError, ValueError for what is no text.
+    Files of ``:r`` are looked for beside the file that names them. A project's own database counts before
+    ``database``, and ``variables`` before its values. Raises OSError, ValueError for what is no text.
     """
     opened = _open(path)
     if scripted_at is None:
@@ -335,7 +335,7 @@ def read_file(
         opened.sources,
         file=str(path),
         scripted_at=scripted_at,
-        database=database or opened.database,
+        database=opened.database or database,
         instance=instance,
         variables=_with_defaults(variables, opened.variables),
         include=_includes_of(path),

@@ -79,7 +79,8 @@ def write_server(instance: str) -> str | None:
     >>> write_server("HUB,1435"), write_server("the hub")
     ('HUB,1435', None)
     """
-    is_server = _CONNECTABLE.fullmatch(instance) is not None and " " not in instance
+    is_read_back = str(split_server(instance)) in (instance, instance.removesuffix(f",{_DEFAULT_PORT}"))
+    is_server = _CONNECTABLE.fullmatch(instance) is not None and is_read_back
     return None if not is_server or VARIABLE.search(instance) or INVISIBLE.search(instance) else instance
 
 
