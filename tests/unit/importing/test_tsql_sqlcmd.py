@@ -278,7 +278,6 @@ def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
         (r'"x\dev"', r"X\DEV"),
         ("(local)", "X"),
         (".", "X"),
-        ("tcp:X,1433", "X"),
         ("X , 1433 -U sa", "X"),
         ("X", "tcp:X,1433"),
         (r"X\MSSQLSERVER,1433", "X"),
