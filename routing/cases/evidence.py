@@ -231,7 +231,8 @@ def weigh(
         evidence = _with_script(evidence, script, instance)
         if script.file not in named:
             for key, one in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
-                changes.setdefault(key, {})[script.file] = one
+                if key.name and not _is_exported(evidence, *subject_of(one, instance, _spelling(evidence))):
+                    changes.setdefault(key, {})[script.file] = one
     notes += _note_changed_twice(changes)
     log = replace(evidence.log, notes=(*evidence.log.notes, *notes))
     return replace(evidence, log=log, of_scripts=options.stand_ins)
@@ -242,7 +243,7 @@ def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatemen
     shown = [
         f"{key.view.removesuffix('s')} {quote(str(next(iter(theirs.values())).name))} ({', '.join(theirs)})"
         for key, theirs in changes.items()
-        if key.name and len(theirs) > 1
+        if len(theirs) > 1
     ]
     why = "several scripts change one object, and are applied in this order"
     return [f"{why}: {join_bounded(shown, 'object')}"] if shown else []

@@ -11,7 +11,7 @@ from routing.importing.catalog.delimited import SEPARATORS, result_sets, unquote
 from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
 from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
 from routing.importing.catalog.views import (
-    NAMES,
+    OF_A_DATA_ROW,
     VIEW_NAME,
     VIEWS,
     CatalogView,
@@ -358,10 +358,11 @@ def _has_columns(text: str, view: CatalogView | None, common: Collection[str]) -
 
 def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
     """Raise OtherFileError for a file that is called like a view, but whose columns are another program's."""
-    foreign = [name for name in rows.columns if name not in NAMES]
+    own_names = {*view.exported, *view.layout}
+    foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     is_whole = len(required) > 1 and required <= set(rows.columns)
-    if foreign and not is_whole and ({*view.exported, *view.layout} - _COMMON).isdisjoint(rows.columns):
+    if foreign and not is_whole and (own_names - _COMMON).isdisjoint(rows.columns):
         shown = ", ".join(foreign)[:_LONGEST]
         why = f"it is called like sys.{view.name}, but its columns are others: {shown}"
         raise OtherFileError.of_file(file, why)
