@@ -34,7 +34,7 @@ class OtherFileError(InputError):
     def of_file(
         cls, file: str, why: str, hint: str = "nothing was written", *, phrase: str = "cannot be read"
     ) -> OtherFileError:
-        """Say what a file holds."""
+        """Return the error that a file holds something else."""
         error = cls(f"{quote(file)} {phrase}: {why}", hint)
         error.why = why
         return error

@@ -76,7 +76,7 @@ def parse_xml(data: bytes) -> _Element:
 
 @dataclass(frozen=True)
 class SqlProject:
-    """What a project deploys: its database, the default values of variables, and its texts in order."""
+    """A project: the name of its database, the default values of variables, and its texts in order."""
 
     database: str
     variables: dict[str, str]

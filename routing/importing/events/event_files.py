@@ -106,13 +106,13 @@ _OTHER_ROOTS = {
 
 
 def _say_other_xml(place: FilePlace) -> str | None:
-    """Return what an XML file without events is; None where it has any, or may have had none to record."""
+    """Return a phrase on an XML file that is no recording of events; None where it is one, if an empty one."""
     with copied(place) as path, path.open(encoding=_encoding_of(path), errors=KEEP, newline="") as stream:
         head, tail = stream.read(_AT_ONCE), ""
         root = _ROOT.match(head)
         if root is not None and root[1] in _EVENT_ROOTS:
             return None
-        for part in chain([head], iter(lambda: stream.read(_AT_ONCE), "")):
+        for part in chain([head[root.end() if root else 0 :]], iter(lambda: stream.read(_AT_ONCE), "")):
             if _EVENT.search(tail + part):
                 return None
             tail = part[-_LONGEST_MARK:]
