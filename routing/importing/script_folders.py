@@ -81,9 +81,10 @@ def _deployed(path: PurePosixPath) -> str | None:
 
 
 _UNDO_WORDS = re.compile(
-    r"(?i:roll[ _-]?back|uninstall|back[ _-]?out)|(?<![A-Za-z])(?i:undo|revert|teardown)(?![a-z])|Undo"
+    r"(?i:roll[ _-]?back|uninstall|deinstall|undeploy|downgrade|back[ _-]?out)"
+    r"|(?<![A-Za-z])(?i:undo|revert|teardown)(?![a-z])|Undo"
 )
-_UNDO_PART = re.compile(r".*[._-](?:down|undo|revert)", re.IGNORECASE)
+_UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert)", re.IGNORECASE)
 _UNDO_FOLDERS = re.compile(r"(?:down|downs|undo|revert|roll[ _-]?backs?|uninstall)", re.IGNORECASE)
 
 
@@ -96,6 +97,32 @@ def is_undo(path: PurePosixPath) -> bool:
         return True
     is_named = _UNDO_WORDS.search(path.stem) or _UNDO_PART.fullmatch(path.stem)
     return bool(is_named) or any(_UNDO_FOLDERS.fullmatch(folder) for folder in path.parts[:-1])
+
+
+_SECTION = re.compile(
+    r"^[ \t]*--[ \t]*(?:(?:\+(?:goose|migrate)[ \t]+|migrate:|!)(?:(?P<down>downs?)|ups?)|(?P<undo>//[ \t]*@UNDO)"
+    r"|(?:(?P<named>down)|up)[ \t]+migration)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def without_undo(text: str) -> tuple[str, int | None]:
+    """Return a script without the sections that undo it, and the first line of these; lines stay where they are.
+
+    Goose, sql-migrate, dbmate, node-pg-migrate and MyBatis write both directions into one file.
+    """
+    parts: list[str] = []
+    start, is_undo_section, first = 0, False, None
+    for section in [*_SECTION.finditer(text), None]:
+        end = len(text) if section is None else section.start()
+        part = text[start:end]
+        parts.append("\n" * part.count("\n") if is_undo_section else part)
+        if section is None:
+            break
+        start, is_undo_section = end, any(section.groups())
+        if is_undo_section and first is None:
+            first = text.count("\n", 0, end) + 1
+    return "".join(parts), first
 
 
 # Scripts of one environment.
@@ -114,12 +141,16 @@ _MARK = "env"
 
 @dataclass(frozen=True)
 class _EnvironmentName:
-    """A part of a file's name that may be an environment, the rest of the name, and where the part stands."""
+    """A part of a file's name that may be an environment, and the rest of the name.
+
+    ``without`` is the name of a file that would be for every environment.
+    """
 
     environment: str
     rest: tuple[PurePosixPath, tuple[str, ...]]
     is_marked: bool = False
     is_last: bool = False
+    without: str = ""
 
 
 def _environment_names(path: PurePosixPath) -> Iterator[_EnvironmentName]:
@@ -132,7 +163,8 @@ def _environment_names(path: PurePosixPath) -> Iterator[_EnvironmentName]:
     for place in range(0, len(parts), 2) if len(parts) > 1 else ():
         rest = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
         is_last = place == len(parts) - 1 and parts[place - 1] == "."
-        yield _EnvironmentName(parts[place], (path.parent, rest), is_last=is_last)
+        without = "".join(parts[:-2] if place == len(parts) - 1 else (*parts[:place], *parts[place + 2 :]))
+        yield _EnvironmentName(parts[place], (path.parent, rest), False, is_last, without + path.suffix)
 
 
 def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dict[PurePosixPath, str]:
@@ -149,7 +181,7 @@ def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dic
             certain.setdefault(path, name.environment)
         elif _ENVIRONMENTS.fullmatch(name.environment):
             siblings[name.rest][path] = name.environment
-            if name.is_last:
+            if name.is_last or path.with_name(name.without) in paths:
                 certain.setdefault(path, name.environment)
     for theirs in siblings.values():
         if len({name.casefold() for name in theirs.values()}) > 1:

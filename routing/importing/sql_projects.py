@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from xml.parsers import expat
 
 from routing.importing.import_files import FilePlace, list_files
@@ -83,9 +84,10 @@ class SqlProject:
     sources: tuple[SourceText, ...]
 
 
-@dataclass(frozen=True)
-class _Item:
-    place: FilePlace
+class _Item(NamedTuple):
+    """A file of a project by its path in the project's folder, and the line that names it."""
+
+    name: str
     line: int
 
 
@@ -95,7 +97,7 @@ def read_project(path: FilePlace) -> SqlProject:
     if root.name != "Project":
         raise ValueError(f"it is no project but an XML document <{root.name}>")
     properties, lines = _properties(root, path)
-    reader = _ItemReader(root, path, properties)
+    reader = _ItemReader(root, path.parent, properties)
     database = next((properties[name] for name in _DATABASE_NAMES if properties.get(name)), path.stem)
     sources = []
     option = _BROKER_OPTIONS.get(properties.get("ServiceBrokerOption", "").casefold())
@@ -104,15 +106,9 @@ def read_project(path: FilePlace) -> SqlProject:
         text = f"IF DB_ID(N'{written}') IS NULL CREATE DATABASE [{name}]; ALTER DATABASE [{name}] SET {option};"
         sources.append(SourceText(text, str(path), lines["ServiceBrokerOption"]))
     before, after = reader.items("PreDeploy"), reader.items("PostDeploy")
-    built = reader.built({str(item.place) for item in (*before, *after)})
-    sources += [_include(path, item) for item in (*before, *built, *after)]
+    built = reader.built({item.name for item in (*before, *after)})
+    sources += [SourceText(f':r "{item.name}"', str(path), item.line) for item in (*before, *built, *after)]
     return SqlProject(database, {"DatabaseName": database, **_variables(root, properties)}, tuple(sources))
-
-
-def _include(path: FilePlace, item: _Item) -> SourceText:
-    folder = str(path.parent).rstrip("/\\")
-    written = str(item.place).removeprefix(folder).lstrip("/\\")
-    return SourceText(f':r "{written}"', str(path), item.line)
 
 
 def _properties(root: _Element, path: FilePlace) -> tuple[dict[str, str], dict[str, int]]:
@@ -146,56 +142,53 @@ def _variables(root: _Element, properties: dict[str, str]) -> dict[str, str]:
 class _ItemReader:
     """Finds the files of a project's items."""
 
-    def __init__(self, root: _Element, path: FilePlace, properties: dict[str, str]) -> None:
-        self._root, self._properties, self._folder = root, properties, path.parent
-        sdk = " ".join(
-            (root.attributes.get("Sdk", ""), *(one.attributes.get("Name", "") for one in root.all_named("Sdk")))
-        )
+    def __init__(self, root: _Element, folder: FilePlace, properties: dict[str, str]) -> None:
+        self._root, self._properties = root, properties
+        sdks = [root.attributes.get("Sdk", ""), *(one.attributes.get("Name", "") for one in root.all_named("Sdk"))]
         is_default = properties.get("EnableDefaultSqlItems", "true").casefold() != "false"
-        self._has_defaults = "sql" in sdk.casefold() and is_default
-        self._lying = [file for file in list_files(self._folder, []) if file.suffix.lower() == ".sql"]
+        self._has_defaults = is_default and any("sql" in sdk.casefold() for sdk in sdks)
+        self._lying = [_name_in(folder, file) for file in list_files(folder, []) if file.suffix.lower() == ".sql"]
 
     def items(self, kind: str) -> list[_Item]:
         """Return the files of the items of a kind, without those that are removed."""
         found: dict[str, _Item] = {}
         for one in self._root.all_named(kind):
-            excluded = {str(place) for place in self._places(one.attributes.get("Exclude", ""))}
-            for place in self._places(one.attributes.get("Include", "")):
-                if str(place) not in excluded:
-                    found.setdefault(str(place), _Item(place, one.line))
-            for place in self._places(one.attributes.get("Remove", "")):
-                found.pop(str(place), None)
+            excluded = set(self._names(one, "Exclude"))
+            for name in self._names(one, "Include"):
+                if name not in excluded:
+                    found.setdefault(name, _Item(name, one.line))
+            for name in self._names(one, "Remove"):
+                found.pop(name, None)
         return list(found.values())
 
     def built(self, deployed: set[str]) -> list[_Item]:
         """Return the files that the build takes, in natural order."""
-        found = {str(item.place): item for item in self.items("Build")}
+        found = {item.name: item for item in self.items("Build")}
         if self._has_defaults:
-            others = {str(item.place) for item in self.items("None")} | deployed
-            removed = self._removed() | others
-            for place in self._lying:
-                parts = self._relative(place).casefold().split("/")
-                if str(place) not in removed and parts[0] not in _NOT_BUILT:
-                    found.setdefault(str(place), _Item(place, self._root.line))
-        return sorted(found.values(), key=lambda item: natural_key(str(item.place)))
+            others = {*deployed, *(item.name for item in self.items("None"))}
+            others.update(name for one in self._root.all_named("Build") for name in self._names(one, "Remove"))
+            for name in self._lying:
+                if name not in others and name.partition("/")[0].casefold() not in _NOT_BUILT:
+                    found.setdefault(name, _Item(name, self._root.line))
+        return sorted(found.values(), key=lambda item: natural_key(item.name))
 
-    def _removed(self) -> set[str]:
-        removals = (one.attributes.get("Remove", "") for one in self._root.all_named("Build"))
-        return {str(place) for removal in removals for place in self._places(removal)}
-
-    def _places(self, written: str) -> Iterator[FilePlace]:
+    def _names(self, element: _Element, attribute: str) -> Iterator[str]:
         """Yield the files of an attribute: names and patterns, apart by semicolons."""
-        for name in _evaluate(written, self._properties).replace("\\", "/").split(";"):
+        written = _evaluate(element.attributes.get(attribute, ""), self._properties)
+        for name in written.replace("\\", "/").split(";"):
             name = name.strip().removeprefix("./")
             if any(sign in name for sign in "*?"):
                 pattern = re.compile(_as_expression(name), re.IGNORECASE)
-                yield from (file for file in self._lying if pattern.fullmatch(self._relative(file)))
+                yield from filter(pattern.fullmatch, self._lying)
             elif name:
-                same = (file for file in self._lying if self._relative(file).casefold() == name.casefold())
-                yield next(same, self._folder / name)
+                same = (lying for lying in self._lying if lying.casefold() == name.casefold())
+                yield next(same, name)
 
-    def _relative(self, file: FilePlace) -> str:
-        return str(file).removeprefix(str(self._folder)).replace("\\", "/").lstrip("/")
+
+def _name_in(folder: FilePlace, file: FilePlace) -> str:
+    """Return the path of a file in a folder, with slashes."""
+    name = str(file) if str(folder) == "." else str(file).removeprefix(str(folder))
+    return name.replace("\\", "/").lstrip("/")
 
 
 def _as_expression(pattern: str) -> str:

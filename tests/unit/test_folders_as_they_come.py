@@ -95,6 +95,8 @@ WEB = {
     "services.json": '[{"name": "orders", "port": 8080}]',
     "databases.json": '{"dev": {"host": "x"}}',
     "sub/routes.json": "// comments\n[1, 2]",
+    "api/services.json": "{}",
+    "gtfs/routes.txt": "route_id,agency_id,route_short_name\n1,A,Line 1\n",
     "angular.json": '{"$schema": "x", "version": 1}',
     "package.json": '{"name": "shop"}',
     "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',

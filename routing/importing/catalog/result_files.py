@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -299,8 +300,8 @@ def _read_one_of_many(
         unread.append(f"{path}: not read, {error.why}")
         return []
     except InputError:
-        common = _COMMON if suffix in _JSON else ()
-        if not is_lenient or suffix in _PARQUET or _has_columns(read_text(path), find_view(path.stem), common):
+        view = find_view(path.stem)
+        if not is_lenient or suffix in _PARQUET or _has_columns(read_text(path), view, is_json=suffix in _JSON):
             raise
         unread.append(f"{path}: not read, it has no column of a view")
         return []
@@ -349,20 +350,26 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
 _COMMON = frozenset(["name", "address", "port", "lifetime"])
 
 
-def _has_columns(text: str, view: CatalogView | None, common: Collection[str]) -> bool:
-    """Return whether a text has the name of a column of a view, apart from ``common`` ones."""
+def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
+    """Return whether a text has names of columns of a view: in JSON one that is not common, else two."""
+    words = set(re.findall(r"\w+", text.lower()))
     views = VIEWS.values() if view is None else [view]
-    lowered = text.lower()
-    return any(name in lowered for each in views for name in {*each.exported, *each.layout}.difference(common))
+    known = [words & {*each.exported, *each.layout} for each in views]
+    return any(names - _COMMON if is_json else len(names) > 1 for names in known)
 
 
 def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
     """Raise OtherFileError for a file that is called like a view, but whose columns are another program's."""
-    own_names = {*view.exported, *view.layout}
+    columns, own_names = set(rows.columns), {*view.exported, *view.layout}
+    if not columns and len(rows.rows):
+        raise OtherFileError.of_file(file, f"it is called like sys.{view.name}, but has no columns")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
-    is_whole = len(required) > 1 and required <= set(rows.columns)
-    if foreign and not is_whole and (own_names - _COMMON).isdisjoint(rows.columns):
+    if required <= columns and len(required) > 1:
+        return
+    # One column may be called so by chance.
+    expected = 1 if required <= columns else 2
+    if foreign and len(columns & own_names - _COMMON) < expected:
         shown = ", ".join(foreign)[:_LONGEST]
         why = f"it is called like sys.{view.name}, but its columns are others: {shown}"
         raise OtherFileError.of_file(file, why)

@@ -11,6 +11,7 @@ from functools import partial
 from hashlib import sha256
 
 from routing.importing.import_files import FilePlace, count_undecodable
+from routing.importing.script_folders import without_undo
 from routing.importing.sql_projects import SUFFIX as PROJECT
 from routing.importing.sql_projects import read_project
 from routing.importing.tsql.batch_course import ALWAYS
@@ -343,6 +344,9 @@ def read_file(
         servers=servers,
     )
     problems = script.problems
+    if opened.undo_line is not None:
+        why = "what stands below undoes the script, and is left out"
+        problems = (*problems, StatementProblem(str(path), opened.undo_line, why, counted=True))
     if opened.unreadable:
         why = f"{opened.unreadable} of its characters cannot be read in {opened.encoding}"
         problems = (StatementProblem(str(path), 1, why, counted=True), *problems)
@@ -358,6 +362,7 @@ class _OpenedScript:
     unreadable: int = 0
     variables: Mapping[str, str] = field(default_factory=dict)
     database: str | None = None
+    undo_line: int | None = None
 
 
 def _open(path: FilePlace) -> _OpenedScript:
@@ -365,7 +370,8 @@ def _open(path: FilePlace) -> _OpenedScript:
         project = read_project(path)
         return _OpenedScript(project.sources, variables=project.variables, database=project.database)
     decoded = _decode(path)
-    return _OpenedScript([SourceText(decoded.text, str(path))], decoded.encoding, decoded.unreadable)
+    text, undo_line = without_undo(decoded.text)
+    return _OpenedScript([SourceText(text, str(path))], decoded.encoding, decoded.unreadable, undo_line=undo_line)
 
 
 def _with_defaults(values: Mapping[str, str] | None, defaults: Mapping[str, str]) -> dict[str, str]:

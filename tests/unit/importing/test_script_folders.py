@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from routing.errors import InputError
-from routing.importing.script_folders import arrange, is_undo, natural_key, refuse_unknown
+from routing.importing.script_folders import arrange, is_undo, natural_key, refuse_unknown, without_undo
 
 TOP = Path("/scripts")
 
@@ -45,7 +45,15 @@ def test_files_apply_in_the_order_of_their_tools(order: list[str]) -> None:
 UNDO = [
     *("U10__route.sql", "u1_2__x.sql", "x.down.sql", "x_down.sql", "0001-x.undo.sql", "x_rollback.sql"),
     *("Rollback routes.sql", "RollbackRoutes.sql", "roll-back.sql", "uninstall.sql", "UninstallBroker.sql"),
-    *("undo/x.sql", "Rollback/1.sql", "down/0001.sql", "revert/routes.sql", "afterUndo__x.sql", "beforeClean.sql"),
+    *(
+        "undo/x.sql",
+        "2024_init/down.sql",
+        "Rollback/1.sql",
+        "down/0001.sql",
+        "revert/routes.sql",
+        "afterUndo__x.sql",
+        "beforeClean.sql",
+    ),
 ]
 PLAIN = [
     *(
@@ -86,6 +94,7 @@ def test_a_baseline_stands_for_the_migrations_before_it() -> None:
         (["01_dev_routes.sql", "01_prod_routes.sql"], {"dev", "prod"}, []),
         (["dev-routes.sql", "staging-routes.sql"], {"dev", "staging"}, []),
         (["a/r_prod.sql", "a/r_qa.sql", "b/r_prod.sql"], {"prod", "qa"}, ["b/r_prod.sql"]),
+        (["r.sql", "r_prod.sql", "test-r.sql"], {"prod", "test"}, ["r.sql"]),
         # These may be names of anything else.
         (["create_test.sql", "prod.sql", "test.sql"], set(), ["create_test.sql", "prod.sql", "test.sql"]),
         (["dbo.Orders.sql", "dbo.Items.sql"], set(), ["dbo.Items.sql", "dbo.Orders.sql"]),
@@ -113,3 +122,26 @@ def test_numbers_of_any_length_are_compared() -> None:
     names = ["a", "a1", "a01.5", "a1.10", "a2", "a10", "a10b", "b"]
     mixed = ["b", "a10b", *names[:6]]
     assert sorted(mixed, key=natural_key) == names
+
+
+@pytest.mark.parametrize(
+    ("up", "down"),
+    [
+        ("-- +goose Up", "-- +goose Down"),
+        ("-- migrate:up", "-- migrate:down"),
+        ("--+migrate Up", "  -- +migrate Down notransaction"),
+        ("-- Up Migration", "-- Down Migration"),
+        ("--// first", "-- //@UNDO"),
+    ],
+)
+def test_sections_that_undo_a_script_are_left_out(up: str, down: str) -> None:
+    text = f"{up}\nCREATE ROUTE a\nGO\n{down}\nDROP ROUTE a\nGO\n"
+    assert without_undo(text) == (f"{up}\nCREATE ROUTE a\nGO\n\n\n\n", 4)
+    if "@" not in down:
+        turned = f"{down}\nDROP ROUTE a\n{up}\nCREATE ROUTE a\n"
+        assert without_undo(turned) == (f"\n\n{up}\nCREATE ROUTE a\n", 1)
+
+
+def test_other_scripts_have_no_such_sections() -> None:
+    text = "-- down below\nPRINT '-- migrate:down'\n-- migrate: down the road\n/* -- Downs */\n"
+    assert without_undo(text) == (text, None)

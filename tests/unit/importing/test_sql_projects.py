@@ -68,6 +68,14 @@ def test_a_project_of_the_old_style(tmp_path: Path) -> None:
     assert given.database == "Shop"
 
 
+def test_a_project_of_the_folder_that_the_command_runs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project(tmp_path / "db", SDK.format('<Build Include="..\\Shared\\S.sql" />')).parent)
+    project(tmp_path, "", {"Shared/S.sql": ROUTE.format("S"), "db/sub/R.sql": ROUTE.format("R")})
+    script = read_file(Path("Shop.sqlproj"), scripted_at=NOW, variables={"Peer": "h:1"})
+    assert routes(script) == ["S", "R"]
+    assert script.problems == ()
+
+
 @pytest.mark.parametrize("style", [SDK, SDK_ATTRIBUTE])
 def test_a_project_of_the_sdk_takes_what_lies_there(style: str, tmp_path: Path) -> None:
     files = {
