@@ -90,7 +90,7 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
             near_names = dict.fromkeys([near, *find_at_host(server, names)])
             shown = ", ".join(map(quote, near_names))
             notes.append(
-                f"{named} is taken for an instance of its own, since no export has its port; near: {shown}"
+                f"{named} is taken for a separate instance, since no export has its port; near: {shown}"
             )
         elif is_own_machine:
             notes.append(f"{named} may be {quote(near)}: it is on the machine that runs the script")
