@@ -140,32 +140,36 @@ def _leave_included_out(outlines: _Outlines, notes: list[str]) -> list[Path]:
         for file, outline in outlines.items()
     }
     reached: set[Path] = set()
-    tops = [file for file in outlines if not any(file in theirs for theirs in included.values())]
+    inner = set[Path]().union(*included.values())
+    tops = [file for file in outlines if file not in inner]
     # Scripts that include one another in a circle have no top: the first of them is taken for it.
-    alone = []
+    chosen: set[Path] = set()
     for file in [*tops, *outlines]:
-        if file in reached or file in alone:
+        if file in reached or file in chosen:
             continue
-        alone.append(file)
+        chosen.add(file)
         waiting = list(included[file])
         while waiting:
             one = waiting.pop()
             if one not in reached:
                 reached.add(one)
                 waiting += included[one]
-    alone = [file for file in outlines if file in alone]
+    alone = [file for file in outlines if file in chosen]
     projects = [file for file in alone if file.suffix.lower() == _PROJECT]
-    of_projects = set().union(*(included[file] for file in projects))
-    elsewhere = [str(file) for file in outlines if file in reached and file not in of_projects]
+    of_projects = set[Path]().union(*(included[file] for file in projects))
+    only_included = reached - chosen - of_projects
+    elsewhere = [str(file) for file in outlines if file in only_included]
     if elsewhere:
         notes.append(f"read only where another script includes them by :r: {join_bounded(elsewhere, 'file')}")
-    folders = [project.parent for project in projects]
-    unused = [file for file in alone if file not in projects and any(folder in file.parents for folder in folders)]
+    folders = {project.parent for project in projects}
+    of_project = [file for file in alone if folders.intersection(file.parents)] if folders else []
+    unused = [file for file in of_project if file.suffix.lower() != _PROJECT]
     if unused:
         notes.append(
             f"left out, since their project does not build them: {join_bounded(list(map(str, unused)), 'file')}"
         )
-    return [file for file in alone if file not in unused]
+    left_out = set(unused)
+    return [file for file in alone if file not in left_out]
 
 
 def _resolve(file: str) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -153,14 +153,16 @@ class _EnvironmentName:
     without: str = ""
 
 
-def _environment_names(path: PurePosixPath) -> Iterator[_EnvironmentName]:
-    """Yield every way to read an environment from a file's name."""
+def _environment_names(path: PurePosixPath, *, of_any_name: bool) -> Iterator[_EnvironmentName]:
+    """Yield every way to read an environment of a usual name, or ``of_any_name``, from a file's name."""
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
         yield _EnvironmentName(dotted[0], (path.parent, tuple(dotted[1:])), is_marked=True)
         return
     parts = _PARTS.split(path.stem)
     for place in range(0, len(parts), 2) if len(parts) > 1 else ():
+        if not of_any_name and not _ENVIRONMENTS.fullmatch(parts[place]):
+            continue
         rest = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
         is_last = place == len(parts) - 1 and parts[place - 1] == "."
         without = "".join(parts[:-2] if place == len(parts) - 1 else (*parts[:place], *parts[place + 2 :]))
@@ -172,20 +174,21 @@ def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dic
 
     Siblings of a script of the environment that is asked for are of others, whatever these are called.
     """
-    every = [(path, name) for path in paths for name in _environment_names(path)]
+    every = [(path, name) for path in paths for name in _environment_names(path, of_any_name=asked is not None)]
     of_asked = {name.rest for _, name in every if name.environment.casefold() == asked}
-    certain: dict[PurePosixPath, str] = {}
+    there, certain = set(paths), dict[PurePosixPath, str]()
     siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
     for path, name in every:
         if name.is_marked or name.rest in of_asked:
             certain.setdefault(path, name.environment)
         elif _ENVIRONMENTS.fullmatch(name.environment):
             siblings[name.rest][path] = name.environment
-            if name.is_last or path.with_name(name.without) in paths:
+            if name.is_last or path.with_name(name.without) in there:
                 certain.setdefault(path, name.environment)
     for theirs in siblings.values():
         if len({name.casefold() for name in theirs.values()}) > 1:
-            certain = {**theirs, **certain}
+            for path, environment in theirs.items():
+                certain.setdefault(path, environment)
     return certain
 
 
@@ -200,7 +203,7 @@ def arrange(
     undo = [path for path in paths if is_undo(path)]
     if undo:
         notes.append(f"left out, since they undo what others do (name them to apply them): {_names(paths, undo)}")
-    remaining = [path for path in paths if path not in set(undo)]
+    remaining = _without(paths, undo)
     asked = None if environment is None else environment.casefold()
     of_environments = _find_environments(remaining, asked)
     environments.update(name.casefold() for name in of_environments.values())
@@ -209,13 +212,18 @@ def arrange(
         names = ", ".join(sorted({of_environments[path].upper() for path in others}))
         which = f"left out, scripts of environments (--environment applies one of {names})"
         notes.append(f"{which}: {_names(paths, others)}")
-    remaining = [path for path in remaining if path not in set(others)]
+    remaining = _without(remaining, others)
     replaced = list(_replaced_by_baseline(remaining))
     if replaced:
         notes.append(f"left out, since a baseline stands for them: {_names(paths, replaced)}")
     has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
-    applied = [path for path in remaining if path not in set(replaced)]
+    applied = _without(remaining, replaced)
     return [paths[path] for path in sorted(applied, key=lambda path: _order(path, has_up=has_up))]
+
+
+def _without(paths: Iterable[PurePosixPath], some: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    gone = set(some)
+    return [path for path in paths if path not in gone]
 
 
 def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:

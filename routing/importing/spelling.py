@@ -89,9 +89,7 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
         if split_server(server).port:
             near_names = dict.fromkeys([near, *find_at_host(server, names)])
             shown = ", ".join(map(quote, near_names))
-            notes.append(
-                f"{named} is taken for a separate instance, since no export has its port; near: {shown}"
-            )
+            notes.append(f"{named} is taken for a separate instance, since no export has its port; near: {shown}")
         elif is_own_machine:
             notes.append(f"{named} may be {quote(near)}: it is on the machine that runs the script")
         else:

@@ -228,6 +228,4 @@ def test_two_ports_of_a_host_are_two_instances(
     assert cli.main(["check", *arguments]) == 0
     done = json.loads(capsys.readouterr().out)
     assert [one["instance_name"] for one in done["read"]["scripts"]] == owners
-    assert sum("separate instance" in note for note in done["notes"]) == sum(
-        "localhost" in one for one in owners
-    )
+    assert sum("separate instance" in note for note in done["notes"]) == sum("localhost" in one for one in owners)

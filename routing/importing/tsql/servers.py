@@ -109,7 +109,7 @@ def find_instance(
 
 
 def _is_at(server: ServerParts, instance: str, address: str) -> bool:
-    if text.host(address) != server.host.casefold():
+    if (text.host(address) or "").strip("[]") != server.host.casefold():
         return False
     if server.port:
         return text.port(address) == server.port
