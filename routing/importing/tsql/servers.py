@@ -68,7 +68,7 @@ def instance_name(written: str) -> str:
     >>> instance_name("tcp:HUB,1433"), instance_name("the hub")
     ('HUB', 'the hub')
     """
-    name = _PROTOCOL.sub("", written, count=1).strip()
+    name = _PROTOCOL.sub("", written, count=1)
     is_server = _CONNECTABLE.fullmatch(name) is not None or _PIPE.fullmatch(name) is not None
     return read_server(name) if is_server else written
 
