@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel newcomer clean
+.PHONY: docs docs-serve owner other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel newcomer clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -61,6 +61,14 @@ build/moto/.ready: tests/platforms/moto.lock
 test-browser: setup  ## open the page of a report in Chromium without a window, and look at it as readers do
 	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py \
 		tests/platforms/test_browser_demo.py --durations=5 $(ARGS)
+
+docs: setup  ## build the site of the documentation into build/docs, with strict links
+	@rm -rf build/docs
+	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going docs build/docs
+	@echo "build/docs/index.html"
+
+docs-serve: docs  ## show the site on this machine (PORT=8000)
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs $(or $(PORT),8000)
 
 docs-output: setup  ## put what commands print into the pages that show it
 	@$(BIN)/python -m tests.shown_output
@@ -135,6 +143,9 @@ chromium:  ## find Chromium and its driver, or install them, and print their pat
 
 lock: setup  ## write requirements.lock anew (ARGS=--upgrade)
 	@scripts/lock.sh $(ARGS)
+
+owner:  ## put the account on the code host into every address of the project (OWNER=name)
+	@python3 scripts/owner.py "$(OWNER)"
 
 wheel: setup  ## build the wheel into dist/
 	@rm -rf build/lib build/bdist.* dist

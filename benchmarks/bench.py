@@ -101,7 +101,7 @@ def bench(shape: Shape, options: Options) -> Result:
 
 
 def _settings(options: Options) -> dict[str, str]:
-    """The session's settings; those of executors matter on a cluster only (docs/how-to/cluster.md)."""
+    """The session's settings; those of executors matter on a cluster only (docs/how-to/schedule.md)."""
     return {
         "spark.master": options.master,
         "spark.driver.memory": options.memory,

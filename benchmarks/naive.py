@@ -1,7 +1,7 @@
 """Resolve as a textbook would: one broadcast join of the routes, windows that rank them, a Python UDF.
 
 It owes nothing to the package but the columns of ``resolved_routes``. What it leaves out of the rule book is
-listed in docs/explanation/one-machine.md; the benchmark's data never needs it.
+listed in docs/explanation/performance.md; the benchmark's data never needs it.
 """
 
 from __future__ import annotations

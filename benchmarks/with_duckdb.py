@@ -1,4 +1,4 @@
-"""The comparators' subset of the rules (docs/explanation/one-machine.md) with DuckDB and deltalake, streaming.
+"""The comparators' subset of the rules (docs/explanation/performance.md) with DuckDB and deltalake, streaming.
 
 As its users would write it: Parquet files are read by DuckDB itself, the routes of a service are worked out
 first, the hash is worked out only for messages that need it, and the result streams into deltalake's writer.

@@ -1,4 +1,4 @@
-"""The comparators' subset of the rules (docs/explanation/one-machine.md) with Polars and deltalake, streaming.
+"""The comparators' subset of the rules (docs/explanation/performance.md) with Polars and deltalake, streaming.
 
 As its users would write it: the small tables are worked out before, so that messages meet a few hash joins, and
 the hash is worked out only for messages that need it.

@@ -1,11 +1,11 @@
-"""Resolve SQL Server Service Broker messages against route tables: where each of them goes, and why.
+"""Resolve SQL Server Service Broker messages against route tables: find the destination of each message, and why.
 
-`resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says;
-`diff` tells what changes between two configurations, times or versions, or by a script; `report` shows a run, and
-`write_page` puts that on a page.
+`resolve` takes tables and returns DataFrames. `run` reads and writes the Delta tables of a configuration from
+`load_config`. `diff` compares two configurations, times or versions, or the effect of a script. `report`
+summarises a run, and `write_page` writes it to a page.
 
-The public names and their modules are listed once, in ``__init__.pyi``. Type checkers read it, and so does this
-module. A name is imported when it is first used, so that the command line starts fast and without Spark.
+The public names and their modules are listed once, in ``__init__.pyi``, for type checkers and for this module. A
+name is imported when it is first used, so that the command line starts fast and without Spark.
 """
 
 from functools import cache as _cache

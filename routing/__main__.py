@@ -1,17 +1,17 @@
-"""Run the command line as a process of its own: ``sbroute`` and ``python -m routing``."""
+"""Run the command line as a process, by ``sbroute`` or ``python -m routing``."""
 
 from __future__ import annotations
 
 import sys
 
-from routing.process import CommandProgress, SignalGuard, is_for_this_process, say
+from routing.process import CommandProgress, SignalGuard, is_for_this_process, leave_at_once, say
 
 
 def script() -> None:
-    """Run ``sbroute`` as an installed script or a wheel task of Databricks; a failure is an exception.
+    """Run ``sbroute`` as an installed script or as a wheel task of Databricks.
 
-    A wheel task calls this function and loses what it returns; a status of 0 is no exception, for some
-    platforms take any for a failure.
+    A wheel task ignores returned values, so an exit code other than 0 is raised. Code 0 is not, because some
+    platforms report every exception as a failure.
     """
     # Before all that takes time to be imported.
     status = SignalGuard(_put_away).run(_command) if is_for_this_process() else _command_alone()
@@ -22,11 +22,14 @@ def script() -> None:
 def _command(progress: CommandProgress) -> int:
     from routing.cli import main
 
-    return main(progress=progress)
+    status = main(progress=progress)
+    if progress.is_stuck:
+        leave_at_once(status)
+    return status
 
 
 def _command_alone() -> int:
-    """Run the command where signals are not this process's own: Ctrl-C is an exception, as anywhere in Python."""
+    """Run the command in a process that keeps its signal handlers. Ctrl-C raises KeyboardInterrupt."""
     progress = CommandProgress()
     try:
         return _command(progress)
@@ -36,7 +39,7 @@ def _command_alone() -> int:
 
 
 def _put_away() -> None:
-    """Remove the lock files and Java's messages of an interrupted command."""
+    """Remove the lock files, Java's messages and half exports of an interrupted command."""
     # What has not been loaded has left nothing.
     if "routing.delta.run_lock" in sys.modules:
         from routing.delta.run_lock import give_up
@@ -46,6 +49,10 @@ def _put_away() -> None:
         from routing.sessions.session import remove_java_logs
 
         remove_java_logs()
+    if "routing.importing.servers.server_exports" in sys.modules:
+        from routing.importing.servers.server_exports import remove_scratch
+
+        remove_scratch()
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ _KINDS = {
 def checked(function: Function) -> Function:
     """Check the arguments of each call of a function, or of each new object of a class.
 
-    Raises ArgumentFault, which names the argument, its value and what to give.
+    Raises ArgumentFault with the argument, its value and the expected kind.
     """
     if isinstance(function, type):
         function.__init__ = checked(function.__init__)  # type: ignore[misc]
@@ -124,7 +124,7 @@ def _kinds_of(annotation: str, function: Callable[..., Any]) -> tuple[ArgumentKi
 
 
 def _kinds_in(node: ast.AST, known: Mapping[str, object]) -> Iterator[ArgumentKind]:
-    """Yield the kinds of an annotation: those of a union, and of a name that stands for one."""
+    """Yield the kinds of an annotation, including those of unions and aliases."""
     if isinstance(node, ast.BinOp):
         yield from _kinds_in(node.left, known)
         yield from _kinds_in(node.right, known)

@@ -1,7 +1,7 @@
-"""Parse a command line, run its command and return its exit status (commands.md).
+"""Parse a command line, run its command and return its exit code (commands.md).
 
-A wrong command line gets one sentence, with the nearest option that there is. Spark is imported only by what
-runs in a command, so that ``--help`` and a wrong option answer at once.
+An invalid command line gets one sentence with the nearest option. Only commands that need Spark import it, so
+``--help`` and errors appear at once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from routing.commands import (
     demo,
     diff,
     explain,
+    export,
     import_,
     lint,
     messages,
@@ -81,9 +82,9 @@ class _StoreOnce(argparse.Action):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """argparse with one sentence for a wrong command line: options are written out, and given once.
+    """An argument parser with one sentence for an invalid command line. Options are not abbreviated or repeated.
 
-    ``example`` is a command line that runs; it ends the help text.
+    ``example`` is a command line at the end of the help text.
     """
 
     def __init__(self, *, example: str = "", **settings: Any) -> None:
@@ -93,7 +94,7 @@ class CommandParser(argparse.ArgumentParser):
             self.register("action", action, _StoreOnce)
 
     def format_help(self) -> str:
-        """Return the help text: the common options last, then the example as it is typed."""
+        """Return the help text with the common options last, then the example."""
         self._action_groups.sort(key=lambda group: group.title == COMMON_OPTIONS)
         return f"{super().format_help()}\nexample:\n  {self.example}\n"
 
@@ -106,7 +107,7 @@ class CommandParser(argparse.ArgumentParser):
         (tell_result if file is sys.stdout else tell_besides)(message)
 
     def parse_all(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        """Parse a command line; end with one sentence where a word is too many, or is no text."""
+        """Parse a command line. Exit with one sentence if a word is superfluous or not text."""
         words = sys.argv[1:] if arguments is None else arguments
         for number, word in enumerate(words, start=1):
             # Python hands on what is no UTF-8 as half characters, which no table takes and no file can show.
@@ -126,7 +127,7 @@ class CommandParser(argparse.ArgumentParser):
         return super()._parse_known_args(arg_strings, *rest)
 
     def _refuse_unknown(self, word: str) -> None:
-        """End where a word looks like an option, as argparse sees it, and is none of this command's."""
+        """Exit if a word looks like an option, but the command has no such option."""
         if len(word) < 2 or not word.startswith("-") or " " in word or _NUMBER.fullmatch(word):
             return
         name, known_options = word.partition("=")[0], self._option_string_actions
@@ -150,6 +151,7 @@ _FORMATS = ("table", "json")
 _ROOMS: dict[str, ModuleType] = {
     "demo": demo,
     "check": check,
+    "export": export,
     "import": import_,
     "resolve": resolve,
     "candidates": candidates,
@@ -167,7 +169,7 @@ _ROOMS: dict[str, ModuleType] = {
 class CommandConsole:
     """The output of a command: results to standard output, everything else to standard error.
 
-    On a terminal a live line says what it is busy with, which is away while anything else is printed.
+    On a terminal, a line shows live progress. It disappears while other text is printed.
     """
 
     def __init__(self, options: argparse.Namespace, progress: CommandProgress | None = None) -> None:
@@ -181,7 +183,7 @@ class CommandConsole:
         self.command_progress.output = self
 
     def close(self) -> None:
-        """Remove the live line; nothing more is printed."""
+        """Remove the live line, and print nothing more."""
         if self._line_below is not None:
             self._line_below.close()
 
@@ -205,9 +207,9 @@ class CommandConsole:
         self.result(write_text(document, width=width, is_coloured=is_coloured))
 
     def note(self, text: str, level: str = "info", fields: Mapping[str, object] | None = None) -> None:
-        """Print a note to standard error; ``--quiet`` leaves out what is only information.
+        """Print a note to standard error. ``--quiet`` omits notes of level info.
 
-        A line of JSON has ``fields`` as well.
+        A JSON line also has ``fields``.
         """
         if self._quiet and level == "info":
             return
@@ -242,7 +244,7 @@ class CommandConsole:
 
     @contextmanager
     def during(self, text: str, left: str | None = None) -> Iterator[None]:
-        """Show an activity; on a terminal ``left``, or the text, stays with its seconds."""
+        """Show an activity. On a terminal its text, or ``left``, remains with its duration."""
         if self._json:
             self.note(text)
         with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):
@@ -329,7 +331,7 @@ def _tell_text(options: argparse.Namespace, parser: CommandParser) -> int | None
 
 
 def main(arguments: Sequence[str] | None = None, progress: CommandProgress | None = None) -> int:
-    """Run one command and return its exit status; it says in ``progress`` how far it has come."""
+    """Run one command and return its exit code. It reports its state in ``progress``."""
     for stream in (sys.stdout, sys.stderr):
         # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
         if isinstance(stream, TextIOWrapper):
@@ -357,10 +359,20 @@ def main(arguments: Sequence[str] | None = None, progress: CommandProgress | Non
     return status
 
 
+def _reading_as(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return the context in which files are read by ``--encoding``."""
+    if vars(options).get("encoding") is None:
+        return nullcontext()
+    from routing.importing.encodings import reading_as
+
+    return reading_as(options.encoding)
+
+
 def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
     """Return the exit status of a command that has run, its error told in the last line."""
     try:
-        return _COMMANDS[options.command](options, console)
+        with _reading_as(options):
+            return _COMMANDS[options.command](options, console)
     # The last resort of a command: everything is told, nothing is swallowed.
     except Exception as error:  # noqa: BLE001
         if options.verbose:

@@ -1,7 +1,7 @@
-"""The blocks of a document: a command states its result in them, and `routing.render` writes them.
+"""Define the blocks of a document. Commands state their results in blocks, and `routing.render` writes them.
 
-A document is a sequence of blocks. Text in it is data: the writer replaces what could move a cursor or hide, and
-nothing in it is markup. Statements are T-SQL to paste: the writer does not wrap, shorten or colour them.
+Text in a block is data, not markup: the writer replaces control characters. Statements are T-SQL to paste, so the
+writer does not wrap, shorten or colour them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class TonedText:
 
 
 Words = str | TonedText | Sequence[str | TonedText]
-"""The words of a sentence: a text, or parts of which some stand out; parts follow each other without spaces."""
+"""The words of a sentence: a text, or parts with tones. Parts follow each other without spaces."""
 Cell = str | int | float | bool | None | datetime | timedelta | TonedText
 """A value of a table: writers word numbers, times and durations, and print None as "-"."""
 
 
 @dataclass(frozen=True)
 class DocumentHeading:
-    """The title of what follows. Level 1 is the document's own, 2 a section, 3 a part of a section."""
+    """A heading. Level 1 is the title of the document, 2 a section, 3 a subsection."""
 
     words: Words
     level: int = 2
@@ -46,9 +46,9 @@ class DocumentHeading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One or more sentences; ``indent`` is its depth below what it belongs to.
+    """One or more sentences. ``indent`` is the depth.
 
-    ``hang`` is how much deeper the lines after its first begin, where lines of one kind follow each other.
+    ``hang`` is the additional indent of the lines after the first.
     """
 
     words: Words
@@ -58,9 +58,9 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class ListItem:
-    """An item of a list: the lines after its first begin under the text, not under the bullet.
+    """An item of a list. Its further lines begin below the text, not below the bullet.
 
-    ``bullet`` is what stands before it, such as "1." or "-"; ``indent`` its depth.
+    ``bullet`` is a prefix such as "1." or "-". ``indent`` is the depth.
     """
 
     words: Words
@@ -79,11 +79,11 @@ class LabelledFact:
 
 @dataclass(frozen=True)
 class SqlStatement:
-    """T-SQL, or a command line, to paste, with its line breaks.
+    """T-SQL or a command line to paste, with its line breaks.
 
-    ``purpose`` says where it is run and what it does: a comment before it where statements are printed alone.
-    ``indent`` is the depth at which text shows it. ``server`` is what sqlcmd's ``:CONNECT`` names before it, or a
-    place ``<…>`` for a name that it cannot take; None where the statement is for no server.
+    ``purpose`` says where to run it and what it does. It becomes a comment if only statements are printed.
+    ``indent`` is the depth in text. ``server`` is the name for sqlcmd's ``:CONNECT``, or a placeholder ``<…>`` for
+    a name that sqlcmd cannot take. It is None if the statement is not for a server.
     """
 
     text: str
@@ -94,7 +94,7 @@ class SqlStatement:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table; numbers are aligned to the right."""
+    """A column of a table. Numbers are aligned to the right."""
 
     name: str
     is_number: bool = False
@@ -102,10 +102,10 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class DataTable:
-    """A table; a row has a value for each column. ``more`` rows are not among these.
+    """A table with a value for each column in every row. ``more`` is the number of omitted rows.
 
-    On a terminal that is too narrow, the writer states a column that is equal in all rows once, above the table,
-    then lets texts go on in the next line, and at last prints each row as a list of its values.
+    On a narrow terminal the writer states constant columns once above the table, then wraps texts, and finally
+    prints each row as a list.
     """
 
     columns: Sequence[TableColumn]
@@ -119,5 +119,5 @@ Document = Sequence[Block]
 
 
 def make_columns(names: Sequence[str], numbers: Sequence[str] = ()) -> list[TableColumn]:
-    """Return columns by their names; those in ``numbers`` are numbers."""
+    """Return columns by name. Those in ``numbers`` hold numbers."""
     return [TableColumn(name, name in numbers) for name in names]

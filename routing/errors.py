@@ -1,6 +1,6 @@
-"""The errors of a run, under one root: each kind knows its hint and its exit code.
+"""Define the errors of a run under one root. Each kind has a hint and an exit code.
 
-Messages are one sentence, built in one place, and bounded: lists are cut, values are quoted and shortened.
+Messages are one sentence. Lists are cut, and values are quoted and shortened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN_CHARACTERS = 200
 
 
 def show_text(text: str) -> str:
-    """Return a text in quotes: what cannot be printed as its escape, a backslash as it is."""
+    """Return a text in quotes, with unprintable characters escaped and backslashes unchanged."""
     return repr(text).replace("\\\\", "\\")
 
 
@@ -35,7 +35,7 @@ def quote(value: object) -> str:
 
 
 def describe_value(value: object) -> str:
-    """Return a plain value in quotes after its class; only the class of what may be large or slow to show."""
+    """Return a value in quotes after its class. Values that may be large are shown by their class only."""
     if value is None or isinstance(value, bool):
         return str(value)
     kind = type(value).__name__
@@ -44,13 +44,13 @@ def describe_value(value: object) -> str:
 
 
 class RoutingError(Exception):
-    """Report a failure in one sentence; the root of this package's errors.
+    """Report a failure in one sentence. This is the root of all errors of the package.
 
-    ``exit_code`` is the status with which the command line ends (docs/reference/exit-codes.md).
+    ``exit_code`` is the exit code of the command line (docs/reference/exit-codes.md).
 
     Args:
         message: the problem, in one sentence.
-        hint: what to do about it.
+        hint: the advice.
 
     Example:
         >>> try:
@@ -78,11 +78,11 @@ class RoutingError(Exception):
 
 
 class ContractError(RoutingError):
-    """Report that an option, the configuration or an input breaks the contract; nothing was written.
+    """Report that an option, the configuration or an input is invalid. No table was changed.
 
     Args:
         message: the problem, in one sentence.
-        hint: what to do about it.
+        hint: the advice.
 
     Example:
         >>> try:
@@ -178,9 +178,10 @@ class InputError(ContractError):
     def new_rows_unknown(
         cls, location: str, why: Sequence[str], to_set: str | None, *, is_first: bool = False
     ) -> InputError:
-        """Say that an incremental run, this one or the next after a first, cannot tell which rows are new.
+        """Report that an incremental run cannot determine the new rows.
 
-        ``to_set`` is the property whose value true will tell, None where it has that by now.
+        ``is_first``: the next run after a first one would fail. ``to_set`` is the property to set, or None if it
+        is set now.
         """
         problem = f"nothing tells which rows of {quote(location)} are new: {'; '.join(why)}"
         if to_set is None:
@@ -224,11 +225,11 @@ class InputError(ContractError):
 
 
 class RecordedAlready(InputError):
-    """A run of this id counts already: nothing was written, and nothing is to be done again."""
+    """Report that a run with this id counts already, so it was not repeated."""
 
     @classmethod
     def by_id(cls, run_id: str, location: str) -> RecordedAlready:
-        """Say that the id stands in the table of runs."""
+        """Report that ``runs`` already has the id."""
         return cls(f"run {quote(run_id)} is recorded already in {quote(location)}", "give the next run a new id")
 
 
@@ -271,7 +272,7 @@ class OutputError(ContractError):
 
     @classmethod
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
-        """Say that the table that stands there was not made by this command."""
+        """Report that another command created the table at this location."""
         return cls(
             f"output.{key}: {quote(location)} holds a table of another schema,"
             f" {join_bounded(faults, 'difference')}",
@@ -280,12 +281,12 @@ class OutputError(ContractError):
 
     @classmethod
     def out_is_taken(cls, location: str, why: str) -> OutputError:
-        """Say that what ``--out`` names is something else than a table of an earlier comparison."""
+        """Report that ``--out`` names a table that is not the result of an earlier comparison."""
         return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
 
     @classmethod
     def newer_release(cls, location: str, newer: str, own_release: str) -> OutputError:
-        """Say that a newer release has written there: what it means by its columns is not known here."""
+        """Report that a newer release wrote to the table, so its columns may have another meaning."""
         return cls(
             f"output.runs: {quote(location)} was written by release {quote(newer)}, this is {own_release}",
             "install that release or a newer one, or name other outputs",
@@ -293,7 +294,7 @@ class OutputError(ContractError):
 
     @classmethod
     def without_versions(cls, location: str) -> OutputError:
-        """Say that a view, or a table without versions, stands where a Delta table is needed."""
+        """Report that a view, or a table without versions, is in the place of a Delta table."""
         return cls(f"{quote(location)} is a view, or no Delta table", "name another location to be written to")
 
     @classmethod
@@ -303,7 +304,7 @@ class OutputError(ContractError):
 
     @classmethod
     def left_nothing(cls, key: str, location: str, run_id: str) -> OutputError:
-        """Say that what the last run that counts wrote is not there: removed, put back, or another location."""
+        """Report that the result of the last counted run is missing: removed, restored or moved."""
         return cls(
             f"output.{key}: what run {quote(run_id)} wrote is not at {quote(location)}",
             "correct the location, or run sbroute resolve once with --set resolve.mode=full",
@@ -342,7 +343,7 @@ class OutputError(ContractError):
 
     @classmethod
     def full_run_needed(cls, key: str, location: str, why: str) -> OutputError:
-        """Say that an incremental run cannot go on from what stands at an output."""
+        """Report that an incremental run cannot continue from the content of an output."""
         return cls(
             f"output.{key} at {quote(location)}: {why}",
             "its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew",
@@ -350,7 +351,7 @@ class OutputError(ContractError):
 
     @classmethod
     def other_table(cls, key: str, location: str, run_id: str) -> OutputError:
-        """Say that the table is not the one of earlier runs: a mistyped location, or a table created anew."""
+        """Report that the table is not that of earlier runs: a wrong location, or a new table."""
         return cls(
             f"output.{key}: {quote(location)} is another table than the one that run {quote(run_id)} recorded",
             "correct the location, or move this table away and run once with --set resolve.mode=full",
@@ -366,7 +367,7 @@ class OutputError(ContractError):
 
     @classmethod
     def runs_changed(cls, location: str, version: int, operation: str, restorable: int | None) -> OutputError:
-        """Say that a commit that is no run's changed ``runs``; ``restorable`` is the version before, if known."""
+        """Report that a commit of no run changed ``runs``. ``restorable`` is the version before, if known."""
         restore = "" if restorable is None else f"RESTORE it to version {restorable}, or "
         return cls(
             f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}): runs go"
@@ -376,7 +377,7 @@ class OutputError(ContractError):
 
     @classmethod
     def runs_unknown(cls, location: str, run_id: str, oldest: int) -> OutputError:
-        """Say that the log of ``runs`` is gone as far as it would show who wrote the newest row."""
+        """Report that the log of ``runs`` no longer shows the writer of the newest row."""
         return cls(
             f"output.runs: nothing shows that a run wrote the row of {quote(run_id)} in {quote(location)}: its log"
             f" has been cleaned up before version {oldest}, and the row does not fit the tables",
@@ -385,7 +386,7 @@ class OutputError(ContractError):
 
     @classmethod
     def unknown_content(cls, key: str, location: str, oldest: int) -> OutputError:
-        """Say that a table's log is gone as far as it would show whose rows these are, and no run recorded it."""
+        """Report that the log of a table no longer shows the writer of its rows, and no run recorded it."""
         return cls(
             f"output.{key}: nothing shows who wrote the rows in {quote(location)}: its log has been cleaned up"
             f" before version {oldest}, and no run is recorded",
@@ -415,7 +416,7 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def udf_lacks(cls, package: str) -> EnvironmentFault:
-        """Say that the dialog-ID hash in Python was asked for, without what Spark runs it with."""
+        """Report that Python packages for the dialog-ID hash UDF are missing."""
         return cls(
             f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
             "in a clone: pip install '.[udf]'; or use dialog_hash: builtin",
@@ -451,11 +452,11 @@ class NoJavaFault(EnvironmentFault):
 
 
 class StorageError(RoutingError):
-    """Report that a read or write failed part-way: earlier commits stay, and the run does not count.
+    """Report that a read or write failed. Earlier commits stay, and the run does not count.
 
     Args:
         message: the problem, in one sentence.
-        hint: what to do about it.
+        hint: the advice.
 
     Example:
         >>> error = routing.StorageError("the disk is full", "run again once there is room")
@@ -492,7 +493,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def locked_by_owner(cls, file: str, owner: str, age: str, command: str) -> StorageError:
-        """Say that the owner of a lock file may be at work; ``command`` removes the file."""
+        """Report that the owner of a lock file may be active. ``command`` removes the file."""
         return cls(
             f"another run is at work on these tables: {owner}, holds {quote(file)} for {age}",
             f"run again when it has ended; if that process is gone: {command}",
@@ -505,7 +506,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def overtaken(cls, key: str, location: str) -> StorageError:
-        """Say that another run wrote to the same tables meanwhile, so that this one must not count."""
+        """Report that another run wrote to the same tables, so this run must not count."""
         return cls(
             f"another run has written to output.{key} at {quote(location)} meanwhile; this run does not count",
             "run again: what this one wrote is taken back",
@@ -521,7 +522,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
-        """Say that what an unfinished run left cannot be taken back."""
+        """Report that the commits of an unfinished run cannot be rolled back."""
         return cls(
             f"output.{key} at {quote(location)} does not hold what the last run recorded,"
             f" and version {version} cannot be restored: {why}",
@@ -531,9 +532,9 @@ class StorageError(RoutingError):
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return the first line of an error of Spark or Java, shortened: what a user can act on.
+    """Return the first line of an error from Spark or Java, shortened.
 
-    A fault of the disk comes before the words of the libraries around it.
+    A fault of the disk takes precedence over the messages of libraries.
     """
     lines = (join_tree(str(error).strip()) or type(error).__name__).splitlines()
     line = lines[0].strip()

@@ -1,10 +1,9 @@
-"""Run a command as a process: signals end it with one line, and the processes that it started end with it.
+"""Run a command as a process. A signal ends it with one line, and ends the processes that it started.
 
-A command works in a thread of its own while the main thread waits, for signals are handled there: at once,
-whatever the command is busy with, and never by an exception in the midst of it. The process then ends as abruptly
-as a killed one, which every write survives: one line says what counts, without a traceback.
+The command runs in its own thread, and the main thread handles signals at once. No exception interrupts the
+command. The process ends like a killed one, which every write survives. One line states the result.
 
-It imports the standard library alone: it is loaded before anything else, for a signal may come at once.
+This module imports only the standard library, because it is loaded first: a signal may arrive at any time.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _PAUSE = 0.05
 
 
 def end_children(seconds: float) -> bool:
-    """End all processes that this one has started, and that they have; return True if there were any.
+    """End all processes that this one started, with their children. Return True if there were any.
 
-    They are asked to end at first, since Java then removes its scratch files; those that live on after some
+    They get SIGTERM first, because Java then removes its temporary files. Processes that still run after some
     seconds are killed.
     """
     deadline = time.monotonic() + seconds
@@ -104,13 +103,14 @@ class CommandOutput(Protocol):
 class CommandProgress:
     """The state of a command, for the text of an interruption.
 
-    ``text`` says what counts; ``output`` makes the line of it that is printed. ``run_id`` is that of the run, once
-    there is one. An ending of the process takes ``deciding`` and keeps it, so that no run begins to count after
-    the text was said.
+    ``text`` states the result so far, and ``output`` makes the printed line of it. ``run_id`` is set once a run
+    exists. The end of the process takes ``deciding`` and keeps it, so that no run starts to count after the text
+    was chosen. ``is_stuck`` is True if a thread hangs in a library that would wait for it at the end.
     """
 
     def __init__(self) -> None:
         self.text = NOTHING_WRITTEN
+        self.is_stuck = False
         self.run_id: str | None = None
         self.output: CommandOutput | None = None
         self.is_interrupted = False
@@ -142,6 +142,15 @@ class CommandProgress:
             self.text = "the page was written before"
 
 
+def leave_at_once(status: int) -> NoReturn:
+    """End the process without waiting for its threads; what was printed is written."""
+    for stream in (sys.stdout, sys.stderr):
+        # Nobody may listen any more.
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
+
+
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 # How long Java may take to end, and the command to notice that it has.
 _JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
@@ -165,7 +174,7 @@ def say(line: str, descriptor: int = 2) -> None:
 
 
 def _start_nothing(event: str, _: tuple[object, ...]) -> None:
-    """Refuse to start processes, which nobody would end; the main thread may look for those that there are."""
+    """Refuse to start processes that nobody would end. The main thread may still list existing ones."""
     if event == "subprocess.Popen" and threading.current_thread() is not threading.main_thread():
         raise ChildProcessError("this process is about to end")
 
@@ -191,7 +200,7 @@ class SignalGuard:
                 atexit.register(signal.signal, number, signal.SIG_IGN)
 
     def run(self, command: Callable[[CommandProgress], int]) -> int:
-        """Run a command in another thread; return its status, or raise its exception."""
+        """Run a command in another thread. Return its exit code, or raise its exception."""
         done: list[int] = []
         failed: list[BaseException] = []
 
@@ -215,7 +224,7 @@ class SignalGuard:
         return done[0]
 
     def _end(self, number: int, _: FrameType | None) -> None:
-        """Handle SIGINT and SIGTERM; it does not return."""
+        """Handle SIGINT and SIGTERM without returning."""
         if self.progress.is_interrupted:
             # The second one: whoever sent it has waited long enough.
             self._report_end(number)

@@ -31,7 +31,7 @@ TRACED_WAYS = table_schema(
     ("database_name", _STRING),
     ("address", _STRING),
 )
-"""The ways of one message, and where each ends."""
+"""The paths of one message with their endings."""
 TRACED_HOPS = table_schema(
     ("path!", _INT),
     ("direction!", _STRING),
@@ -39,7 +39,7 @@ TRACED_HOPS = table_schema(
     ("hop!", _INT),
     *columns_of(HopColumns),
 )
-"""Their hops; ``scope`` is the database whose routes were searched."""
+"""The hops of these paths. ``scope`` is the searched database."""
 RECONCILED_COUNTS = table_schema(
     ("instance_name!", _STRING),
     ("class!", _STRING),
@@ -55,7 +55,7 @@ RECONCILED_CAUSES = table_schema(
     ("first_observed_at!", _TIME),
     ("last_observed_at!", _TIME),
 )
-"""What is most likely off, with how many episodes it explains."""
+"""Likely causes, with the number of episodes that each explains."""
 BALANCED_PICKS = table_schema(
     ("instance_name!", _STRING),
     ("to_service_name!", _STRING),
@@ -103,11 +103,11 @@ FINDINGS = table_schema(
     ("advice!", _STRING),
     ("error_number", _INT),
 )
-"""What ``lint`` finds."""
+"""The findings of ``lint``."""
 DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
-"""What of the decision at the first hop is compared."""
+"""The compared columns of the first decision."""
 ENDING = PathEnding._fields
-"""What of the end of a message's path is compared."""
+"""The compared columns of the ending."""
 CHANGED_HOP = HopPlace._fields
 """The first hop in which the paths of both sides differ."""
 SIDES = ("before", "after")
@@ -124,18 +124,18 @@ MESSAGE_CHANGES = Schema(
         *_HOP,
     )
 )
-"""Messages of which the first decision or the ending differs between two configurations; see tables.md."""
+"""Messages with a different first decision or ending in two configurations (tables.md)."""
 _GROUPED = ("instance_name", "database_name", "to_service_name")
 KEY_CHANGES = Schema(
     (*(Field(name, _STRING) for name in _GROUPED), *_BOTH, *_HOP, Field("messages", _BIGINT, False))
 )
 """How many messages of an instance and database, null for arrivals, to a service change in the same way."""
 ENDS = tuple(f"{name}_{when}" for when in SIDES for name in _SOUGHT)
-"""What becomes of a message on both sides, in words; examples are kept of each combination."""
+"""The outcomes and endings of both sides. Examples are kept of each combination."""
 _ENDS = tuple(field for field in _BOTH if field.name in ENDS)
 _EXAMPLE = tuple(Field(name, _STRING) for name in ("instance_name", "message_id", "conversation_id"))
 EXAMPLES = Schema((*_ENDS, *_EXAMPLE))
-"""Messages that change, as examples of what becomes of others."""
+"""Examples of changed messages."""
 CHANGE_COUNTS = Schema(
     (*_ENDS, Field("messages", _BIGINT, False), Field("examples", ArrayOf(Schema(_EXAMPLE)), False))
 )
@@ -152,9 +152,9 @@ ROUTE_CHANGES = Schema(
         ),
     )
 )
-"""Routes in force that differ; ``change`` is added, removed or changed."""
+"""Valid routes that differ. ``change`` is added, removed or changed."""
 FINDING_CHANGES = Schema((Field("change", _STRING, False), *FINDINGS))
-"""Findings of ``lint`` that a change brings or takes away; ``change`` is comes or goes."""
+"""Findings of ``lint`` that appear or disappear. ``change`` is comes or goes."""
 LISTED_RUNS = table_schema(
     ("run_id!", _STRING),
     ("mode!", _STRING),

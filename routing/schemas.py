@@ -1,7 +1,7 @@
-"""The columns of every stored table, in and out (`tables.md` of the documentation lists their meaning).
+"""Define the columns of every stored table (`tables.md` describes them).
 
-Plain values, so that a configuration can be read without Spark; `tables.frames` has the same in Spark's types,
-`tables.arrow_rows` in Arrow's. A field with ``nullable=False`` is one that the contract calls never null.
+The schemas are plain values, so that a configuration can be read without Spark. `tables.frames` and
+`tables.arrow_rows` convert them. A field with ``nullable=False`` is never null by contract.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _BOOLEAN, _TIME = ColumnKind.BOOLEAN, ColumnKind.TIMESTAMP
 
 
 def table_schema(*columns: tuple[str, AnyKind]) -> Schema:
-    """Return a table's schema from (name, kind) pairs; a name that ends in ``!`` is never null."""
+    """Return the schema of (name, kind) pairs. A name that ends in ``!`` is never null."""
     return Schema(tuple(Field(name.rstrip("!"), kind, not name.endswith("!")) for name, kind in columns))
 
 
@@ -328,7 +328,7 @@ RECONCILIATION = table_schema(
     ("cause", _STRING),
     ("cause_text", _STRING),
 )
-"""Episodes of what was observed, each beside its prediction; ``class`` is a `rules.reconciling.PairClass`."""
+"""Episodes of observations, each with its prediction. ``class`` is a `rules.reconciling.PairClass`."""
 REJECTED_MESSAGES = Schema(
     (
         *(
@@ -386,7 +386,7 @@ INPUTS: dict[str, Schema] = {
 OPTIONAL_INPUTS = ("dialogs", "route_requests")
 SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 TRAFFIC = ("messages", "dialogs")
-"""The inputs that are read as columns of plain Python, whatever their size; not messages and dialogs."""
+"""The inputs that grow with the traffic. All others are read as plain Python columns."""
 KEYS: dict[str, tuple[str, ...]] = {
     "routes": ("instance_name", "database_name", "name", "valid_from"),
     "databases": ("instance_name", "name"),
@@ -395,9 +395,9 @@ KEYS: dict[str, tuple[str, ...]] = {
     "dialogs": ("instance_name", "database_name", "conversation_id", "is_initiator"),
     "route_requests": ("instance_name", "database_name", "service_name", "requested_at", "message_id"),
 }
-"""The keys of the inputs, but for messages."""
+"""The keys of the inputs except messages."""
 KEPT: dict[str, Schema] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
-"""What ``import`` keeps besides the inputs of ``resolve``."""
+"""The tables that ``import`` keeps in addition to the inputs of ``resolve``."""
 TABLES: dict[str, Schema] = {**INPUTS, **KEPT, "unfinished_imports": UNFINISHED_IMPORTS}
 """Every table of section ``tables``."""
 OUTPUTS: dict[str, Schema] = {

@@ -54,7 +54,7 @@ def join_tree(text: str) -> str:
 
 
 def name_lasting_fault(error: BaseException, line: str) -> str | None:
-    """Return the words of the lasting fault in an error, and its file or what ``line`` says before the words."""
+    """Return the text of a lasting fault in an error with its file, or with the beginning of ``line``."""
     fault = find_lasting_fault(error)
     if fault is None:
         return None

@@ -1,4 +1,4 @@
-"""The vocabulary of the rule book: outcomes, reasons, matching steps, and SQL Server's own words."""
+"""Define the vocabulary of the rule book: outcomes, reasons, steps, and SQL Server's own terms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SortKey = tuple[Any, ...]
 
 
 class Word(str, Enum):
-    """A word that tables hold as text; ``str(word)`` is that text on every Python version."""
+    """A word that tables store as text. ``str(word)`` is that text on every Python version."""
 
     def __str__(self) -> str:
         # Sooner than its value, which enumerations look up by a function of Python.
@@ -25,14 +25,14 @@ class Word(str, Enum):
 
 
 class ImportKind(Word):
-    """The kind of a row of ``imports``; null in rows of older releases, where the names of views are views'."""
+    """The kind of a row of ``imports``. It is null in rows of older releases, which have only names of views."""
 
     VIEW = "VIEW"
     SCRIPT = "SCRIPT"
 
 
 class Outcome(Word):
-    """Name what becomes of a message: the words of column ``outcome`` of ``resolved_routes``.
+    """Name the outcomes of messages: the words of column ``outcome`` of ``resolved_routes``.
 
     Example:
         >>> routing.Outcome("SENT") == "SENT", [str(word) for word in routing.Outcome]
@@ -50,14 +50,14 @@ _OUTCOMES: dict[str | None, Outcome] = {outcome.value: outcome for outcome in Ou
 
 
 def known_outcome(word: str | None) -> Outcome | None:
-    """Return the outcome of a word as tables have it; None for any other."""
+    """Return the outcome of a word from a table, or None for any other word."""
     return _OUTCOMES.get(word)
 
 
 REJECTED = "REJECTED"
-"""Stands in the place of an outcome where a message is set aside."""
+"""Takes the place of the outcome of a rejected message."""
 NOT_KNOWN = "NOT_KNOWN"
-"""In place of an outcome, where what decides was not read."""
+"""Takes the place of an outcome if a missing export decides it."""
 
 
 class Ending(Word):
@@ -73,7 +73,7 @@ class Ending(Word):
 
 
 class PathEnd(Word):
-    """The joint end of a message over all its ways; DELIVERED only if its acknowledgement comes back as well."""
+    """The joint ending of a message over all its paths. DELIVERED includes the acknowledgement."""
 
     DELIVERED = "DELIVERED"
     DELAYED = "DELAYED"
@@ -122,7 +122,7 @@ MSDB_BROKER_DISABLED = 9789
 
 
 class MatchingStep(IntEnum):
-    """Number the steps of section 2 of the rule book; 0 is a reply from outside (section 1).
+    """Number the steps of section 2 of the rule book. 0 is a reply from outside (section 1).
 
     Example:
         >>> routing.MatchingStep.BALANCED, int(routing.MatchingStep.BALANCED)
@@ -140,7 +140,7 @@ class MatchingStep(IntEnum):
 
 
 class Rejection(Word):
-    """Why a messages row is set aside; the codes of a column come from `missing`, `not_utf8`, `out_of_range`."""
+    """The reason for rejecting a row of messages. Some methods return the code for a column."""
 
     CONVERSATION_ID_NOT_A_GUID = "CONVERSATION_ID_NOT_A_GUID"
     UNKNOWN_INSTANCE = "UNKNOWN_INSTANCE"
@@ -154,7 +154,7 @@ class Rejection(Word):
 
     @staticmethod
     def not_utf8(column: str) -> str:
-        """Return the code of a text whose bytes are no UTF-8."""
+        """Return the code of a text that is not UTF-8."""
         return f"NOT_UTF8_{column.upper()}"
 
     @staticmethod
@@ -167,13 +167,13 @@ LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"
 TRANSMISSION_QUEUE = "TRANSMISSION_QUEUE"
-"""The source of what a transmission queue says of a message (column ``source`` of ``observed_routing``)."""
+"""The source of the status in a transmission queue (column ``source`` of ``observed_routing``)."""
 CLASSIFY_EVENT = "CLASSIFY_EVENT"
 FORWARD_SENT = "FORWARD_SENT"
 FORWARD_DROPPED = "FORWARD_DROPPED"
 UNDELIVERABLE = "UNDELIVERABLE"
 EVENT_SOURCES = (CLASSIFY_EVENT, FORWARD_SENT, FORWARD_DROPPED, UNDELIVERABLE)
-"""The sources of what Extended Events say."""
+"""The sources of rows from Extended Events."""
 BROKER_CONFIGURATION_SERVICE = "SQL/ServiceBroker/BrokerConfiguration"
 ZERO_GUID = "00000000-0000-0000-0000-000000000000"
 MISSING_ROUTE_NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"

@@ -12,14 +12,13 @@ from routing.importing.catalog import VIEWS
 AT = "2026-01-05T18:00:00Z"
 GUID = "{}-0000-4000-8000-000000000000"
 Rows = Sequence[Mapping[str, Any]]
-_OF_AN_INSTANCE = ("databases", "service_broker_endpoints", "tcp_endpoints")
 
 
 def export(folder: Path, instance: str = "SHOP", at: str = AT, **views: Mapping[str, Rows] | Rows) -> Path:
     """Write views of an instance; those of databases as rows by database, where none says that a view is empty."""
     for view, content in views.items():
         head: dict[str, Any] = {"instance_name": instance, "exported_at": at}
-        if view in _OF_AN_INSTANCE:
+        if not VIEWS[view].per_database:
             rows = [{**head, **row} for row in content]  # type: ignore[dict-item]
         else:
             assert isinstance(content, Mapping)

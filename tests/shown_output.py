@@ -136,7 +136,7 @@ def renewed(text: str) -> str:
             return found[0]
         lines = [line.rstrip() for line in printed.splitlines()]
         if block.until is not None:
-            ends = [number for number, line in enumerate(lines) if line.startswith(block.until)]
+            ends = [number for number, line in enumerate(lines) if line.lstrip().startswith(block.until)]
             assert ends, f"no line begins with {block.until!r}"
             lines = [*lines[: ends[0]], "…"]
         start, end = (position - found.start() for position in found.span("shown"))

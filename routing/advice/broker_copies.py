@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from routing.advice import statements
-from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in, without_statement
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in, without_statement
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK
 from routing.cases.estate_addresses import list_route_addresses
@@ -15,6 +15,10 @@ from routing.rules.estate import Database, SqlInstance
 from routing.terms import MSDB, MatchingStep
 
 MASTER = "master"
+_LEAVE_RISK = (
+    "Until it is back the database has no replica to fail over to. ROLLBACK IMMEDIATE rolls back the open"
+    " transactions of everybody in the database and ends their sessions."
+)
 COPY_RISK = (
     f"{NEW_BROKER_RISK} DISABLE_BROKER stops its messages. Both roll back all open transactions of the database."
 )
@@ -24,7 +28,9 @@ COPY_RISK = (
 def enable_scope(stuck: StuckMessage) -> Remedy:
     """Return ENABLE_BROKER for the database whose routes are searched, whose broker is off."""
     scope = stuck.last.scope
-    return enable_database(stuck.here, scope, f"The broker of {named(scope)} is off: its routes are not searched.")
+    return enable_database(
+        stuck.estate, stuck.here, scope, f"The broker of {named(scope)} is off: its routes are not searched."
+    )
 
 
 def enable_target(stuck: StuckMessage) -> Remedy | None:
@@ -34,31 +40,72 @@ def enable_target(stuck: StuckMessage) -> Remedy | None:
         return None
     in_own_database = [holder for holder in fitting if holder.name == stuck.database]
     first = (in_own_database or fitting)[0].name
-    return enable_database(stuck.here, first, f"The service is in {named(first)}, whose broker is off.")
+    return enable_database(
+        stuck.estate, stuck.here, first, f"The service is in {named(first)}, whose broker is off."
+    )
 
 
-def enable_database(instance: SqlInstance, database: str, cause: str) -> Remedy:
-    """Return ENABLE_BROKER, which keeps the id; not where another database of the instance has it."""
+def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, cause: str) -> Remedy:
+    """Return ENABLE_BROKER, which keeps the id; not where SQL Server refuses it.
+
+    It does while another database of the instance has the id, in an availability group or a mirroring session,
+    and on a Managed Instance.
+    """
+    refused = _enable_later(estate, RemedyPlace(instance.name, MASTER), database, cause)
+    if refused is not None:
+        return refused
     twins = find_twins(instance, database)
     on = [twin.name for twin in twins if twin.is_enabled]
     place = RemedyPlace(instance.name, MASTER)
     if on:
-        refused = (
+        one_of_two = (
             (
                 f"The broker cannot be enabled while {named(min(on))} has the same id (error 9772): one of the two"
                 " is a copy, and only the one that dialogs are meant for may have the id."
             ),
             "Give the copy a new id, or disable its broker.",
         )
-        return part_twins(instance, database, cause, refused)
-    actions: tuple[str, ...] = (
-        f"Enable it while nobody else uses {named(database)}"
-        + (": stop SQL Server Agent for that time." if database == MSDB else "."),
-    )
+        return part_twins(instance, database, cause, one_of_two)
+    agent = ": stop SQL Server Agent for that time." if database == MSDB else "."
+    actions = [f"Enable it while nobody else uses {named(database)}{agent}"]
     if twins:
         twin = named(min(twin.name for twin in twins))
-        actions += (f"Leave the broker of {twin} off or give it NEW_BROKER: it has the same id (error 9772).",)
+        actions.append(f"Leave the broker of {twin} off or give it NEW_BROKER: it has the same id (error 9772).")
+    at_once = statements.enable_broker_at_once(database)
+    if at_once is not None:
+        actions.append(
+            f"If it fails because others use the database (error 5070), run {at_once.rstrip(';')}: that rolls back"
+            " their open transactions and ends their sessions."
+        )
     return ready(place, cause, actions, statements.enable_broker(database), risk=ENABLE_RISK)
+
+
+def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause: str) -> Remedy | None:
+    """Return the way to ENABLE_BROKER where a database must leave its group or session first; else None."""
+    if estate.server.is_managed(place.instance):
+        managed = ("ENABLE_BROKER is not supported there: restore the database from one whose broker is on.",)
+        return Remedy(place, f"{cause} {named(place.instance)} is a Managed Instance.", managed)
+    facts = estate.server.database(place.instance, database)
+    if facts is None or not (facts.is_in_group or facts.is_mirrored):
+        return None
+    name, enabled = statements.identifier(database), statements.enable_broker_at_once(database)
+    if facts.is_in_group:
+        what, risk = "an availability group", _LEAVE_RISK
+        out = f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
+        back = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
+        joins = "Then restore it on each secondary and join it there, or let automatic seeding do so."
+    else:
+        what, risk = "a mirroring session", _LEAVE_RISK
+        out = f"ALTER DATABASE {name} SET PARTNER OFF;"
+        back = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
+        joins = "Then restore it on the partner WITH NORECOVERY, and set the partner on both sides."
+    actions = (
+        f"{named(database)} is in {what}, where SQL Server refuses ENABLE_BROKER (error 1468).",
+        "On the primary, take it out, enable the broker, and put it back.",
+        joins,
+    )
+    lines = (None if name is None else out, enabled, None if name is None else back)
+    return to_fill_in(place, cause, actions, *lines, risk=risk, confidence=Confidence.LIKELY)
 
 
 def find_twins(instance: SqlInstance, database: str) -> list[Database]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from routing.advice import statements
+from routing.advice import handshake_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
-from routing.render.phrases import named
+from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.terms import MSDB
 
@@ -26,6 +28,7 @@ _CREATE = (
 )
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
+_SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _UNKNOWN = "<database>"
 _SCHEMA = "dbo."
@@ -40,6 +43,12 @@ def say(status: ReportedStatus) -> Remedy:
 
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
+    managed = server_remedies.refuse_on_managed(status)
+    if managed is not None:
+        return managed
+    stopped = server_remedies.start_endpoint(status, status.instance, _entry(status).cause)
+    if stopped is not None:
+        return stopped
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
     if status.evidence.views.was_exported(
         "service_broker_endpoints", status.instance
@@ -57,9 +66,9 @@ def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Re
 
 def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
-    wrong_port = correct_port(status)
-    if wrong_port is not None:
-        return wrong_port
+    corrected = correct_connection(status)
+    if corrected is not None:
+        return corrected
     entry, cause = _entry(status), _at(status)
     target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
     if target is None:
@@ -71,12 +80,14 @@ def start_listening(status: ReportedStatus) -> Remedy:
             f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
         )
         return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
-    return to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, _START)
+    stopped = server_remedies.start_endpoint(status, target.name, cause)
+    start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status, target.name))
+    return stopped or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
 def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
-    remedy = correct_port(status)
+    remedy = correct_connection(status)
     if remedy is not None:
         return remedy
     entry = _entry(status)
@@ -85,13 +96,45 @@ def mend_connection(status: ReportedStatus) -> Remedy:
 
 def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise what to compare at the endpoints, and how to give a login its permission."""
-    wrong_port = correct_port(status)
-    if wrong_port is not None:
-        return wrong_port
+    corrected = (
+        correct_port(status)
+        or handshake_remedies.agree_on_encryption(status)
+        or handshake_remedies.agree_on_authentication(status)
+    )
+    if corrected is not None:
+        return corrected
     logins = [name for name in status.quoted_names if "\\" in name]
     login = statements.identifier(logins[0]) if logins else "[<login>]"
-    grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::[<endpoint>] TO {login};"
+    grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO {login};"
     return _on_both_sides(status, _LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
+
+
+def correct_connection(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy where the exports show why nothing answers at the address; None where they do not."""
+    return (
+        server_remedies.refuse_on_managed(status)
+        or server_remedies.correct_listener(status)
+        or server_remedies.follow_primary(status)
+        or server_remedies.part_ports(status)
+        or correct_port(status)
+        or server_remedies.lead_to_partner(status)
+    )
+
+
+def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
+    """Advise on connections of an instance that fail at many addresses with one error: they have one cause."""
+    cause = (
+        f"The connections of {named(instance)} to {len(addresses)} addresses fail with the same error, {error}."
+    )
+    actions = (
+        f"Look for one cause on {named(instance)} first: its firewall, its DNS, its certificate or its account.",
+        f"Then look at the others one by one: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
+    )
+    return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
+
+
+def _own_endpoint(status: ReportedStatus) -> str:
+    return server_remedies.name_endpoint(status, status.instance)
 
 
 def correct_port(status: ReportedStatus) -> Remedy | None:
@@ -166,7 +209,9 @@ def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
 def renew_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
     is_of_dialog = status.status_text.number in (28024, 28025)
-    return renew_dialog_certificate(status) if is_of_dialog else renew_endpoint_certificate(status)
+    if is_of_dialog:
+        return renew_dialog_certificate(status)
+    return handshake_remedies.renew_peer_certificate(status) or renew_endpoint_certificate(status)
 
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
@@ -184,11 +229,15 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 
 def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
+    installed = handshake_remedies.install_certificate(status)
+    if installed is not None:
+        return installed
     return _on_both_sides(
         status,
         _LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
-        "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
+        f"ALTER ENDPOINT {_own_endpoint(status)}"
+        " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
 
 
@@ -242,6 +291,9 @@ def give_owner(status: ReportedStatus) -> Remedy:
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _database_in_text(status) or status.find_target()
+    trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
+    if trusted is not None:
+        return trusted
     if place is None or place.database is None:
         actions += (
             (
@@ -260,7 +312,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
 
 def make_master_key(status: ReportedStatus) -> Remedy:
     """Advise how to create the master key, or open it and encrypt it by the service master key."""
-    return _master_key(_entry(status), _database_in_text(status) or _here(status))
+    return _master_key(status, _database_in_text(status) or _here(status))
 
 
 def open_master_key(status: ReportedStatus) -> Remedy:
@@ -268,23 +320,26 @@ def open_master_key(status: ReportedStatus) -> Remedy:
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
         place = _here(status)
-    return _master_key(_entry(status), place)
+    return _master_key(status, place)
 
 
-def _master_key(entry: TroubleEntry, place: RemedyPlace) -> Remedy:
-    which = (
-        f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if there is none, else OPEN and ALTER"
-        " MASTER KEY."
-    )
-    return to_fill_in(
-        place,
-        entry.cause,
-        (*entry.actions, which),
-        "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';",
-        "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';",
+def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
+    entry, has_key = _entry(status), status.server.has_master_key(place.instance, place.database or "")
+    look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
+    create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
+    encrypt = (
         "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
         "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
     )
+    if has_key is None:
+        which = (
+            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if there is none, else OPEN and"
+            " ALTER MASTER KEY."
+        )
+        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
+    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
+    lines = encrypt if has_key else (create,)
+    return to_fill_in(place, f"{entry.cause} {which}", entry.actions, *lines, confidence=Confidence.LIKELY)
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
@@ -309,17 +364,19 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return say(status)
-    return enable_database(status.estate.instances[place.instance], place.database, _entry(status).cause)
+    return enable_database(
+        status.estate, status.estate.instances[place.instance], place.database, _entry(status).cause
+    )
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the sending database."""
-    return enable_database(status.here, status.database, _entry(status).cause)
+    return enable_database(status.estate, status.here, status.database, _entry(status).cause)
 
 
 def enable_msdb_broker(status: ReportedStatus) -> Remedy:
     """Advise to enable the broker of msdb."""
-    return enable_database(status.here, MSDB, _entry(status).cause)
+    return enable_database(status.estate, status.here, MSDB, _entry(status).cause)
 
 
 def look_at_target(status: ReportedStatus) -> Remedy:

@@ -10,6 +10,8 @@ from routing.advice.broker_copies import COPY_RISK, part_copies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
+from routing.advice.server_remedies import lead_to_listener
+from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
 from routing.cases.near_misses import NearMiss
 from routing.rules.judging import JudgedPath, PathWay
@@ -47,16 +49,27 @@ def find_remedies(
     return list(near), list(remedies)
 
 
-def find_silence_remedies(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+def find_arrival(path: JudgedPath) -> RemedyPlace | None:
+    """Return where all ways of a path deliver; None where they do not, or several places are possible."""
+    ends = {RemedyPlace(one.hop_path.instance or "", one.hop_path.database) for one in path.there}
+    is_delivered = all(one.hop_path.ending is Ending.DELIVERED for one in path.there)
+    return next(iter(ends)) if is_delivered and len(ends) == 1 else None
+
+
+def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
+    estate = silent.estate
     arriving = [one for one in path.there if one.hop_path.ending is Ending.DELIVERED]
     copies = dict.fromkeys(remedy for one in path.all_ways for remedy in _part_copies_at(one, sent, estate))
     if copies:
         return list(copies)
+    causes = find_causes(silent)
+    if causes:
+        return causes
     if path.end is PathEnd.DELIVERED and arriving:
         mended = _mended(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
-        return [replace(remedy, cause=_SENT_RIGHTLY)]
+        return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
     return find_wrong_ports(path, sent, estate) or [
         Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
     ]
@@ -102,6 +115,12 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
     number = _loop_to_break(one, describe) if is_loop else len(one.hop_path.hops) - 1
     stuck = describe(number)
     before = None if number == 0 else describe(number - 1)
+    if before is not None:
+        route, source = before.verdict.route_name, RemedyPlace(before.instance, before.scope)
+        at_listener = lead_to_listener(estate, stuck.instance, source, route)
+        if at_listener is not None:
+            yield stuck, at_listener
+            return
     anew = None if before is None or one.is_return else pin_anew(before, stuck)
     if anew is not None:
         yield stuck, anew

@@ -134,7 +134,7 @@ CASES = (
     RemedyCase(
         (Reason.SERVICE_NOT_FOUND,),
         "the database that the messages are bound to is in this instance, without the service",
-        "a comment: `END CONVERSATION … WITH CLEANUP`, and begin a new dialog",
+        "a comment: `END CONVERSATION …`, and begin a new dialog",
         service_remedies.end_refused,
     ),
     RemedyCase(

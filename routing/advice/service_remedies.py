@@ -9,7 +9,7 @@ from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.stuck_messages import StuckMessage
-from routing.advice.trouble_catalogue import END_RISK, REASONS
+from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, REASONS
 from routing.cases.near_misses import SERVICE
 from routing.render.phrases import named
 from routing.rules.locating import has_id
@@ -34,8 +34,13 @@ _END_ALL = (
 )
 
 
-def end_conversations(place: RemedyPlace, service: str, cause: str, actions: tuple[str, ...]) -> Remedy:
-    """Advise how to find the conversations with a service, and end one of them."""
+def end_conversations(
+    place: RemedyPlace, service: str, cause: str, actions: tuple[str, ...], *, cleanup: bool = True
+) -> Remedy:
+    """Advise how to find the conversations with a service, and end one of them.
+
+    ``cleanup`` where the other side can never acknowledge it: else a plain END CONVERSATION works.
+    """
     name = statements.literal(service)
     query = None
     if name is not None:
@@ -43,8 +48,9 @@ def end_conversations(place: RemedyPlace, service: str, cause: str, actions: tup
             "SELECT conversation_handle, state_desc, far_broker_instance FROM sys.conversation_endpoints"
             f" WHERE far_service = {name};"
         )
-    end = "END CONVERSATION '<conversation_handle>' WITH CLEANUP;"
-    return to_fill_in(place, cause, actions, query, end, risk=END_RISK)
+    end = f"END CONVERSATION '<conversation_handle>'{' WITH CLEANUP' if cleanup else ''};"
+    risk = CLEANUP_RISK if cleanup else END_RISK
+    return to_fill_in(place, cause, actions, query, end, risk=risk)
 
 
 def end_dead_dialog(place: RemedyPlace, service: str) -> Remedy | None:
@@ -61,7 +67,7 @@ def end_dead_dialog(place: RemedyPlace, service: str) -> Remedy | None:
         )
         literal = statements.literal(service)
         lines = [None if literal is None else line.replace("{}", literal) for line in _END_ALL]
-        return ready(place, cause, actions, *lines, risk=END_RISK)
+        return ready(place, cause, actions, *lines, risk=CLEANUP_RISK)
     if is_of_event_notifications(service):
         return make_event_notification(place, service, "These are answers to an event notification")
     return None
@@ -138,7 +144,9 @@ def end_refused(stuck: StuckMessage) -> Remedy | None:
         "End the dialog here too, and begin one that is not bound if there is more to send.",
         "Do not create the service for it: that does not bring the dialog back.",
     )
-    return end_conversations(stuck.place(stuck.database or stuck.scope), stuck.service, cause, actions)
+    return end_conversations(
+        stuck.place(stuck.database or stuck.scope), stuck.service, cause, actions, cleanup=False
+    )
 
 
 def end_dead(stuck: StuckMessage) -> Remedy | None:

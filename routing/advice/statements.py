@@ -104,6 +104,11 @@ def enable_broker(database: str) -> str | None:
     return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
 
 
+def enable_broker_at_once(database: str) -> str | None:
+    """Write ALTER DATABASE that rolls back the transactions of others, and keeps the broker instance."""
+    return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE;")
+
+
 def new_broker(database: str) -> str | None:
     """Write ALTER DATABASE that gives a database another broker instance, and so ends all its dialogs."""
     return _together("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")

@@ -101,7 +101,8 @@ def _part_twins(status: ReportedStatus) -> Remedy:
 
 def _end_dialogs(status: ReportedStatus) -> Remedy:
     entry, place = STATUSES[status.trouble], RemedyPlace(status.instance, status.database)
-    return end_conversations(place, status.service, entry.cause, entry.actions)
+    cleanup = status.trouble is StatusTrouble.RESTORED
+    return end_conversations(place, status.service, entry.cause, entry.actions, cleanup=cleanup)
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {

@@ -11,6 +11,7 @@ from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
+from routing.cases.server_evidence import ServerEvidence
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
@@ -44,6 +45,11 @@ class ReportedStatus:
     def here(self) -> SqlInstance:
         """The sender's instance."""
         return self.estate.instances.get(self.instance) or SqlInstance(self.instance)
+
+    @property
+    def server(self) -> ServerEvidence:
+        """What was exported beside the routing."""
+        return self.estate.server
 
     @property
     def address(self) -> str | None:

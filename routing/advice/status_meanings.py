@@ -107,6 +107,8 @@ _CONNECTING = (9754, 9755, 9756, 9757, 9758, 9759)
 # What Windows says of a connection; Linux has numbers of its own.
 _REFUSED, _CLOSED = (10061, 111), (10053, 10054, 104)
 _NAME = (11001, 11002, 11003, 11004)
+_NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065, 110, 113)
+_OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15581,)
 _EXCEPTION = 28005
@@ -172,7 +174,8 @@ _STANDING_ALONE = re.compile(r"(?<![\w.\-])\d{3,5}(?![\w\-(]|\.\d)", re.ASCII)
 def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
     """Return the trouble that a status reports; None where it is blank.
 
-    ``number`` is SQL Server's, None where it is not known: then the text is UNREAD, and may say anything.
+    ``number`` is SQL Server's, None where it is not known: then a connection's error of the operating system
+    counts. Without one the text is UNREAD, and may say anything.
 
     >>> find_trouble(9754, "Connection attempt failed with error: '10061(No connection could be made.)'.")
     <Trouble.NOTHING_LISTENS: 'NOTHING_LISTENS'>
@@ -180,14 +183,21 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
     if not text:
         return None
     if number is None:
-        return StatusTrouble.UNREAD
+        # A connection's error has the number of the operating system before "(", in any language.
+        if find_system_numbers(text).isdisjoint(_OF_CONNECTIONS):
+            return StatusTrouble.UNREAD
+        number = _CONNECTING[0]
     named = {number, *find_numbers(text)}
     lowered = text.lower()
     rows = (row.trouble for row in CAUSES if row.is_of(number, named, lowered))
     return next(rows, StatusTrouble.OTHER_NUMBER)
 
 
+def find_system_numbers(text: str) -> set[int]:
+    """Return the numbers of the operating system that a text may name."""
+    return {int(each) for each in _OF_THE_SYSTEM.findall(text)}
+
+
 def find_numbers(text: str) -> set[int]:
     """Return the numbers of exceptions and of the operating system that a text may name."""
-    numbers = (*_OF_THE_SYSTEM.findall(text), *_STANDING_ALONE.findall(text))
-    return {int(each) for each in numbers}
+    return find_system_numbers(text) | {int(each) for each in _STANDING_ALONE.findall(text)}

@@ -40,8 +40,16 @@ def _entry(cause: str, *actions: str, risk: str | None = None) -> TroubleEntry:
 
 ENABLE_RISK = "The statement needs the database for itself for a moment. It fails while others use the database."
 """What ENABLE_BROKER WITH NO_WAIT costs."""
-END_RISK = "END CONVERSATION WITH CLEANUP deletes the conversation and its messages; the other side is not told."
+CLEANUP_RISK = (
+    "END CONVERSATION WITH CLEANUP deletes the conversation with all of its messages on this side: the unread"
+    " ones, and those that wait to be sent. The other side is not told. Send again first what is still needed."
+)
 """What ending a conversation with cleanup costs."""
+END_RISK = (
+    "END CONVERSATION deletes the messages of the conversation that are unread in the local queue. Send again"
+    " first what is still needed."
+)
+"""What ending a conversation costs."""
 NEW_BROKER_RISK = "NEW_BROKER ends all conversations of the database and deletes their messages."
 """What another broker instance costs."""
 _FORWARDING_RISK = "The instance then forwards every message that its msdb routes lead to another address."
@@ -301,7 +309,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.RESTORED: _entry(
         "The database was attached or restored, and its dialogs are no longer those of the other side.",
         "End these dialogs and begin new ones.",
-        risk=END_RISK,
+        risk=CLEANUP_RISK,
     ),
     StatusTrouble.SERVICE_GONE: _entry(
         "The database that the dialog is bound to has no such service, and the dialog ends with this error.",

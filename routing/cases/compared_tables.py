@@ -85,7 +85,7 @@ class Scripts:
         Raises InputError for a file that cannot be read, or is no script, or if nothing tells whose it is.
         """
         if find_spec("sqlglot") is None:
-            raise EnvironmentFault.no_package("sqlglot", "import")
+            raise EnvironmentFault.no_package("sqlglot", "check")
         from routing.cases.exported_files import FileOptions
         from routing.cases.script_files import ScriptFiles, note_commented, read_scripts, read_text_by_instance
         from routing.importing.catalog import StandIns

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports
 from routing.cases.script_files import KnownInstances, ScriptFiles, find_files, note_commented, read_scripts
+from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_evidence
 from routing.errors import join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
 from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
@@ -35,6 +36,7 @@ from routing.importing.tsql.script_statements import (
     ScriptStatement,
     StatementProblem,
 )
+from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
@@ -169,7 +171,8 @@ class ReadLog:
 
     ``rows_of`` counts the rows of a view and an instance. Of each view ``rows_read`` counts all rows,
     ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
-    exported), ``rejected`` and ``notes`` are sentences.
+    exported), ``rejected`` and ``notes`` are sentences. ``refused_messages`` counts the rows of queues that cannot
+    be read: what becomes of their messages is not known.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -180,6 +183,9 @@ class ReadLog:
     left_out: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    refused_messages: int = 0
+    files_read: int = 0
+    files_skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,7 +194,8 @@ class FileEvidence:
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``spots`` tell where things are defined, ``problems`` are those of scripts, with
-    their instances. ``of_scripts`` says whose the scripts are that do not say so.
+    their instances. ``of_scripts`` says whose the scripts are that do not say so. ``server`` is what was exported
+    beside the routing.
     """
 
     rows: Mapping[str, Sequence[TableRow]]
@@ -198,6 +205,7 @@ class FileEvidence:
     spots: Mapping[SubjectKey, Spot]
     problems: tuple[tuple[str, StatementProblem], ...] = ()
     of_scripts: StandIns = field(default_factory=StandIns)
+    server: ServerEvidence = NO_EVIDENCE
 
     @property
     def instances(self) -> list[str]:
@@ -220,7 +228,7 @@ def weigh(
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
-    notes = _note_to_come(export, scripts, options)
+    notes, refused_messages = _note_to_come(export, scripts, options), export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
@@ -234,7 +242,14 @@ def weigh(
                 if key.name and not _is_exported(evidence, *subject_of(one, instance, _spelling(evidence))):
                     changes.setdefault(key, {})[script.file] = one
     notes += _note_changed_twice(changes)
-    log = replace(evidence.log, notes=(*evidence.log.notes, *notes))
+    scripts_read = len({script.file for script in evidence.log.scripts})
+    log = replace(
+        evidence.log,
+        notes=(*evidence.log.notes, *notes),
+        refused_messages=refused_messages,
+        files_read=export.files_read + scripts_read,
+        files_skipped=export.files_skipped + len(set(scripts.every)) - scripts_read,
+    )
     return replace(evidence, log=log, of_scripts=options.stand_ins)
 
 
@@ -296,7 +311,23 @@ def _of_exports(
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
     )
-    return FileEvidence(rows, tuple(covered.without_endpoint), views, log, spots_of_export(export.rows))
+    server = collect_evidence(export.rows, covered.units, rows["dialogs"])
+    rows["instances"] = _without_listeners(rows["instances"], server)
+    spots = spots_of_export(export.rows)
+    return FileEvidence(rows, tuple(covered.without_endpoint), views, log, spots, server=server)
+
+
+def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:
+    """Return the instances, those of a secondary replica without its listeners: these lead to the primary."""
+    secondaries = server.secondaries()
+
+    def own(addresses: Sequence[str]) -> list[str] | None:
+        return [one for one in addresses if server.listener(text.host(one)) is None] or None
+
+    return [
+        {**row, "addresses": own(row["addresses"] or ())} if row["instance_name"] in secondaries else row
+        for row in rows
+    ]
 
 
 def _is_one(endpoint: TableRow) -> bool:

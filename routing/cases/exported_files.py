@@ -14,18 +14,18 @@ from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
+from routing.importing.catalog.views import query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
 from routing.terms import MSDB
 
 # Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
-#
 # `check` and `lint` answer for the moment, and a note says what was taken. `import` asks instead: an old file's
 # time could replace what is newer.
 
 
-# What stands in a folder's name for the backslash of a named instance, and the comma before a port.
+# A folder's name has one of these for the backslash of a named instance, and for the comma before a port.
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
@@ -33,7 +33,7 @@ _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
 _NO_DATABASE = frozenset(
     [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
 )
-_ANY_INSTANCE = "instance"
+_ANY_INSTANCE, _NAMED = "instance", re.compile(r"(?<=\w)\$(?=\w)")
 _Parts = Mapping[str, Sequence[FoundResultSet]]
 
 
@@ -107,7 +107,7 @@ def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
 
 
 def _lacks(part: FoundResultSet, column: str) -> bool:
-    if column not in part.view.added_columns:
+    if column not in part.view.added_columns or (column == "database_name" and part.rows.database is not None):
         return False
     return column not in part.rows.columns or any(not _text(cell) for cell in part.rows.rows.different(column))
 
@@ -160,7 +160,7 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
         below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
-        yield file, instance or as_shown(next(iter(below), top.name)) or _ANY_INSTANCE
+        yield file, instance or _NAMED.sub(r"\\", as_shown(next(iter(below), top.name)), count=1) or _ANY_INSTANCE
 
 
 def _databases(
@@ -333,25 +333,24 @@ def read_exports(
     one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
     Raises InputError, EnvironmentFault.
     """
-    result_sets, notes = find_result_sets(paths, others=(_SCRIPT, _PROJECT))
+    result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT, _PROJECT))
     if needed is not None:
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
-    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], options.times)
+    export = export_of(
+        result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
+    )
+    export.files_skipped = skipped
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
 def _leave_short_ones_out(
     result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
 ) -> list[FoundResultSet]:
-    complete_sets = []
-    for part in result_sets:
-        lack = None if part.view.name == needed else find_lack(part)
-        if lack is None:
-            complete_sets.append(part)
-        else:
-            notes.append(f"{part.file}: not read, {lack} (see sbroute import queries)")
-    return complete_sets
+    lacks = [None if part.view.name == needed else find_lack(part) for part in result_sets]
+    short = [(part, lack) for part, lack in zip(result_sets, lacks, strict=True) if lack is not None]
+    notes += (f"{part.file}: not read, {lack} (export it with {query_of(part.view)})" for part, lack in short)
+    return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 
 
 UNNAMED_DATABASE = "(not named)"

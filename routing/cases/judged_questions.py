@@ -9,6 +9,7 @@ from operator import itemgetter
 from routing.cases.background import NO_OTHER_INSTANCES, OtherInstances
 from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.questions import QuestionError
+from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence
 from routing.plan.checked_inputs import instances_of, network_of
 from routing.plan.verdicts import (
     AskingMessage,
@@ -242,12 +243,14 @@ class RemedyFacts:
     ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
     that it meets, and those of msdb elsewhere. ``addresses`` are those of instances, and of the routes of the
     message's own instance.
-    ``services_in_use`` are names like that of the message's service to which stored messages are sent.
+    ``services_in_use`` are names like that of the message's service to which stored messages are sent. ``server``
+    is what was exported beside the routing.
     """
 
     instances: Mapping[str, SqlInstance] = field(default_factory=dict)
     addresses: EstateAddresses = field(default_factory=lambda: EstateAddresses({}))
     services_in_use: Collection[str] = frozenset()
+    server: ServerEvidence = NO_EVIDENCE
 
     @classmethod
     def of_columns(

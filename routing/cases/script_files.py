@@ -295,9 +295,11 @@ class _ScriptReader:
             split = _split_by_instance(
                 str(file), outline.servers, read, own_instance, self.known_instances, self.notes
             )
-            yield from list(split)
+            parts = list(split)
         except OSError as error:
             raise unreadable_script(str(file), error) from error
+        self.notes.extend(dict.fromkeys(guess for _, script in parts for guess in script.guesses))
+        yield from parts
 
 
 def _split_by_instance(
@@ -315,7 +317,7 @@ def _split_by_instance(
         name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
         servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
     scripts = {instance: read(theirs) for instance, theirs in servers_by_instance.items()}
-    if not any(script.statement_count or script.statements for script in scripts.values()):
+    if not any(script.says_anything for script in scripts.values()):
         wrong = [
             f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
         ]

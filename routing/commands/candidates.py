@@ -42,10 +42,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Rank the candidates of all messages, and say how many there are."""
+    """Rank the candidates of all messages, and print their number."""
     as_of = moment_or_none(options.as_of, "--as-of")
     settings = load(options)
-    # Before Spark is started.
+    # Before Spark starts.
     settings.output_of(CANDIDATES, "candidates")
     from routing.runs.engine_choice import SparkReason, choose_engine, find_session_reasons
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs.spark_outputs import write_candidates
 
     settings = leave_out_missing(opening, settings)
-    console.command_progress.text = "the table of candidates is as it was, or as it is to be (start it again)"
+    console.command_progress.text = "the table of candidates is unchanged or complete (start it again)"
     done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, on_note=opening.on_note)
     for note in done.notes:
         console.note(note)
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _make_document(done: WrittenCandidates) -> Document:
-    """Describe how many messages have candidates, these by step and tier, and how the counts add up."""
+    """Describe the numbers of messages and candidates, by step and tier, and the sum of the counts."""
     from routing.document import DataTable, Paragraph, make_columns
     from routing.render.wording import count
 
@@ -82,7 +82,7 @@ def _make_document(done: WrittenCandidates) -> Document:
     have = "has" if done.ranked == 1 else "have"
     added = f"{done.ranked:,} with candidates + {without:,} without + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.route_candidates"
-    hint = "resolve lists the rejected ones, with what is wrong with each"
+    hint = "resolve lists the rejected ones with their faults"
     return [
         Paragraph(
             f"{done.ranked:,} of {count(done.read, 'message')} {have} {count(candidates, 'candidate')};"
@@ -95,6 +95,6 @@ def _make_document(done: WrittenCandidates) -> Document:
 
 
 def _write_json(done: WrittenCandidates) -> str:
-    """Return one line: version, read, ranked, rejected, and the candidates of each step and tier."""
+    """Return one line of JSON: version, read, ranked, rejected, and the candidates of each step and tier."""
     read = {"version": done.version, "read": done.read, "ranked": done.ranked, "rejected": done.rejected}
     return json.dumps({**read, "steps": [vars(one) for one in done.by_step]})

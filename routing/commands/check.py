@@ -1,8 +1,9 @@
-"""``sbroute check``: read a folder of exports and scripts, and say what is wrong with the messages that wait."""
+"""``sbroute check``: read a folder of exports and scripts, and report the problems of waiting messages."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -16,10 +17,14 @@ from routing.commands.command_context import (
     moment_or_none,
     variables,
 )
-from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
+from routing.commands.server_options import add_servers, read_access, read_servers, tell_servers
+from routing.errors import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EnvironmentFault, InputError, quote
 from routing.process import no_search_for_cycles
+from routing.render.wording import count_files
 
 if TYPE_CHECKING:
+    from routing.importing.catalog import StandIns, TimeFormats
+    from routing.importing.servers.server_exports import ServersExport
     from routing.views.check.checking import Check
 
 FORMATS = ("table", "json", STATEMENTS_ALONE)
@@ -32,12 +37,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "check",
         parents=[common],
         help="why a queue does not move, from exports alone: no tables, no Java",
-        description="Say why messages wait in a transmission queue, and what to do, from exports of catalog views"
-        " and T-SQL scripts alone: no configuration, no tables, no Java. docs/how-to/check.md shows how.",
+        description="Show why messages wait in a transmission queue and what to do, from exports of catalog"
+        " views and T-SQL scripts. It needs no configuration, no tables and no Java. docs/how-to/check.md"
+        " shows how.",
         example="sbroute check conf/examples/exports conf/examples/scripts/hub.sql",
     )
-    command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
-    of_files = command.add_argument_group("what the files do not say")
+    command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
+    add_servers(command, required=False)
+    of_files = command.add_argument_group("facts that the files lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
     asked = command.add_argument_group("what to ask")
@@ -53,18 +60,18 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="decide again with this script in force, and show what changes (repeatable)",
+        help="decide again as if this script had run, and show what changes (repeatable)",
     )
     printed = command.add_argument_group("what to print")
     printed.add_argument(
         "--all",
         action="store_true",
-        help="list messages that are on their way as well (--verbose shortens no list)",
+        help="list messages that are on their way as well (--verbose shows full lists)",
     )
     printed.add_argument(
         "--html",
         metavar="FILE",
-        help="write one HTML page as well: what becomes of the messages, in pictures and tables",
+        help="also write an HTML page with charts and tables of the messages",
     )
     printed.add_argument(
         "--fail-on",
@@ -72,47 +79,77 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=_FAIL_ON,
-        help="exit code 1 where there is any: delayed, dropped, error, warning, not-known (repeatable)",
+        help="exit code 1 if there is any: delayed, dropped, error, warning, not-known (repeatable)",
     )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Read, decide and print."""
     if find_spec("sqlglot") is None:
-        raise EnvironmentFault.no_package("sqlglot", "import")
+        raise EnvironmentFault.no_package("sqlglot", "check")
     if options.html is not None:
         from routing.views.page.page_file import check_packages, check_place
 
         check_packages()
         check_place(options.html)
-    from routing.views.check.checking import check
-
+    if not options.paths and not options.servers:
+        raise InputError("nothing to check is named", "give PATHs of exports, or --server NAME")
     times = shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
+    at = moment_or_none(options.at, "--at")
+    if not options.servers:
+        return _check(options, console, options.paths, stand_ins, times, at, None)
+    access = read_access(options)
+    from routing.importing.servers.server_exports import scratch_folder
+
+    with scratch_folder() as folder:
+        read = read_servers(options, access, folder, console)
+        if not options.paths:
+            read.check_any()
+        tell_servers(read, console)
+        return _check(options, console, [*options.paths, folder], stand_ins, times, at, read)
+
+
+def _check(
+    options: argparse.Namespace,
+    console: Console,
+    paths: Sequence[str],
+    stand_ins: StandIns,
+    times: TimeFormats,
+    at: datetime | None,
+    read: ServersExport | None,
+) -> int:
+    from routing.views.check.checking import check
+
     with console.during("reading the files", left="checked"), no_search_for_cycles():
         done = check(
-            options.paths,
+            paths,
             instance=stand_ins.instance_name,
             database=stand_ins.database_name,
             exported_at=stand_ins.exported_at,
             times=times,
             variables=variables(options.variables),
             addresses=shared_arguments.addresses(options),
-            at=moment_or_none(options.at, "--at"),
+            at=at,
             then=options.then,
+            notes=[] if read is None else [*read.unread, *read.notes],
             clock=datetime.now(timezone.utc),
             environment=options.environment,
             say=console.say,
         )
         console.say("describing what keeps the messages")
         _print(done, options, console)
+    log = done.evidence.log
+    console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))
     if options.html is not None:
         _write_page(done, options.html, console)
-    return EXIT_FOUND if any(_is_found(done.shown, what) for what in options.fail_on) else EXIT_DONE
+    if any(_is_found(done.shown, what) for what in options.fail_on):
+        return EXIT_FOUND
+    return EXIT_FAILED if read is not None and read.unread else EXIT_DONE
 
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
-    """Print a check, or what is said of one message, in the form that was asked for."""
+    """Print a check, or the answer about one message, in the requested format."""
     from routing.commands import checked_message
     from routing.render.text import write_sql
     from routing.render.wording import write_json
@@ -145,7 +182,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 
 def _is_found(done: Check, what: str) -> bool:
-    """Return whether the check has any result that ``--fail-on`` names."""
+    """Return True if the check has a result that ``--fail-on`` names."""
     from routing.rules.judging import IS_DELAYED, IS_DROPPED
     from routing.views.check.checking import count_severities
 
@@ -153,7 +190,7 @@ def _is_found(done: Check, what: str) -> bool:
         severities = count_severities(done.findings)
         return severities["error"] > 0 or (what == "warning" and severities["warning"] > 0)
     if what == "not-known":
-        return any(result.verdict is None for result in done.results)
+        return done.evidence.log.refused_messages > 0 or any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

@@ -36,7 +36,7 @@ _TABLES = ("instances", "databases", "services", "routes", "dialogs")
 
 
 class _MessageEnd(NamedTuple):
-    """The conversation endpoint of a message; None where it was not exported."""
+    """The conversation endpoint of a message, or None if it was not exported."""
 
     instance: str
     database: str
@@ -62,7 +62,7 @@ def find_messages(done: Check, asked: str) -> list[MessageResult]:
 
 
 def _ids_of(row: TableRow) -> set[str]:
-    """Return the id of a message, and the same without its database, both as they are compared."""
+    """Return the id of a message with and without its database, in the form for comparison."""
     if not row.get("message_id"):
         return set()
     return {fold(row["message_id"].strip()), fold(name_message({**row, "database_name": None}))}
@@ -85,7 +85,7 @@ def explain_as_object(done: Check, asked: str) -> JsonObject:
 
 
 def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
-    """Return a document: what becomes of each message, what to do about it, and how that was decided."""
+    """Return a document with the outcome of each message, the actions, and the path of the decision."""
     matching_results = find_messages(done, asked)
     limits = limits or ReportLimits()
     problems = find_problems(done.groups)
@@ -104,7 +104,7 @@ def _notes(done: Check, results: Iterable[MessageResult]) -> list[str]:
 
 
 def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
-    """Yield the answer for one message, what to do, then how it was decided and where it goes."""
+    """Yield the answer for one message, the actions, then the decision and the path."""
     yield DocumentHeading(_state_answer(result, problem), 1)
     yield from describe_message(done, result, problem, limits)
     if result.verdict is None:
@@ -125,7 +125,7 @@ _ANSWERS = {
     ProblemKind.DROPPED: "is dropped",
     ProblemKind.CONNECTION_FAILS: "waits for a connection that fails",
     ProblemKind.REPORTED: "waits, and SQL Server reports why",
-    ProblemKind.NOT_KNOWN: "waits; what becomes of it is not known",
+    ProblemKind.NOT_KNOWN: "waits; its outcome is not known",
     ProblemKind.NOT_ACKNOWLEDGED: "was sent and is not acknowledged",
     ProblemKind.PASSING: "waits for the next attempt of SQL Server",
     ProblemKind.NOTHING: "is on its way",

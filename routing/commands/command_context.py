@@ -1,4 +1,4 @@
-"""Open what commands share: their output, the Spark session that they ask for, and the configuration."""
+"""Open the shared parts of commands: the output, the Spark session, and the configuration."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from routing.runs.engine_choice import EngineChoice
     from routing.runs.run_work import Progress
 
-# What argparse's add_subparsers returns, which has no public name.
+# The type of argparse's add_subparsers(), which has no public name.
 Subparsers = Any
 STATEMENTS_ALONE = "sql"
-"""The value of ``--format`` that prints the T-SQL of a document alone."""
-# So many sentences of a kind are told.
+"""The value of ``--format`` that prints only the T-SQL of a document."""
+# The number of printed sentences of a kind.
 _SENTENCES = 50
 
 
@@ -37,22 +37,22 @@ class Console(Protocol):
     """The output of a command: results to standard output, everything else to standard error."""
 
     command_progress: CommandProgress
-    """How far the command has come, which it says as it goes on."""
+    """The state of the command, which it reports while it runs."""
 
     def result(self, text: str) -> None:
         """Print a result of the command: JSON, a page of lint, a report for another program."""
 
     def document(self, document: Document) -> None:
-        """Print a document as text: as wide and as coloured as the command line says."""
+        """Print a document as text, with the width and colours of the command line."""
 
     def note(self, text: str, level: str = "info") -> None:
-        """Print a note to standard error; ``level`` is info, warning or error."""
+        """Print a note to standard error. ``level`` is info, warning or error."""
 
     def progress(self, what: Progress) -> None:
         """Report that a stage begins or has ended."""
 
     def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
-        """Show an activity; ``left`` is the text that stays once it is done."""
+        """Show an activity. ``left`` is the text that remains at its end."""
 
     def say(self, text: str) -> None:
         """Show how far the activity has come."""
@@ -63,7 +63,7 @@ class Console(Protocol):
 
 @contextmanager
 def steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """Yield a function that begins a named step on the console; a step ends where the next one begins."""
+    """Yield a function that begins a named step on the console and ends the previous one."""
     with ExitStack() as step:
 
         def begin(name: str) -> None:
@@ -80,7 +80,7 @@ def session(
     *,
     little_data: bool = False,
 ) -> SparkSession:
-    """Return the Spark session of a command; ``on_note`` is called with a note on settings that it refuses.
+    """Return the Spark session of a command. ``on_note`` is called with a note on refused settings.
 
     Raises EnvironmentFault.
     """
@@ -97,10 +97,10 @@ def opener(
     little_data: bool = False,
     choice: EngineChoice | None = None,
 ) -> TableOpener:
-    """Create the opener of a command's tables; it starts Spark when the first of them needs it.
+    """Create the opener of a command's tables. It starts Spark for the first table that needs it.
 
     If the ``choice`` of an engine is Spark, Spark reads and writes all tables. If it is the local engine, a note
-    names the table that Spark is started for after all.
+    names the table that needs Spark.
     """
     from routing.delta.local_tables import UnreadableTable
     from routing.delta.opening import TableOpener, say_nothing
@@ -117,7 +117,7 @@ def opener(
         start,
         settings.spark,
         console.note if options.verbose else lambda text: None,
-        # Left under the name that the stage has in a run.
+        # The remaining line has the name of the stage in a run.
         waiting=lambda: console.during("starting Spark", "session"),
         on_missing=lambda text: console.note(f"note: {text}", "warning"),
         unfit=None if choice is None or choice.is_local else UnreadableTable(choice.why),
@@ -134,7 +134,7 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
     from routing.sessions.existing_session import too_late
     from routing.sessions.session import is_given
 
-    # Before the address is given to Spark, which would print it.
+    # Before Spark gets the address, because Spark would print it.
     refuse_secrets(options.config, {}, all_overrides)
     is_own = not is_given()
     try:
@@ -167,7 +167,7 @@ def at_least_one(text: str) -> int:
 
 
 def moment(text: str, option: str) -> datetime:
-    """Return the time that an option gives, UTC where it names no zone. Raises ContractError."""
+    """Return the time of an option, UTC if it has no zone. Raises ContractError."""
     try:
         return config.parse_time(text)
     except ValueError as error:
@@ -213,7 +213,7 @@ def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[st
 
 
 def tell_unfinished(opening: TableOpener, console: Console, *settings: config.Config) -> list[str]:
-    """Print which imports into the tables of configurations are not finished; return the notes on them."""
+    """Print notes on unfinished imports into the tables of configurations, and return them."""
     from routing.delta.import_times import note_unfinished
 
     journals = dict.fromkeys(one.journal for one in settings)
@@ -224,11 +224,11 @@ def tell_unfinished(opening: TableOpener, console: Console, *settings: config.Co
 
 
 def with_notes(document: str, notes: Sequence[str]) -> str:
-    """Return a JSON object with notes, if there are any; else as it is."""
+    """Add notes to a JSON object if there are any."""
     return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
 
 
-# Which engine a command works with.
+# The engine of a command.
 
 
 def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -242,7 +242,7 @@ def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
 
 
 def engine_override(options: argparse.Namespace) -> list[str]:
-    """Return the override of the configuration that the option stands for."""
+    """Return the override of the configuration for the option ``--engine``."""
     return [] if options.engine is None else [f"resolve.engine={options.engine}"]
 
 

@@ -45,8 +45,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "demo",
         parents=[common],
         help="build example tables, resolve their messages, show the result",
-        description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
-        " to try next.",
+        description="Build example estates as Delta tables in DIR, resolve them, show the result and suggest"
+        " further commands.",
         example="sbroute demo --out sbroute-demo",
     )
     add_engine(command)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         spark = None if choice.is_local else tables.spark
     from routing.delta.counted_runs import new_run_id
 
-    # Not before everything that can be refused has been looked at.
+    # Only after all checks that may fail.
     console.command_progress.text = "the demo is not complete (start it again)"
     build.claim(folder)
     with console.during(f"writing the input tables to {folder / 'data'}"):
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
-    """Run the demo's resolve; by the local engine where no session is at hand."""
+    """Run the demo's resolve, by the local engine if there is no session."""
     run_id, progress, recording = (
         console.command_progress.run_id,
         console.progress,
@@ -107,11 +107,11 @@ def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> 
     return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)
 
 
-# What the demo prints: with --all each example message by message and the day in counts, then the summary.
+# The output of the demo. With --all, each example by message and the day in counts come before the summary.
 
 
 def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[Block]:
-    """Yield the estates of the documentation whose titles begin with a name, with a sentence on each message."""
+    """Yield the documented estates with titles that begin with a name, and a sentence on each message."""
     from routing.demo.example_estates import document_estates
 
     rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
@@ -122,7 +122,7 @@ def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[B
 
 
 def _describe_message(row: ReadRow) -> Words:
-    """Describe where a message goes: outcome, place and reason, then the route and its step."""
+    """Describe the destination of a message: outcome, place and reason, then the route and its step."""
     place = row["destination_database"] or row["address"]
     where = "" if place is None else f" to {place}"
     route = "" if row["route_name"] is None else f" by {row['route_name']}"
@@ -155,7 +155,7 @@ _REJECTIONS = {
 def _summarize(
     resolved: Sequence[ReadRow], rejections: Mapping[str, int], run: ReadRow, config: Config
 ) -> Iterator[Block]:
-    """Yield one example, the outcomes of all messages, why some are rejected, and commands to try."""
+    """Yield one example, the outcomes of all messages, the reasons for rejections, and commands to try."""
     yield from _describe_estates(resolved, _EXAMPLE)
     yield _count_outcomes(resolved)
     read, resolved_rows, rejected = (run[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
@@ -184,12 +184,12 @@ def _count_outcomes(resolved: Iterable[ReadRow]) -> DataTable:
 
 
 def _most(reasons: Counter[str]) -> list[tuple[str, int]]:
-    """Return the most frequent reasons; equally frequent ones by name."""
+    """Return the most frequent reasons. Equally frequent ones are ordered by name."""
     return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
 
 
 def _explain_rejections(rejections: Mapping[str, int]) -> Iterator[Block]:
-    """Yield a line for each reason of rejections; all missing values are one."""
+    """Yield a line for each reason of rejections. All missing values share one line."""
     lacking = [reason for reason in rejections if reason.startswith(Rejection.missing(""))]
     if lacking:
         columns = ", ".join(sorted(reason.removeprefix(Rejection.missing("")).lower() for reason in lacking))
@@ -206,5 +206,5 @@ def _commands(file: str, engine: str) -> Iterator[str]:
     yield f"trace --config {file} --message-id d00263-i0 --instance depot-east"
     yield f"trace --config {file} --all"
     if engine == SPARK:
-        # Only Spark ranks.
+        # Only Spark writes candidates.
         yield f"candidates --config {file}"

@@ -6,6 +6,7 @@ import argparse
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from routing.commands import shared_arguments
 from routing.commands.command_context import (
     Console,
     Subparsers,
@@ -22,12 +23,13 @@ from routing.commands.command_context import (
 )
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
+from routing.render.wording import count_files
 from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
     from routing.cases.compared_tables import Against
 
-_OF_SCRIPTS = ("instance", "database", "variables")
+_OF_SCRIPTS = ("instance", "database", "variables", "encoding")
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -53,15 +55,15 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="before: with the table routes, or another one, at an older version (repeatable)",
     )
     what.add_argument("--against-time", metavar="TIME", help="after: the same tables as of this time (ISO 8601)")
-    what.add_argument("--with-script", metavar="FILE", nargs="+", help="after: with these T-SQL scripts in force")
-    of_scripts = command.add_argument_group("what scripts do not say")
+    what.add_argument("--with-script", metavar="FILE", nargs="+", help="after: as if these T-SQL scripts had run")
+    of_scripts = command.add_argument_group("facts that the scripts lack")
     of_scripts.add_argument(
         "--instance",
         metavar="NAME",
-        help="the instance of what stands before any :CONNECT (default: that after which a folder of the script is"
-        " named)",
+        help="the instance of statements before any :CONNECT (default: from the name of the script's folder)",
     )
     of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
+    shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     compared.add_argument(
         "--at", metavar="TIME", help="decide all messages as of this time (ISO 8601; default: the clock)"
@@ -73,14 +75,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="WORD",
         action="append",
         default=[],
-        help="exit code 1 where a message gets worse and ends delayed, dropped or rejected, at whatever hop; a"
-        " lost way back counts as delayed or no-return-path, a loop as dropped or loop; not-known: where it is no"
-        " longer known where a delivered message ends (repeatable, or with commas)",
+        help="exit code 1 if a message gets worse and ends delayed, dropped or rejected, at any hop; a lost"
+        " return path counts as delayed or no-return-path, a loop as dropped or loop; not-known: the end of"
+        " a delivered message is no longer known (repeatable, or with commas)",
     )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Compare, print what changes, and write it where that is asked for."""
+    """Compare, print the changes, and write them if requested."""
     leave_pandas_out()
     from routing.views.diff import diffing
     from routing.views.diff.decision_comparison import fails, words_of
@@ -96,9 +98,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.out is not None:
         place = diffing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
         diffing.check(opening, place)
-        console.command_progress.text = (
-            "the table of changed messages is as it was, or as it is to be (start it again)"
-        )
+        console.command_progress.text = "the table of changed messages is unchanged or complete (start it again)"
     with steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]
@@ -113,13 +113,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.document(make_document(done))
     if done.script is not None:
         tell_sentences(console, done.script.rejected, done.script.notes)
+        refused = len(done.script.rejected)
+        console.note(count_files(len(options.with_script or ()), 0, refused, "statement"))
     return EXIT_FOUND if fails(done.counts, words) else EXIT_DONE
 
 
 def _ask(options: argparse.Namespace) -> Against | None:
-    """Read from the options what to compare with; None is another configuration, which the caller reads.
+    """Read the other side of the comparison from the options.
 
-    Raises ContractError.
+    None means another configuration, which the caller reads. Raises ContractError.
     """
     from routing.cases.compared_tables import Scripts, versions_of
 
@@ -128,12 +130,12 @@ def _ask(options: argparse.Namespace) -> Against | None:
     script_options = [name for name in _OF_SCRIPTS if vars(options)[name]]
     if script_options:
         option = "-v" if script_options[0] == "variables" else f"--{script_options[0]}"
-        raise ContractError(f"{option} goes with --with-script alone", "leave it out")
+        raise ContractError(f"{option} works only with --with-script", "leave it out")
     if options.against_version is not None:
         return versions_of(options.against_version)
     return moment_or_none(options.against_time, "--against-time")
 
 
 def _load_other(options: argparse.Namespace) -> Config:
-    """Return the other configuration; what ``--set`` overrides is the first one's."""
+    """Return the other configuration. ``--set`` overrides only the first one."""
     return load(argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []}))

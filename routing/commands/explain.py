@@ -1,4 +1,4 @@
-"""``sbroute explain``: one message, with every step and route of its way."""
+"""``sbroute explain``: one message, with every step and route of its path."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "explain",
         parents=[common],
         help="why one message goes where it goes, step by step",
-        description="Explain where one message goes, and why: a stored one (--message-id, or --conversation for"
-        " its oldest), or one that you describe (--instance, --database or --from-network, --service).",
+        description="Explain where one message goes, and why. Name a stored message (--message-id, or"
+        " --conversation for its oldest), or describe one (--instance, --database or --from-network,"
+        " --service).",
         example="sbroute explain --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
     add_config(command)
@@ -44,7 +45,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Explain the message that the options name."""
-    # A configuration behind a URI is read through Spark, which a wrong question must not start.
+    # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     asked = question_of(options) if config.is_uri(options.config) else None
     settings = load(options)
     asked = asked or question_of(options)

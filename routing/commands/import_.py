@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -21,9 +22,10 @@ from routing.commands.command_context import (
     tell_sentences,
     variables,
 )
+from routing.commands.server_options import add_script_options, script_of
 from routing.document import Cell, DataTable, Document, Paragraph, Tone, TonedText, Words, make_columns
 from routing.errors import EXIT_DONE, EnvironmentFault
-from routing.render.wording import count
+from routing.render.wording import count, count_files
 
 if TYPE_CHECKING:
     from routing.importing.covered_rows import ImportResult
@@ -33,8 +35,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command, its kinds and their options."""
     command = commands.add_parser(
         "import",
-        help="bring exports, T-SQL scripts and Extended Events into the tables",
-        description="Bring exports of catalog views, T-SQL scripts and Extended Events into the input tables."
+        help="load exports, T-SQL scripts and Extended Events into the tables",
+        description="Load exports of catalog views, T-SQL scripts and Extended Events into the input tables."
         " docs/how-to/import.md shows how.",
         example="sbroute import catalog conf/examples/exports --config conf/examples/import.yaml",
     )
@@ -47,14 +49,15 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help="print the T-SQL script that exports the views from an instance",
         description="Print the T-SQL script that exports all views from an instance, for sqlcmd or SSMS. It only"
-        " reads.",
+        " reads. With --events print scripts that also create an event session.",
         example="sbroute import queries > queries.sql",
     )
     queries.add_argument(
         "--events",
         action="store_true",
-        help="print the scripts that record the broker's events there, and that read them",
+        help="print the scripts that record and read the broker's events",
     )
+    add_script_options(queries)
 
 
 def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -62,16 +65,16 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "catalog",
         parents=[common],
         help="exports of catalog views: a snapshot of the databases that they cover",
-        description="Import exports of catalog views (CSV, JSON, Parquet): what an instance holds at a moment.",
+        description="Import exports of catalog views (CSV, JSON, Parquet): the state of an instance at one time.",
         example="sbroute import catalog conf/examples/exports --config conf/examples/import.yaml",
     )
     kind.add_argument(
         "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
     )
     add_config(kind)
-    of_files = kind.add_argument_group("what the files do not say")
+    of_files = kind.add_argument_group("facts that the files lack")
     shared_arguments.add_options(of_files, has_defaults=False)
-    of_files.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
+    of_files.add_argument("--view", metavar="NAME", help="the view of a single file, if its name does not show it")
     _add_unfinished(kind)
 
 
@@ -79,9 +82,9 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     kind = kinds.add_parser(
         "tsql",
         parents=[common],
-        help="T-SQL scripts: changes to what the tables hold",
-        description="Import what T-SQL scripts change: routes, services, the Service Broker endpoint and the"
-        " brokers of databases. The command reads scripts and never runs them.",
+        help="T-SQL scripts: changes to the tables",
+        description="Import the changes of T-SQL scripts to routes, services, the Service Broker endpoint and"
+        " the brokers of databases. The command reads scripts and never runs them.",
         example="sbroute import tsql conf/examples/scripts/hub.sql --instance HUB"
         " --config conf/examples/import.yaml",
     )
@@ -89,7 +92,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
     )
     add_config(kind)
-    of_scripts = kind.add_argument_group("what the scripts do not say")
+    of_scripts = kind.add_argument_group("facts that the scripts lack")
     of_scripts.add_argument(
         "--instance", metavar="NAME", required=True, help="the instance that the scripts are for"
     )
@@ -100,13 +103,14 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     of_scripts.add_argument(
         "--time-zone",
         metavar="ZONE",
-        help="the zone of --scripted-at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+        help="the time zone of --scripted-at if it has none, such as Europe/Berlin or +02:00 (UTC)",
     )
+    shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     of_scripts.add_argument(
         "--snapshot",
         action="store_true",
-        help="close the other routes of the databases they speak of",
+        help="close the other routes of the databases in the scripts",
     )
     _add_unfinished(kind)
 
@@ -116,7 +120,7 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "events",
         parents=[common],
         help="Extended Events: what SQL Server did with messages",
-        description="Import what SQL Server did with messages, as the broker's Extended Events tell it: rows of"
+        description="Import what SQL Server did with messages from the broker's Extended Events: rows of"
         " sys.fn_xe_file_target_read_file (CSV, JSON lines, Parquet) and XML files.",
         example="sbroute import events xe --config conf/mine.yaml",
     )
@@ -137,25 +141,29 @@ def _add_unfinished(kind: argparse.ArgumentParser) -> None:
     written.add_argument(
         "--drop-unfinished",
         action="store_true",
-        help="do not complete an import that was ended half-way, but say what it has written",
+        help="do not complete an interrupted import, but list what it has written",
     )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Read the sources, bring them into the tables, and print what became of them."""
+    """Read the sources, import them into the tables, and print the result."""
+    if options.kind == "queries":
+        from routing.importing.catalog.query_script import queries
+
+        script = queries(of_events=True) if options.events else script_of(options)
+        console.result(script.rstrip("\n"))
+        return EXIT_DONE
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
-    if options.kind == "queries":
-        from routing.importing.catalog.views import queries
-
-        console.result(queries(of_events=options.events).rstrip("\n"))
-        return EXIT_DONE
     done = _BY_KIND[options.kind](options, console)
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
-        return EXIT_DONE
-    console.document(describe_import(done))
-    tell_sentences(console, done.rejected, done.notes)
+    else:
+        console.document(describe_import(done))
+        tell_sentences(console, done.rejected, done.notes)
+    noun = "row" if done.counted == "rows" else "statement"
+    rejected = sum(numbers[1] for numbers in done.rows_read.values())
+    console.note(count_files(done.files_read, done.files_skipped, rejected, noun))
     return EXIT_DONE
 
 
@@ -169,13 +177,13 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.from_catalog import import_export
 
     opening = opener(settings, options, console)
-    # Before a table is opened: a file that cannot be read is told at once.
+    # Before tables are opened, so that unreadable files are reported at once.
     with console.during("reading the exports"):
         export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
     _say_how_far(options, console)
     with steps(console) as progress:
-        return import_export(
+        done = import_export(
             opening,
             settings,
             export,
@@ -185,6 +193,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
             drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
+    return replace(done, files_read=export.files_read, files_skipped=export.files_skipped)
 
 
 def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
@@ -212,7 +221,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
 
     _say_how_far(options, console)
     with steps(console) as progress:
-        return import_scripts(
+        done = import_scripts(
             opening,
             settings,
             scripts,
@@ -223,6 +232,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
             drop_unfinished=options.drop_unfinished,
             progress=progress,
         )
+    return replace(done, files_read=len(scripts))
 
 
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:
@@ -254,11 +264,11 @@ def _events(options: argparse.Namespace, console: Console) -> ImportResult:
 _BY_KIND = {"catalog": _catalog, "events": _events, "tsql": _tsql}
 
 
-# What an import prints.
+# The output of an import.
 
 
 def describe_import(imported: ImportResult) -> Document:
-    """Describe the rows that an import wrote and read; the sentences on rejected rows are printed apart."""
+    """Describe the rows that an import read and wrote. Rejected rows are printed separately."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
     written: list[tuple[Cell, ...]] = [
         (table, *(counts[kind] for kind in imported.kinds))
@@ -279,7 +289,7 @@ def describe_import(imported: ImportResult) -> Document:
 def _say_written(imported: ImportResult) -> str:
     totals: Counter[str] = sum(imported.written.values(), Counter())
     phrase = ", ".join(f"{totals[kind]:,} {kind}" for kind in imported.kinds[:-1] if totals[kind])
-    why = ": the tables hold all of it already" if totals["unchanged"] else ""
+    why = ": the tables already hold all of it" if totals["unchanged"] else ""
     if imported.is_dry_run:
         return f"This was a dry run. Rows that an import would write: {phrase or 'none'}."
     return f"Rows written: {phrase}." if phrase else f"Nothing was written{why}."

@@ -28,6 +28,7 @@ from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, InputError, quote
 from routing.process import no_search_for_cycles
+from routing.render.wording import count_files
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.terms import JsonObject
@@ -40,13 +41,13 @@ if TYPE_CHECKING:
     from routing.lint.linting import LintResult
     from routing.tables.table_columns import Table
 
-# ``sbroute lint PATH…``: exports and scripts as they lie in files.
+# ``sbroute lint PATH…``: exports and scripts in files.
 
 
 def run_on_files(options: argparse.Namespace, console: Console) -> int:
-    """Lint exports and scripts, and print the findings; raises EnvironmentFault without what reads T-SQL."""
+    """Lint exports and scripts, and print the findings. Raises EnvironmentFault without the T-SQL parser."""
     if find_spec("sqlglot") is None:
-        raise EnvironmentFault.no_package("sqlglot", "import")
+        raise EnvironmentFault.no_package("sqlglot", "check")
     now, asked = now_of(options), _section(options)
     from routing.cases.exported_files import FileOptions
     from routing.lint.file_linting import lint_files
@@ -74,17 +75,18 @@ def _section(options: argparse.Namespace) -> LintSettings:
 
     file = options.config
     if file is not None and config.is_uri(file):
-        raise ConfigError(f"--config {quote(file)} is read by Spark, which PATHs do without", "copy it here")
+        raise ConfigError(f"--config {quote(file)} needs Spark, which lint PATHs does not start", "copy it here")
     return lint_settings(config.load_section(file, "lint", options.overrides), file or "--set", options.rules)
 
 
 def tell_files(
     done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
-    """Print the findings in files, and what could not be judged; return the exit status."""
+    """Print the findings in files and the limits of the judgement. Return the exit code."""
     from routing.views.check.check_json import gap_object
 
     findings = list(done.findings)
+    files = count_files(done.files_read, done.files_skipped, done.rows_refused)
     if options.format == "json":
         result = {
             "findings": findings,
@@ -94,6 +96,7 @@ def tell_files(
             **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
         }
         console.result(json.dumps(result))
+        console.note(files)
         return EXIT_FOUND if options.fail_on and not done.is_judged else status_of(findings, options)
     if options.format == "table":
         from routing.views.lint.lint_reports import describe_findings
@@ -108,6 +111,7 @@ def tell_files(
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
+    console.note(files)
     if options.fail_on and not done.is_judged:
         console.note("no statement and no row could be judged, so --fail-on fails", "warning")
         return EXIT_FOUND
@@ -115,7 +119,7 @@ def tell_files(
 
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
-    """Write how many findings rest on what was not read, and what that is."""
+    """Write the number of findings that depend on missing exports, and list these."""
     from routing.cases.missing_knowledge import gap_sentence
     from routing.render.phrases import bounded
     from routing.views.lint.lint_reports import count_codes
@@ -124,19 +128,20 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
         return []
     sentences = bounded(map(gap_sentence, done.not_known), len(done.not_known))
     return [
-        DocumentHeading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
+        DocumentHeading(f"Not judged, because exports are missing: {count_codes(done.not_judged)}"),
         *(ListItem(sentence, indent=1) for sentence in sentences),
     ]
 
 
 FORMATS = ("table", "json", "sarif", "junit")
-"""What ``--format`` takes here."""
+"""The values of ``--format``."""
 _OF_FILES = (
     "instance",
     "database",
     "exported_at",
     "date_format",
     "time_zone",
+    "encoding",
     "address",
     "variables",
     "environment",
@@ -149,7 +154,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "lint",
         parents=[common],
-        help="what is wrong with the routes, before it hurts",
+        help="find faults in the routes before they cause trouble",
         description="Find faults and hazards in routes, databases, services, instances and dialogs: in the tables"
         " of a configuration, which may hold rows that resolve refuses, or in exports and scripts without tables.",
         example="sbroute lint conf/examples/scripts conf/examples/exports --fail-on error",
@@ -157,9 +162,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
     what = command.add_mutually_exclusive_group()
     what.add_argument(
-        "--config", metavar="FILE", help="the configuration (YAML); with PATHs its section lint alone counts"
+        "--config", metavar="FILE", help="the configuration (YAML); with PATHs only its section lint is used"
     )
-    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and end")
+    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and exit")
     command.add_argument(
         "--now", metavar="TIME", help="judge routes as of this time (ISO 8601; default: the clock)"
     )
@@ -174,14 +179,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all",
         action="store_true",
-        help="list every finding, where a rule has many, and what every instance has by default",
+        help="list every finding of each rule, and the defaults of every instance",
     )
     command.add_argument(
         "--fail-on",
         choices=SEVERITIES,
-        help="exit code 1 where there is a finding as bad as this, or worse",
+        help="exit code 1 if there is a finding of this severity or worse",
     )
-    of_files = command.add_argument_group("what PATHs do not say")
+    of_files = command.add_argument_group("facts that PATHs lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 
@@ -197,7 +202,7 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
         "--fail-under",
         metavar="PERCENT",
         type=_percent,
-        help="exit code 1 where messages used fewer of the routes; implies --messages",
+        help="exit code 1 if messages used a smaller share of the routes; implies --messages",
     )
 
 
@@ -239,7 +244,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     settings = leave_out_missing(opening, settings)
     with_messages = options.messages or options.fail_under is not None
-    # Before the configuration, so that none of the messages is newer than that.
+    # Before the configuration, so that it is as new as all messages.
     traffic = _open_traffic(opening, settings) if with_messages else {}
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with console.during("linting"), ExitStack() as resources:
@@ -269,7 +274,7 @@ def _percent(text: str) -> float:
 
 
 def _open_traffic(opening: TableOpener, settings: config.Config) -> dict[str, Table]:
-    """Open messages and dialogs for one engine. Raises InputError where one is missing."""
+    """Open messages and dialogs for one engine. Raises InputError if one is missing."""
     locations = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
     opened = {}
     for key, location in locations.items():
@@ -326,7 +331,7 @@ def tell_tables(
     rules: tuple[CustomRule, ...] = (),
     notes: Sequence[str] = (),
 ) -> int:
-    """Print the findings in tables, with notes on these in JSON; return the exit status."""
+    """Print the findings in tables, with their notes in JSON. Return the exit code."""
     findings, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
@@ -354,5 +359,5 @@ def tell_tables(
 
 
 def _share(used: int | None, routes: int | None) -> float:
-    """Return the percentage of routes that are used; of no routes all are."""
+    """Return the percentage of used routes, or 100 without routes."""
     return 100 * (used or 0) / routes if routes else 100.0

@@ -1,4 +1,4 @@
-"""``sbroute messages``: list messages of the outputs, with their ids and what SQL Server said of them."""
+"""``sbroute messages``: list messages of the outputs, with their ids and SQL Server's status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "messages",
         parents=[common],
         help="which messages are stuck, and since when",
-        description="List messages with their ids and what SQL Server itself said of each: the delayed ones first,"
+        description="List messages with their ids and SQL Server's last status of each: the delayed ones first,"
         " then the dropped ones, then the others, the oldest of each first.",
         example="sbroute messages --config sbroute-demo/demo.yaml --outcome delayed --oldest",
     )
@@ -45,15 +45,13 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="only messages that the newest export of their database's transmission queue holds",
     )
     listed = command.add_argument_group("how to list them")
-    listed.add_argument(
-        "--oldest", action="store_true", help="the oldest first, whatever their outcome, in one list"
-    )
+    listed.add_argument("--oldest", action="store_true", help="the oldest first, in one list for all outcomes")
     listed.add_argument(
         "--limit",
         metavar="N",
         type=at_least_one,
         default=SHOWN,
-        help=f"how many messages are listed; the others are counted (default: {SHOWN})",
+        help=f"the number of messages to list; the others are counted (default: {SHOWN})",
     )
     listed.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
 

@@ -1,4 +1,4 @@
-"""``sbroute reconcile``: compare what the routes say with what SQL Server did."""
+"""``sbroute reconcile``: compare the routes with SQL Server's actions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "reconcile",
         parents=[common],
-        help="whether SQL Server did what the routes say",
-        description="Compare what SQL Server did with what the routes say, and name what is most likely off. It"
-        " reads tables.observed_routing, which import fills, and replaces the table output.reconciliation where"
-        " the configuration names it.",
+        help="whether SQL Server followed the routes",
+        description="Compare SQL Server's decisions with the routes, and list the likely causes of differences."
+        " It reads tables.observed_routing, which import fills, and replaces the table"
+        " output.reconciliation if the configuration names it.",
         example="sbroute reconcile --config conf/mine.yaml --fail-under 50",
     )
     add_config(command)
@@ -34,7 +34,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "--fail-under",
         metavar="PERCENT",
         type=_percent,
-        help="exit code 1 where less than this of all that was observed is confirmed or compatible",
+        help="exit code 1 if less than this percentage of the observed episodes is confirmed or compatible",
     )
 
 
@@ -46,9 +46,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     settings = load(options)
     opening = open_by_choice(settings, options, console)
-    console.command_progress.text = (
-        "the table of the reconciliation is as it was, or as it is to be (start it again)"
-    )
+    console.command_progress.text = "the table of the reconciliation is unchanged or complete (start it again)"
     with steps(console) as progress:
         done = reconcile(settings, opener=opening, progress=progress, with_rows=False)
     for note in done.notes:

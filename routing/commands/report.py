@@ -27,7 +27,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "report",
         parents=[common],
-        help="how it all looks, on one HTML page",
+        help="an overview on one HTML page",
         description="Write one HTML page that shows how the messages of the last run are routed. It loads nothing,"
         " and is readable without JavaScript.",
         example="sbroute report --config sbroute-demo/demo.yaml --out report.html",

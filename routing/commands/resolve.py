@@ -43,8 +43,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "resolve",
         parents=[common],
         help="where every message goes, and why: the main job",
-        description="Decide for every message of tables.messages where it goes, and why, and write the output"
-        " tables: the main job.",
+        description="Decide where every message of tables.messages goes, and why, and write the output tables."
+        " This is the main job.",
         example="sbroute resolve --config sbroute-demo/demo.yaml --as-of 2026-01-05T18:00:00Z",
     )
     add_config(command)
@@ -53,12 +53,12 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     add_engine(of_run)
     of_run.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
     of_run.add_argument(
-        "--now", metavar="TIME", help="incremental mode: when delayed messages are tried again (the clock)"
+        "--now", metavar="TIME", help="incremental mode: the time for retrying delayed messages (default: now)"
     )
     of_run.add_argument(
         "--run-id",
         metavar="ID",
-        help="the id of this run; a second start under an id that counts already does nothing",
+        help="the id of this run; another start with the id of a completed run does nothing",
     )
 
 
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     else:
         little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
         opening = opener(settings, options, console, little_data=little_data)
-    # Before Spark is started, where `runs` is read without it.
+    # Before Spark starts, if `runs` can be read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
         choice.check_installed()
@@ -165,7 +165,7 @@ def _telling_failures(settings: Config, run_id: str, started: datetime, console:
 
 
 def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEvent]) -> None:
-    """Send a run's event to where the configuration says; that it could not be sent is a note, and no fault."""
+    """Send a run's event to the configured target. A failure is a note, not an error."""
     if settings.lineage.is_wanted:
         from routing.runs.lineage import send
 

@@ -17,18 +17,18 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "runs",
         parents=[common],
-        help="what the runs read, wrote and took",
+        help="list the runs with their counts and durations",
         description="List the recorded runs, newest first, or show one with its stages, versions and settings.",
         example="sbroute runs --config sbroute-demo/demo.yaml --limit 5",
     )
-    command.add_argument("run", metavar="RUN", nargs="?", help="one run: its run_id, or as much as is unique")
+    command.add_argument("run", metavar="RUN", nargs="?", help="one run: its run_id or a unique prefix")
     add_config(command)
     command.add_argument(
         "--limit",
         metavar="N",
         type=at_least_one,
         default=_SHOWN,
-        help=f"how many runs are listed (default: {_SHOWN})",
+        help=f"the number of runs to list (default: {_SHOWN})",
     )
 
 

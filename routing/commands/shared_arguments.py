@@ -1,4 +1,4 @@
-"""The options that say what the files of exports do not: whose rows they are, of what time, in which form."""
+"""Declare the options for facts that export files lack: instance, database, time and format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
-    """Declare the options; ``has_defaults`` where a file's place and time stand in for the first three."""
+    """Declare the options. ``has_defaults`` is True if a file's folder and time replace the first three."""
     of_folder, of_file = (" (default: from its folder)", ", default: the file's") if has_defaults else ("", "")
     command.add_argument(
         "--instance", metavar="NAME", help=f"the instance of rows without a column instance_name{of_folder}"
@@ -33,13 +33,14 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
     command.add_argument(
         "--date-format",
         metavar="FORMAT",
-        help="how times are written, apart from ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
+        help="the format of times that are not ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
     )
     command.add_argument(
         "--time-zone",
         metavar="ZONE",
-        help="the zone of exported_at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+        help="the time zone of exported_at if it has none, such as Europe/Berlin or +02:00 (UTC)",
     )
+    add_encoding(command)
     command.add_argument(
         "--address",
         metavar="ADDRESS",
@@ -53,6 +54,15 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
             metavar="ENV",
             help="apply the scripts of this environment in folders, such as NAME.PROD.sql (default: of none)",
         )
+
+
+def add_encoding(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Declare the option for files that do not tell their encoding; `cli` passes it on."""
+    command.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="the encoding of files that are neither marked nor UTF-8, such as cp1251 (Windows-1252, with a note)",
+    )
 
 
 def addresses(options: argparse.Namespace) -> Sequence[str]:
@@ -86,7 +96,7 @@ def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console)
 
 
 def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console: Console) -> datetime | None:
-    """Return the time of an option, on the clock of ``--time-zone`` where it names no zone itself.
+    """Return the time of an option in ``--time-zone`` if it has no zone itself. Raises ContractError.
 
     Raises ContractError.
     """
@@ -99,7 +109,7 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
     if names_zone(text):
         return at
     if zone is None:
-        console.note(f"{option} {quote(text)} names no zone and is taken as UTC (--time-zone)")
+        console.note(f"{option} {quote(text)} has no time zone and is read as UTC (--time-zone)")
         return at
     local = at.replace(tzinfo=None)
     try:
@@ -111,24 +121,25 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
     return at
 
 
-# The options that name one message, stored or described, and the question that they pose.
+# The options that name or describe one message, and the question that they form.
 
 
 def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare the options; return the group of those that describe a message."""
+    """Declare the options, and return the group that describes a message."""
     which = command.add_argument_group("which message")
     which.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
     which.add_argument(
         "--conversation",
         "--conversation-id",
         metavar="GUID",
-        help="a conversation id, or the handle of an endpoint as import saw it: its oldest stored message; of a"
-        " message that you describe the dialog, without which step 3 shows the outcome for every broker instance",
+        help="a conversation id, or the handle of an imported endpoint, for its oldest stored message; for a"
+        " message that you describe it is the dialog, and without it step 3 shows the outcome for every"
+        " broker instance",
     )
     which.add_argument(
         "--instance",
         metavar="NAME",
-        help="its instance; a stored one needs it where several have that id, or an endpoint of the conversation",
+        help="its instance; a stored message needs it if several instances have its id or conversation",
     )
     described = command.add_argument_group("a message that you describe")
     described.add_argument("--database", metavar="NAME", help="the database that sends it")
@@ -150,7 +161,7 @@ _DESCRIBING = {
     "--from-service": "from_service",
     "--hops": "hops",
 }
-"""Options that name or describe a message, with their attributes; some commands have not all of them."""
+"""Options that name or describe a message, with their attributes. Some commands lack a few."""
 
 
 def named_options(options: argparse.Namespace) -> list[str]:
@@ -167,7 +178,7 @@ def question_of(options: argparse.Namespace) -> Question:
     described, at = _list_given(options, _DESCRIBING), moment_or_none(options.at, "--at")
     for option, name in {**_NAMING, **_DESCRIBING}.items():
         value = vars(options).get(name)
-        # Halves of surrogates stand for such bytes; Spark cannot take them.
+        # Python reads invalid bytes as halves of surrogates, which Spark cannot accept.
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise QuestionError.no_text(option)
     if options.message_id is not None:
@@ -199,15 +210,15 @@ def question_of(options: argparse.Namespace) -> Question:
 
 
 def tell_others(others: int, console: Console) -> None:
-    """Say that more messages are stored of the end of a conversation that was asked about."""
+    """Print a note that more messages of the end of a conversation are stored."""
     if others:
         console.note(
             f"this is the oldest message of that end of the conversation; {others} more of it"
-            f" {'is' if others == 1 else 'are'} stored, and can be named by --message-id"
+            f" {'is' if others == 1 else 'are'} stored (--message-id selects one)"
         )
 
 
-# What lint of tables and lint of files share: reports for other programs, the time, the exit status.
+# The shared parts of linting tables and files: reports for other programs, the time, the exit code.
 
 
 SEVERITIES = ("error", "warning", "info")
@@ -229,10 +240,10 @@ def report(
     not_judged: Sequence[str] = (),
     is_judged: bool = True,
 ) -> str:
-    """Write findings as SARIF, or as JUnit's XML in which those fail that ``--fail-on`` names (default: warnings).
+    """Write findings as SARIF, or as JUnit's XML with the failures of ``--fail-on`` (default: warnings).
 
-    ``config`` is the file that names the tables, which stands for them where a file is asked for. ``not_judged``
-    and ``is_judged`` as `as_sarif` has them.
+    ``config`` is the configuration file, which represents the tables in reports that need a file. ``not_judged``
+    and ``is_judged`` are as in `as_sarif`.
     """
     from routing.lint.linting import kinds_with
 
@@ -251,7 +262,7 @@ def report(
 
 
 def now_of(options: argparse.Namespace) -> datetime:
-    """Return the time of judgement, the clock's where none is given. Raises ContractError."""
+    """Return the time of judgement, by default the current time. Raises ContractError."""
     return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 

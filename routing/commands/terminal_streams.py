@@ -1,4 +1,4 @@
-"""Write to standard output and standard error, where the other end may be full, closed or gone."""
+"""Write to standard output and standard error, even if the other end is full, closed or gone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def tell_result(text: str) -> None:
-    """Write to standard output, at once and whole.
+    """Write to standard output, at once and completely.
 
-    A reader that has seen enough and gone (``| head -1``) is no fault: the rest is dropped, and the command ends
-    with the status that it has. Raises OutputError where standard output cannot be written.
+    If the reader has closed the pipe (``| head -1``), the rest is dropped and the exit code is unchanged. Raises
+    OutputError if standard output cannot be written.
     """
     if sys.stdout is None:
         raise OutputError.not_printable("it is closed")
@@ -36,7 +36,7 @@ def tell_result(text: str) -> None:
 
 
 def tell_besides(text: str) -> None:
-    """Write to standard error; where that cannot be written there is nowhere left to say so, and work goes on."""
+    """Write to standard error. Failures are ignored, because there is no other place to report them."""
     if sys.stderr is None:
         return
     try:
@@ -54,21 +54,20 @@ def _drop_the_rest(stream: TextIO) -> None:
         os.close(nowhere)
 
 
-# One line at the foot of a terminal that says what a command is busy with, and for how long.
+# One line at the bottom of a terminal with the activity of a command and its duration.
 #
-# It is drawn by a thread that asks Spark how far it has come, and so begins where that takes a while: a command
-# that answers at once never imports rich. The line is a convenience. Whatever fails in it ends it, and nothing
-# else.
+# A thread draws it and polls Spark. It starts with a delay, so that fast commands never import rich. The line is a
+# convenience. If anything in it fails, only the line ends.
 
 
-# Seconds between two looks at Spark, and how long an interruption waits for a terminal that takes nothing.
+# Seconds between two polls of Spark, and the wait for a blocked terminal at an interruption.
 _PAUSE, _PATIENCE = 0.5, 0.5
 _GAP = "  "
-# So much of a name is shown rather than tasks: as much as the longest stage of a run has.
+# The part of a name that has priority over tasks: as long as the longest stage of a run.
 _NAME = len("pending_messages")
 
 Tasks = tuple[int, int]
-"""How many tasks of what Spark works at are done, and how many there are."""
+"""The number of finished Spark tasks, and the number of all."""
 
 
 class _Step(NamedTuple):
@@ -78,14 +77,14 @@ class _Step(NamedTuple):
 
 
 def open_line(pause: float = _PAUSE) -> LiveLine | None:
-    """Return the live line of this process; None where standard error is no terminal.
+    """Return the live line of this process, or None if standard error is not a terminal.
 
-    It is drawn anew, and Spark is looked at, every ``pause`` seconds.
+    The line is redrawn and Spark is polled every ``pause`` seconds.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     try:
-        # Its own descriptor: while Java starts, what is written to standard error goes into Java's log.
+        # A separate descriptor, because standard error goes into Java's log while Java starts.
         descriptor = os.dup(sys.stderr.fileno())
     except OSError:
         return None
@@ -94,7 +93,7 @@ def open_line(pause: float = _PAUSE) -> LiveLine | None:
 
 
 class LiveLine:
-    """The steps that are under way, one within another, the innermost shown on one line of a terminal."""
+    """The nested current steps. The innermost is shown on one line of a terminal."""
 
     def __init__(self, terminal: TextIO, pause: float = _PAUSE) -> None:
         self._terminal, self._pause = terminal, pause
@@ -103,17 +102,17 @@ class LiveLine:
         self._tasks: Tasks | None = None
         self._console: Console | None = None
         self._line: Live | None = None
-        # Of the line and the steps; never held while Spark is asked.
+        # It protects the line and the steps, and is never held during a poll of Spark.
         self._lock = threading.RLock()
         self._is_closed = threading.Event()
         self._drawer: threading.Thread | None = None
 
     def watch(self, ask: Callable[[], Tasks | None]) -> None:
-        """Show how many tasks are done as well; the line's thread calls ``ask`` until it raises."""
+        """Show the number of finished tasks as well. The line's thread calls ``ask`` until it raises."""
         self._ask = ask
 
     def begin(self, name: str) -> None:
-        """Begin a step within those that are under way."""
+        """Begin a step within the current steps."""
         with self._lock:
             self._steps.append(_Step(name, time.monotonic(), name))
             self._tasks = None
@@ -130,9 +129,9 @@ class LiveLine:
                 self._steps[-1] = self._steps[-1]._replace(shown=text)
 
     def end(self, name: str, left: str | None = None) -> None:
-        """End a step and the steps within it; ``left`` is the line that stays.
+        """End a step and the steps within it. ``left`` is the line that remains.
 
-        Of a step that has not begun here nothing is left: it was shown under another name.
+        A step that has not begun here leaves no line, since it was shown under another name.
         """
         with self._lock:
             names = [step.name for step in self._steps]
@@ -156,7 +155,7 @@ class LiveLine:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Remove the line while other text is printed; it comes back below, if a step is under way."""
+        """Remove the line while other text is printed. It returns below the text during a step."""
         with self._lock:
             self._take_away()
             yield
@@ -166,7 +165,7 @@ class LiveLine:
             tell_besides(f"{left}\n")
 
     def close(self) -> None:
-        """Remove the line for good, within a second, whatever the terminal does."""
+        """Remove the line permanently, within a second even if the terminal does not respond."""
         self._is_closed.set()
         if self._lock.acquire(timeout=_PATIENCE):
             try:
@@ -188,13 +187,13 @@ class LiveLine:
             return None
         try:
             return self._ask()
-        # A session that refuses to tell, or Java that has ended: stages are then shown without tasks.
+        # The session refuses the request, or Java has ended. Stages are then shown without tasks.
         except Exception:  # noqa: BLE001
             self._ask = None
             return None
 
     def _draw(self) -> None:
-        """Show the innermost step; the lock is held."""
+        """Show the innermost step. The caller holds the lock."""
         if self._is_closed.is_set() or not self._steps:
             return
         try:
@@ -202,7 +201,7 @@ class LiveLine:
                 self._line = self._new_line()
                 self._line.start()
             self._line.update(self._text(self._steps[-1]), refresh=True)
-        # A terminal that is gone, or an encoding that nobody knows: no reason to fail.
+        # A closed terminal or an unknown encoding is no reason to fail.
         except Exception:  # noqa: BLE001
             self._is_closed.set()
             self._take_away()
@@ -224,11 +223,11 @@ class LiveLine:
 
         if self._console is None:
             self._console = Terminal(file=self._terminal, force_jupyter=False, highlight=False)
-        # Standard output is written within aside(); warnings of libraries go to standard error when they like.
+        # Standard output is written within aside(). Libraries may write to standard error at any time.
         return Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
 
     def _text(self, step: _Step) -> Text:
-        """Return the line: the step, tasks, seconds; as much of it as there is room for."""
+        """Return the line: the step, tasks and seconds, cut to the available width."""
         from rich.text import Text
 
         from routing.render.wording import printable
@@ -244,7 +243,7 @@ class LiveLine:
         return name.append(tail, "dim")
 
     def _width(self) -> int:
-        """Return the columns of the terminal itself; rich would look at descriptor 2, which may be Java's log."""
+        """Return the columns of the terminal. Rich would use descriptor 2, which may be Java's log."""
         console_width = 80 if self._console is None else self._console.width
         try:
             return min(os.get_terminal_size(self._terminal.fileno()).columns or console_width, console_width)
@@ -253,7 +252,7 @@ class LiveLine:
 
 
 BETWEEN_LINES = 10.0
-"""Seconds between two lines of progress where standard error is no terminal."""
+"""Seconds between two lines of progress if standard error is not a terminal."""
 
 
 class PlainLines(LiveLine):
@@ -282,11 +281,11 @@ class PlainLines(LiveLine):
         self._printed = time.monotonic()
 
     def _is_due(self) -> bool:
-        """Return True if the last line is old; a step that begins prints none by itself."""
+        """Return True if the last line is old. The beginning of a step prints no line."""
         return time.monotonic() - self._printed >= self._pause * 0.9
 
     def _take_away(self) -> None:
-        """Keep printed lines: nothing is taken away from a pipe."""
+        """Keep printed lines, because a pipe cannot remove them."""
 
     def _leave(self, left: str) -> None:
         """Print no line for a step that has ended."""

@@ -1,4 +1,4 @@
-"""``sbroute trace``: follow a message hop by hop to where it ends, and the reply back."""
+"""``sbroute trace``: follow a message hop by hop to its end, and the reply back."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "trace",
         parents=[common],
         help="whether a message arrives, and its acknowledgement comes back",
-        description="Follow a message from instance to instance to where it ends, and the reply back: a stored one"
-        " (--message-id, or --conversation for its oldest), or one that you describe (--instance, --database or"
-        " --from-network, --service).",
+        description="Follow a message from instance to instance to its end, and the reply back. Name a stored"
+        " message (--message-id, or --conversation for its oldest), or describe one (--instance, --database"
+        " or --from-network, --service).",
         example="sbroute trace --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
     add_config(command)
@@ -53,7 +53,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Follow the message that the options name, or all."""
-    # A configuration behind a URI is read through Spark, which a wrong question must not start.
+    # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     early = config.is_uri(options.config)
     asked = _question(options) if early else None
     settings = load(options)
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _question(options: argparse.Namespace) -> Question | None:
-    """Build the question of the options; None for all messages. Raises QuestionError."""
+    """Build the question of the options, or return None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options)
     if named_options(options):
@@ -92,12 +92,12 @@ def _question(options: argparse.Namespace) -> Question | None:
 def _trace_all(
     settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: Console
 ) -> int:
-    """Write the paths of all messages, and say how many end how."""
+    """Write the paths of all messages, and print the counts of their ends."""
     from routing.views.trace.paths_table import write_all
     from routing.views.trace.trace_document import make_counts_document, write_counts
 
     at = moment_or_none(options.at, "--at")
-    console.command_progress.text = "the table of paths is as it was, or as it is to be (start it again)"
+    console.command_progress.text = "the table of paths is unchanged or complete (start it again)"
     done = write_all(settings, opening, as_of=at, progress=console.progress)
     for note in done.notes:
         console.note(note)

@@ -45,7 +45,7 @@ class ConfigChecker:
         self._values, self._folder, self._faults = values, folder, faults
 
     def config(self, file: str) -> Config:
-        """Return the checked configuration; only to be used where no fault was collected."""
+        """Return the checked configuration. Call it only if there were no faults."""
         self._refuse_unknown(self._values, SECTIONS, "")
         tables = self._locations("tables", tuple(INPUTS), {k for k, v in INPUTS.items() if v})
         journal = tables.pop(JOURNAL, None) or journal_beside(tables.get("imports"))
@@ -185,14 +185,14 @@ class ConfigChecker:
         return LineageSettings(**lineage_values)
 
     def _words(self, section: Mapping[str, Any], key: str) -> str:
-        """Read a text that must not be blank; empty where the key is absent."""
+        """Read a non-blank text, or return an empty one if the key is absent."""
         value = self._text(section, key, "")
         if section.get(key.rpartition(".")[2]) == value and not value.strip():
             self._faults.append(f"{key} must not be empty")
         return value
 
     def _choice(self, section: Mapping[str, Any], key: str, choices: Sequence[str]) -> str:
-        """Return one of a few words; the first is the default."""
+        """Read one of a few words. The first is the default."""
         value = self._text(section, key, choices[0])
         if value not in choices:
             self._faults.append(f"{key} must be {' or '.join(choices)}, not {quote(value)}")
@@ -226,15 +226,15 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
     """Read and check a configuration file (docs/reference/configuration.md).
 
     Args:
-        file: its path, or the name that messages give it where ``text`` has the content.
-        overrides: ``KEY=VALUE`` texts, as of ``--set``; each replaces the file's value.
-        text: the file's content where the caller has read it, such as from a URI.
+        file: the path, or a name for messages if ``text`` has the content.
+        overrides: ``KEY=VALUE`` texts as for ``--set``. Each replaces the value of the file.
+        text: the content, if you have read it yourself, such as from a URI.
 
     Returns:
-        The configuration; relative locations belong to the file's folder.
+        The configuration. Relative locations are relative to the file's folder.
 
     Raises:
-        ConfigError: the file cannot be read, or has faults: all of them in one message.
+        ConfigError: the file cannot be read or has faults. The message has all of them.
 
     Example:
         >>> config = routing.load_config("job.yaml", ["resolve.dialog_hash=udf"])
@@ -250,9 +250,9 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
 
 
 def load_section(file: str | None, name: str, overrides: Sequence[str] = ()) -> Any:
-    """Load one section of a local file, which need have no other, or of ``--set`` alone.
+    """Load one section of a local file or of ``--set``. Other sections are not required.
 
-    None where neither has it; what it holds is for its reader to check. Raises ConfigError.
+    Returns None if neither has the section. The caller checks the content. Raises ConfigError.
     """
     values = {} if file is None else _parse(file, _read(file))
     named = file or "--set"
@@ -264,7 +264,7 @@ def load_section(file: str | None, name: str, overrides: Sequence[str] = ()) -> 
 
 
 def _override_all(file: str, values: dict[str, Any], overrides: Sequence[str]) -> list[str]:
-    """Set the values of ``--set``; return the faults. Raises ConfigError where either holds a secret."""
+    """Apply ``--set`` and return the faults. Raises ConfigError if the file or an override holds a secret."""
     refuse_secrets(file, values, overrides)
     faults = [fault for override in overrides if (fault := _override(values, override))]
     refuse_secrets(file, values)
@@ -316,10 +316,10 @@ def _load_text(text: str) -> Any:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int | None]) -> int:
-    """Return the number of characters of a node, aliases as what they stand for. Raises ConstructorError.
+    """Return the number of characters of a node with its aliases expanded.
 
-    Whatever goes through the values then ends: a text that shows one, above all. ``sizes`` has the sizes of the
-    nodes by their identity, None for those around this one.
+    Raises ConstructorError if there are too many. The limit makes every later pass over the values finite.
+    ``sizes`` has the sizes of visited nodes by identity, and None for nodes that are being visited.
     """
     if id(node) in sizes:
         size = sizes[id(node)]
@@ -361,7 +361,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _override(values: dict[str, Any], override: str) -> str | None:
-    """Set the value of one ``--set KEY=VALUE``; return a fault text where it cannot be set."""
+    """Apply one ``--set KEY=VALUE``. Return the fault, or None."""
     key, equals, raw = override.partition("=")
     if not equals or not key:
         return f"--set takes KEY=VALUE, not {quote(override)}"

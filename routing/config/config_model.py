@@ -1,4 +1,4 @@
-"""A whole configuration as frozen dataclasses, and its single values: locations, sizes, times."""
+"""Define the configuration as frozen dataclasses, with locations, sizes and times."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def no_observed(cls, file: str) -> ConfigError:
-        """Say that no key names the table of what SQL Server did."""
+        """Report that the configuration has no table of SQL Server's reports."""
         return cls(
             f"the configuration {quote(file)} has no tables.observed_routing, which reconcile reads",
             "name a location, and import events or transmission queues into it",
@@ -104,7 +104,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def only_with_spark(cls, setting: str, other: str) -> ConfigError:
-        """Say that the local engine does not do what a setting asks for."""
+        """Report that the local engine does not support a setting."""
         return cls(f"the local engine does not do {setting}", f"resolve with --engine spark, {other}")
 
     @classmethod
@@ -156,14 +156,14 @@ class TableLocation:
         return self.text
 
     def with_suffix(self, suffix: str) -> TableLocation:
-        """Return the place beside this one whose last part ends in a suffix."""
+        """Return the location beside this one with a suffix at the end of its name."""
         return replace(self, text=self.text.rstrip("/") + suffix)
 
 
 def size_in_bytes(size: str) -> int:
-    """Convert a size such as ``512MB`` to bytes; units are powers of 1024, as Spark reads them.
+    """Convert a size such as ``512MB`` to bytes. Units are powers of 1024, as in Spark.
 
-    Raises ValueError where the text is no size.
+    Raises ValueError if the text is not a size.
     """
     match = _SIZE.match(size.strip())
     if match is None:
@@ -172,9 +172,9 @@ def size_in_bytes(size: str) -> int:
 
 
 def parse_time(value: object) -> datetime:
-    """Return an ISO 8601 time as an aware UTC datetime; UTC where no offset is given.
+    """Return an ISO 8601 time as a datetime in UTC. A time without an offset is UTC.
 
-    Raises ValueError where the value is no time.
+    Raises ValueError if the value is not a time.
     """
     if isinstance(value, datetime):
         time = value
@@ -203,7 +203,7 @@ def _iso_time(text: str) -> datetime:
 
 
 def is_uri(text: str) -> bool:
-    """Return True if a text is a URI, such as ``s3a://bucket/x`` or ``dbfs:/x``: Spark reads what stands there."""
+    """Return True if a text is a URI that Spark must read, such as ``s3a://bucket/x`` or ``dbfs:/x``."""
     return _URI.match(text) is not None
 
 
@@ -213,7 +213,7 @@ def folder_of(file: str) -> str:
 
 
 def path_in(folder: str, text: str) -> str | None:
-    """Return a path of this machine as a configuration in ``folder`` writes it; None where it is none."""
+    """Return the local path of a text in a configuration in ``folder``, or None if it is not a path."""
     if is_uri(text) or "\0" in text or (is_uri(folder) and not Path(text).is_absolute()):
         return None
     return os.path.normpath(Path(folder, text).absolute())
@@ -259,9 +259,9 @@ _LATER = ("imports", "observed_routing", "messages", "dialogs")
 
 
 def in_reading_order(keys: Iterable[str]) -> list[str]:
-    """Return keys of tables in the order in which they are opened: what an import commits last comes first.
+    """Return table keys in the order of opening: the reverse of the order in which an import commits.
 
-    So no message is decided by routes that are older than the message's import.
+    A message is then never decided by routes that are older than its import.
 
     >>> in_reading_order(["routes", "messages", "services", "dialogs"])
     ['messages', 'dialogs', 'routes', 'services']
@@ -270,7 +270,7 @@ def in_reading_order(keys: Iterable[str]) -> list[str]:
 
 
 JOURNAL = "unfinished_imports"
-"""The table in which an import stores what it is about to write; beside ``imports`` if it is not given."""
+"""The table in which an import stores its changes first. By default it is beside ``imports``."""
 
 OUTPUTS = {
     "resolved_routes": True,
@@ -297,11 +297,11 @@ SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage",
 
 
 MODES = ("full", "incremental")
-"""Every message, the outputs replaced as a whole; or what is new since the last run, and what is delayed."""
+"""``full`` decides every message and replaces the outputs. ``incremental`` decides new and delayed messages."""
 
 
 def journal_beside(imports: TableLocation | None) -> TableLocation | None:
-    """Return the default location of the import journal; None where ``imports`` has no location."""
+    """Return the default location of the import journal, or None if ``imports`` has no location."""
     return None if imports is None else imports.with_suffix("_unfinished")
 
 
@@ -318,9 +318,9 @@ class ResolveSettings:
 
 @dataclass(frozen=True)
 class LineageSettings:
-    """Section ``lineage``: where the event of a run is sent, to a server or a file, and by which names.
+    """Section ``lineage``: the server or file for events of runs, and the names in them.
 
-    ``catalog_namespace`` is that of the tables that a catalog names; ``namespace``, that of the job, if not given.
+    ``catalog_namespace`` is the namespace of catalog tables. It defaults to ``namespace``, that of the job.
     """
 
     url: str | None = None
@@ -337,21 +337,21 @@ class LineageSettings:
 
 @dataclass(frozen=True)
 class Config:
-    """Hold a whole checked configuration, as `load_config` reads it.
+    """Hold a checked configuration. `load_config` returns it.
 
     Args:
-        file: where it comes from, for messages alone.
+        file: its path, for messages.
         tables: locations of the input tables by key (tables.md).
         output: locations of the tables that `resolve` writes, by key.
         resolve: section ``resolve``: mode, decision time, hash, engine.
         missing_route_namespace: the namespace of the event that asks for a route (rule book, section 5).
         spark: settings of a session that is started for it.
-        import_tables: locations of the tables that import alone writes: ``observed_routing`` and ``imports``.
-        journal: where an import stores its changes before it writes them; None where ``imports`` has no location.
+        import_tables: locations of the tables that only import writes: ``observed_routing`` and ``imports``.
+        journal: the table in which an import stores its changes first, or None if ``imports`` has no location.
         other_outputs: locations of the outputs of other commands, by key.
-        view: the catalog's name of the view ``current_routes``; None where there is none.
-        lint: section ``lint`` as it was read; the command that uses it checks it.
-        lineage: section ``lineage``: where the event of a run is sent.
+        view: the catalog name of the view ``current_routes``, or None.
+        lint: section ``lint`` as read. The command that uses it checks it.
+        lineage: section ``lineage``: the destination of events of runs.
 
     Example:
         >>> config = routing.load_config("job.yaml")
@@ -389,7 +389,7 @@ class Config:
         )
 
     def output_of(self, key: str, command: str) -> TableLocation:
-        """Return the location of a command's own output. Raises ConfigError where there is none."""
+        """Return the output location of a command. Raises ConfigError if it is missing."""
         location = self.other_outputs.get(key)
         if location is None:
             raise ConfigError.no_output(self.file, key, command)

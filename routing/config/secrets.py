@@ -1,6 +1,6 @@
-"""Refuse what looks like a secret in a configuration, before anything of it is used, recorded or printed.
+"""Refuse configurations that seem to hold a secret, before their content is used, recorded or printed.
 
-Names and values are judged by their looks, so that a setting nobody thought of is refused rather than kept.
+Names and values are judged by their form, so that unknown settings are refused as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from routing.config.config_model import ConfigError
 from routing.errors import quote
 
 HIDDEN = "…"
-"""What stands for a value that is not shown."""
+"""Replaces a value that must not be shown."""
 
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 # A key's words with dots between them: accountKey, account_key and account.key are one.
@@ -41,9 +41,9 @@ _CONTENT = re.compile(r"\b(alias|anchor|tag|handle) .*")
 
 
 def refuse_secrets(file: str, values: Mapping[Any, Any], overrides: Sequence[str] = ()) -> None:
-    """Refuse a parsed file and the texts of ``--set`` where they hold what looks like a secret.
+    """Refuse a parsed file and ``--set`` texts that seem to hold a secret.
 
-    Names the keys and no value. Raises ConfigError.
+    The error names keys but no values. Raises ConfigError.
     """
     secret_places = ["the address of the file itself"] if holds_secret(file) else []
     secret_places += [*_of_overrides(overrides), *_of_values(values, "", set())]
@@ -91,9 +91,9 @@ def _of_overrides(overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _of_values(value: object, at: str, seen: set[int]) -> Iterator[str]:
-    """Yield every key under a value that is one of a secret, or holds one.
+    """Yield every key under a value that names or holds a secret.
 
-    What several aliases of YAML lead to is looked at once: they may form circles, or fan out without end.
+    Each node is visited once, because YAML aliases may form circles or expand without end.
     """
     if isinstance(value, Mapping | list | tuple | set):
         if id(value) in seen:

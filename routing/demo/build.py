@@ -65,7 +65,7 @@ def _curve() -> list[float]:
 
 @dataclass
 class _Talk:
-    """One conversation in the making: what its two ends know."""
+    """A conversation under construction, with the facts that each endpoint knows."""
 
     flow: ConversationKind
     number: int
@@ -90,7 +90,7 @@ class ConversationWriter:
         self._number = 0
 
     def converse(self, flow: ConversationKind) -> None:
-        """Write one conversation of the flow: what the initiator sends, where it arrives, the answers."""
+        """Write one conversation of the flow: the initiator's messages, their arrivals and the answers."""
         rng = self.rng
         begins, ends = at_hour(flow.hours[0]), at_hour(flow.hours[1])
         at = max(begins, self._moment(flow.hours))
@@ -186,7 +186,7 @@ class ConversationWriter:
         broker: str | None,
         reply: bool = False,
     ) -> datetime:
-        """Write the arrivals along the path; returns the time of the last."""
+        """Write the arrivals along the path. Return the time of the last one."""
         for number, instance in enumerate(path):
             at += timedelta(milliseconds=self.rng.randrange(4, 90))
             self.draft.message(
@@ -205,7 +205,7 @@ class ConversationWriter:
         return at
 
     def _sender(self, flow: ConversationKind) -> str | None:
-        """Return the service that opens a flow's dialogs; None where the sender is outside."""
+        """Return the service that opens a flow's dialogs, or None if the sender is outside."""
         return self.company.services.get(flow.start)
 
     def _target_id(self, talk: _Talk) -> str | None:
@@ -258,10 +258,10 @@ _CAMPAIGNS = ("hq-customers", "Campaigns")
 
 
 def generate_day(seed: int = 20260105, messages: int = 12_000) -> Tables:
-    """Return the input tables of the day, with exactly that many messages rows, in order of time.
+    """Return the input tables of the day with exactly that many messages, ordered by time.
 
-    A message has a row at each instance that it passes. The rows reach every outcome and reason,
-    and every reason for which a row is set aside, from some 2,000 messages on.
+    A message has a row at each instance on its path. With some 2,000 messages or more, the rows reach every
+    outcome, reason and rejection.
     """
     rng = random.Random(seed)
     day = ConversationWriter(rng, found_company(rng))
@@ -372,7 +372,7 @@ def _text() -> str:
 
 
 def claim(folder: Path) -> None:
-    """Clear a checked folder of what an earlier demo made, and write the configuration. Raises OutputError."""
+    """Remove the files of an earlier demo from a folder, and write the configuration. Raises OutputError."""
     try:
         for name in ("data", "out"):
             if (folder / name).is_dir():

@@ -1,7 +1,7 @@
-"""The instances, databases, services and routes of a made-up retail company.
+"""Draft the instances, databases, services and routes of a made-up retail company.
 
-Headquarters, two forwarders, a gateway to partners, four pricing servers, two depots and six
-stores. Places are written ``instance.database``.
+Headquarters, two forwarders, a gateway to partners, four pricing servers, two depots and six stores. Places are
+written ``instance.database``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def guid(rng: random.Random) -> str:
 
 
 def service(name: str) -> str:
-    """Return the full name of a service of the company; names of others stay as they are."""
+    """Return the full name of a company service. Other names stay unchanged."""
     return name if name.startswith(("tcp:", "SQL/")) else f"//larkfield.example/{name}"
 
 
@@ -155,7 +155,7 @@ def _route_stores(company: CompanyTables) -> None:
 
 
 def _route_ledger(draft: EstateDraft, instance: str, database: str) -> None:
-    """Add a mirrored route to the ledger, whose partner is no instance of its own here."""
+    """Add a mirrored route to the ledger. Its partner is no instance of the estate."""
     draft.route(
         instance,
         database,
@@ -266,11 +266,10 @@ ANSWERED_PARTNER = "Partners/Bluebird"
 class ConversationKind:
     """A kind of conversation.
 
-    ``start`` is a place, or an instance alone where the sender is outside; ``path`` the instances
-    at which messages arrive; ``target`` the place that answers; ``back`` the instances at which
-    answers arrive. ``bound_to`` is the place whose broker instance the sender knows, or an id itself;
-    ``balanced`` the places of which the dialog id picks one. ``hours`` bound the messages' times;
-    ``pause`` and ``seen_waiting`` (minutes after the sending) are ranges; ``lifetime`` in minutes.
+    ``start`` is a place, or an instance if the sender is outside. ``path`` has the instances where messages
+    arrive. ``target`` answers, and ``back`` has the instances where answers arrive. ``bound_to`` is a broker
+    instance, or the place that has it. The dialog id picks one of the ``balanced`` places. ``hours`` limit the
+    messages' times. ``pause`` and ``seen_waiting`` (minutes after sending) are ranges. ``lifetime`` is in minutes.
     """
 
     weight: float

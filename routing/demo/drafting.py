@@ -71,7 +71,7 @@ _MSDB_ID = 4
 
 
 class EstateDraft:
-    """Tables in the making; every row holds every column of its table, null where not given."""
+    """Tables under construction. Every row has every column, with null as default."""
 
     def __init__(self) -> None:
         self.tables: Tables = {name: [] for name in COLUMNS}
@@ -84,7 +84,7 @@ class EstateDraft:
         self.tables[table].append({column: values.get(column) for column in COLUMNS[table]})
 
     def instance(self, name: str, *addresses: str, forwarding: bool | None = False) -> None:
-        """Add an instance with its own network addresses; ``forwarding`` is None where it is not known."""
+        """Add an instance with its own network addresses. ``forwarding`` is None if it is unknown."""
         self._add(
             "instances",
             instance_name=name,
@@ -119,7 +119,7 @@ class EstateDraft:
         broker: str | None = None,
         **more: object,
     ) -> None:
-        """Add a route; ``more``: mirror_address, lifetime, valid_from, valid_to."""
+        """Add a route. ``more`` may have mirror_address, lifetime, valid_from and valid_to."""
         self._add(
             "routes",
             instance_name=instance,
@@ -177,7 +177,7 @@ class EstateDraft:
         is_initiator: bool = True,
         **more: object,
     ) -> None:
-        """Add one end of a conversation; ``more``: the other columns of dialogs by name."""
+        """Add one endpoint of a conversation. ``more`` has other columns of dialogs."""
         self._add(
             "dialogs",
             instance_name=instance,

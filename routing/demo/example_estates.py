@@ -62,7 +62,7 @@ class ExampleInstance:
         dialog: str | None = None,
         after: int = 0,
     ) -> str:
-        """Return a message created in AdventureWorks2008R2 at ten; returns its conversation id."""
+        """Add a message that AdventureWorks2008R2 created at ten. Return its conversation id."""
         conversation = dialog or conversation_id(self.name, message_id)
         at = TEN_O_CLOCK + timedelta(seconds=after)
         self.draft.message(message_id, conversation, at, self.name, _SALES, service, broker)
@@ -194,9 +194,9 @@ _ELSEWHERE = "https://Adventure-Works.com/Elsewhere"
 
 
 def dynamic_routing(estate: str) -> EstateDraft:
-    """Return a request, the route that answers it, and the end of that route's lifetime.
+    """Draft a request, the route that answers it, and the end of that route's lifetime.
 
-    The first request stands on record with its end; resolving opens the same one again.
+    The first request is on record with its end. Resolving opens the same request again.
     """
     draft = EstateDraft()
     host, sales = f"{estate}/host1", "Sales"
@@ -260,7 +260,7 @@ class ExampleServers:
         return f"{self.estate}/{name}"
 
     def address(self, name: str) -> str:
-        """Return the server's address; every estate has its own, for one network joins them all."""
+        """Return the server's address. Addresses differ between estates, because one network joins all of them."""
         return f"tcp://{name}.{self.estate}:4022"
 
     def target(self, name: str, to: str, broker: str | None = None) -> None:
@@ -358,7 +358,7 @@ def high_availability(estate: str) -> EstateDraft:
 
 
 def both_together(estate: str) -> EstateDraft:
-    """Draft two instances of a service, each behind two gateways of its own."""
+    """Draft two instances of a service, each behind its own two gateways."""
     servers = ExampleServers(estate, "ServerA")
     servers.target("LoadBal1Fwd1", "GatewayA", "DatabaseB")
     servers.target("LoadBal1Fwd2", "GatewayB", "DatabaseB")
@@ -400,7 +400,7 @@ _ROUTES = "Routes"
 
 
 class _DocumentEstate(NamedTuple):
-    """An estate of a document: its name, what it shows, the document, and what makes it of its name."""
+    """An estate from a document: its name, its subject, the document, and the function that drafts it."""
 
     name: str
     title: str
@@ -440,9 +440,9 @@ class DemoEstate:
 
 
 def document_estates() -> tuple[DemoEstate, ...]:
-    """Return the estates of the documents; no two share an instance, so that all resolve in one run.
+    """Return the estates of the documents. They share no instance, so that one run can resolve all of them.
 
-    Instance names start with the estate's own, such as ``example-2/host1``.
+    Instance names begin with the name of the estate, such as ``example-2/host1``.
     """
     return tuple(
         DemoEstate(f"{one.name}: {one.title}", one.source, one.build(one.name).tables) for one in _ESTATES

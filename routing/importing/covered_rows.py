@@ -89,7 +89,8 @@ class ImportResult:
 
     ``rows_read`` are the ``counted`` things: the rows of each view or the statements of each script, with how
     many of them were rejected and left out; ``written`` the rows of each table by the ``kinds``; ``rejected`` and
-    ``notes`` are sentences, and ``problems`` what is behind those on scripts.
+    ``notes`` are sentences, and ``problems`` what is behind those on scripts. ``files_skipped`` counts the files
+    of folders that hold nothing to import.
     """
 
     kinds: ClassVar = ("added", "changed", "closed", "removed", "unchanged")
@@ -100,6 +101,8 @@ class ImportResult:
     rejected: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[StatementProblem] = field(default_factory=list)
+    files_read: int = 0
+    files_skipped: int = 0
 
     def count_written(self, table: str, counts: Mapping[str, int]) -> None:
         """Record the counts of rows written into a table."""

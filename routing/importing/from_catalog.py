@@ -10,9 +10,11 @@ from functools import cache
 
 from routing.config import Config
 from routing.delta.opening import TableOpener
+from routing.errors import join_bounded
 from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
+from routing.importing.catalog.views import EVIDENCE
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, unit_of
 from routing.importing.history import TableChanges, dialog_changes, instance_rows, present_changes, route_changes
@@ -51,6 +53,7 @@ def import_export(
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
     optional = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
+    _leave_evidence_out(export)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
@@ -58,6 +61,16 @@ def import_export(
         done = _bring_export(store, export, now, addresses, dry_run, progress)
     done.notes[:0] = [*earlier.notes, *note_events(earlier)]
     return done
+
+
+def _leave_evidence_out(export: CatalogExport) -> None:
+    """Remove the views from an export that no table needs, with a note."""
+    views = [view for view in export.rows if view in EVIDENCE]
+    for view in views:
+        del export.rows[view]
+    if views:
+        named = join_bounded([f"sys.{view}" for view in views], "view")
+        export.notes.append(f"{named}: not imported; check reads it, and resolve does not need it")
 
 
 def _bring_export(

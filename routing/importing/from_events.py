@@ -211,6 +211,7 @@ class _EventImport:
         done.count_written("observed_routing", {"added": self.added, "unchanged": self.unchanged})
         done.count_written("dialogs", dialogs.counts)
         done.notes += self._notes()
+        done.files_read, done.files_skipped = len(self.counted), len(self.not_read)
         return done
 
     def _notes(self) -> Iterator[str]:

@@ -33,7 +33,7 @@ from routing.importing.tsql.instance_state import (
     ServiceState,
 )
 from routing.importing.tsql.instance_state import ROUTES as VIEW_OF_ROUTES
-from routing.importing.tsql.script_reader import ReadScript, apply_script, read_file
+from routing.importing.tsql.script_reader import ReadScript, apply_script, read_comments, read_file
 from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,
@@ -364,18 +364,18 @@ def read_scripts(
             raise unreadable_file(file, error.strerror or str(error)) from error
         except ValueError as error:
             raise unreadable_file(file, str(error)) from error
+        for guess in script.guesses:
+            note(guess)
         if at > own_time:
             script = replace(script, own_time=own_time)
         elif scripted_at is None:
             when = format_time(own_time.replace(microsecond=0))
             note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
-        scripts.append(_with_statements(script, file))
+        if script.says_anything:
+            scripts.append(script)
+        elif read_comments(place).is_all:
+            note(f"{place}: it holds comments alone, so nothing is applied")
+        else:
+            wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]
+            raise no_statement(file, wrong[0] if wrong else None)
     return scripts
-
-
-def _with_statements(script: ReadScript, file: str) -> ReadScript:
-    """Return the script; one that holds no statement at all raises InputError."""
-    if script.statement_count == 0 and not script.statements:
-        wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]
-        raise no_statement(file, wrong[0] if wrong else None)
-    return script

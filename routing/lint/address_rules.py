@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -181,7 +182,7 @@ AddressCheck = Callable[[RouteRow, RouteSurroundings], "LintFinding | None"]
 
 
 def route_rows(estate: LintEstate, routes: TableColumns) -> Iterator[LintFinding]:
-    """Find SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036 and SBR037 in rows of routes."""
+    """Find the faults of single rows of routes, those of their addresses included."""
     around = _surroundings(estate)
     for row in _rows(routes, estate.now):
         findings = [check(row) for check in REFUSAL_CHECKS]
@@ -295,6 +296,36 @@ def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     )
 
 
+_LONGEST_HOST, _LONGEST_LABEL = 255, 63
+_HOST_LABEL = re.compile(r"[^\W_](?:[\w-]*[^\W_])?|_?[^\W_](?:[\w-]*\w)?")
+_FOUR_NUMBERS = re.compile(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}")
+_STAND_INS = re.compile(
+    r"(?:todo|tbd|fixme|changeme|replaceme|change[_-]me|replace[_-]me|x{3,}|(?:your|my)[_-]?(?:sql)?[_-]?(?:server|host)"
+    r"(?:[_-]?name)?|(?:server|host|machine|computer)[_-]?name)(?:\..*)?"
+)
+
+
+def no_host(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
+    """Find SBR048: an address, or a mirror's, whose host is a placeholder or no name of a host."""
+    for address in (row.route.address, row.route.mirror_address):
+        host = text.host(address)
+        if host is not None and not _is_host(host):
+            return row.finding("SBR048", "no host is called '%s'", host)
+    return None
+
+
+def _is_host(host: str) -> bool:
+    """Return whether a host may be called so: letters of any language, digits, hyphens, or an IP address."""
+    if host.startswith("["):
+        return True
+    if len(host) > _LONGEST_HOST or _STAND_INS.fullmatch(host):
+        return False
+    labels = host.removesuffix(".").split(".")
+    if all(label.isdecimal() for label in labels) and len(labels) > 1:
+        return _FOUR_NUMBERS.fullmatch(host) is not None and all(int(label) < 256 for label in labels)
+    return all(len(label) <= _LONGEST_LABEL and _HOST_LABEL.fullmatch(label) for label in labels)
+
+
 def local_catch_all(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR036: a route of msdb accepts arrivals for any service of the instance."""
     if row.place[1] != MSDB or not catches_all(row.route):
@@ -315,7 +346,7 @@ def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 ADDRESS_CHECKS: tuple[AddressCheck, ...] = (expired_route,)
 # Of a version that is in force or will be.
 OF_CURRENT: tuple[AddressCheck, ...] = (
-    *(near_miss, expires_soon, pinned_to_nobody, no_port, other_port, local_catch_all, own_address),
+    *(near_miss, expires_soon, pinned_to_nobody, no_port, other_port, no_host, local_catch_all, own_address),
 )
 
 

@@ -213,14 +213,14 @@ class DefinitionPlaces:
 
 # The options of a route: SBR001 to SBR009, which have a number each.
 _CODES = {kind.error_number: kind.code for kind in FINDINGS[:9]}
-_OTHERS = "SBR042"
+_OTHERS, _UNFILLED = "SBR042", "SBR048"
 
 
 def refused_statements(evidence: FileEvidence) -> Iterator[tuple[LintFinding, Spot]]:
     """Yield a finding for each of them, with its file and line."""
     for instance, problem in evidence.problems:
-        if problem.by_server and not problem.counted:
-            code = _CODES.get(problem.number, _OTHERS)
+        if (problem.by_server or problem.is_unfilled) and not problem.counted:
+            code = _UNFILLED if problem.is_unfilled else _CODES.get(problem.number, _OTHERS)
             finding = LintFinding(code, instance, None, None, problem.why, problem.number)
             yield finding, (problem.file, problem.line)
 
@@ -246,6 +246,9 @@ class FilesLinted:
     not_taken: Sequence[str]
     left_out: Sequence[str]
     notes: Sequence[str]
+    files_read: int = 0
+    files_skipped: int = 0
+    rows_refused: int = 0
     is_judged: bool = True
 
 
@@ -269,7 +272,10 @@ def lint_files(
     located: dict[LintFinding, Sequence[Spot | None]] = {one: [places.spot_of(one)] for one in every}
     located.update(refused)
     hidden = suppressed_of(located, settings.suppress)
-    of_scripts = {phrase(problem): problem.by_server or problem.counted for _, problem in evidence.problems}
+    of_scripts = {
+        phrase(problem): problem.by_server or problem.counted or problem.is_unfilled
+        for _, problem in evidence.problems
+    }
     rejected = [sentence for sentence in evidence.log.rejected if sentence not in of_scripts]
     not_taken = [sentence for sentence, is_told in of_scripts.items() if not is_told]
     judged = sum(evidence.log.rows_of.values()) + sum(
@@ -284,6 +290,9 @@ def lint_files(
         not_taken,
         evidence.log.left_out,
         evidence.log.notes,
+        evidence.log.files_read,
+        evidence.log.files_skipped,
+        sum(evidence.log.rows_rejected.values()),
         is_judged=judged > 0 or bool(refused) or not (rejected or not_taken),
     )
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from importlib import resources
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -18,7 +17,7 @@ from types import CodeType, ModuleType
 from routing.config import ConfigError, is_uri
 from routing.config.config_model import folder_of
 from routing.errors import ContractError, first_sentence, quote, unknown_key
-from routing.lint.catalogue import BY_CODE
+from routing.lint.catalogue import BY_CODE, PAGES
 from routing.lint.custom_rules import MARKED, CustomRule, RuleError, line_in
 from routing.lint.lint_estate import list_names
 from routing.process import read_ordinary_file
@@ -194,7 +193,7 @@ def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
         raise ContractError(fault, "sbroute lint --explain CODE")
     if wanted in rules_by_code:
         return _own_page(rules_by_code[wanted])
-    return (resources.files("routing.lint") / "pages" / f"{BY_CODE[wanted].code}.md").read_text("utf-8")
+    return PAGES[wanted]
 
 
 def _own_page(rule: CustomRule) -> str:

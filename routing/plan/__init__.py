@@ -1,1 +1,1 @@
-"""Decide: the estate from columns, and what the rules decide for keys, messages and paths in it."""
+"""Decide: build the estate from columns, and decide keys, messages and paths in it by the rules."""

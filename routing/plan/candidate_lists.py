@@ -1,7 +1,7 @@
-"""Decide keys with all routes that could have been chosen: as lists, each of which many keys share.
+"""Decide keys with lists of all candidate routes. Many keys share a list.
 
-A list has the candidates of a decision in their order, cut where there are very many. A choice tells which list is
-a message's: one where it goes on, and others where it waits for a route that was requested.
+A list has the candidates of a decision in their order, up to a limit. A choice has the number of a message's list:
+one for messages that continue, and others for messages that wait for a requested route.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from routing.tables.table_columns import TableColumns
 from routing.terms import MatchingStep
 
 MOST_CANDIDATES = 200
-"""So many candidates of a decision are kept."""
+"""The maximal number of stored candidates of a decision."""
 _OWN, _IN_MSDB = 1, 2
-# The numbers of lists: of a message that goes on, that waits for a requested route in its own scope, or in msdb.
+# The numbers of lists of a message that continues, or waits for a requested route in its own scope or in msdb.
 GOES_ON = "candidates"
 REQUESTED, REQUESTED_IN_MSDB = "candidates_requested", "candidates_requested_in_msdb"
 LISTED_CHOICE = Schema(
     (*CHOICE, *(Field(name, ColumnKind.INT) for name in (GOES_ON, REQUESTED, REQUESTED_IN_MSDB)))
 )
-"""A choice of a plan, and the numbers of its lists; null for one that is empty, or is no message's."""
+"""A choice of a plan, and the numbers of its lists. An empty or unused list is null."""
 LIST, TOTAL, LAST_SEARCH = "candidate_list", "candidates_total", "last_search"
 LISTED_CANDIDATE = Schema(
     (*(Field(name, ColumnKind.INT, False) for name in (LIST, TOTAL, LAST_SEARCH)), *CANDIDATE)
 )
-"""A candidate of a list: how many the list would have if it were not cut, and which search decides."""
+"""A candidate of a list, with the full length of the list and the deciding search."""
 
 
 class CandidateLists:
@@ -45,7 +45,7 @@ class CandidateLists:
         """Rows of `LISTED_CANDIDATE`."""
 
     def decide_keys(self, keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
-        """Decide for every distinct key as `key_rows.decide_keys` does, and list what could be chosen."""
+        """Decide every distinct key as `key_rows.decide_keys` does, and list the candidates."""
         return decide_keys(keys, instances, LISTED_CHOICE, self._intervals)
 
     def _intervals(self, key: RoutingKey, instance: SqlInstance) -> Iterator[TimeInterval[Choice]]:
@@ -76,7 +76,7 @@ class CandidateLists:
         return self._number(goes_on, _OWN if again is None else _IN_MSDB), requested, requested_in_msdb
 
     def _number(self, rows: list[CandidateRow], last_search: int) -> int | None:
-        """Return the number of a list, the same for equal ones; None for an empty one."""
+        """Return the number of a list, the same for equal ones, or None for an empty one."""
         if not rows:
             return None
         ordered = tuple(in_order(rows)[: self._most])
@@ -98,7 +98,7 @@ def _candidates(
     *,
     is_requested: bool = False,
 ) -> list[CandidateRow]:
-    """Return the candidates of a search; those of step 4 only where it ``is_requested`` there."""
+    """Return the candidates of a search, with those of step 4 only if it ``is_requested`` there."""
     stop = MatchingStep.ROUTE_REQUEST if is_requested else route_search.step
     candidates = list_candidates(route_search, key.service, instance, routes, stop=stop)
     listed = [one for one in candidates if is_requested or one.step is not MatchingStep.ROUTE_REQUEST]

@@ -27,21 +27,21 @@ from routing.tables.row_faults import RowFault, findings, read_suspects, refuse_
 from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
-# The estate from columns: instances and requests on record as the rules see them, and what is named.
+# The estate from columns: instances and recorded requests as the rules see them, and all names.
 
 
 Settings = Mapping[str, TableColumns]
-"""Columns of routes, databases, services, instances and, if there is one, route_requests."""
+"""Columns of routes, databases, services, instances and optionally route_requests."""
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
-# What routes and services name that concern messages to whatever service.
+# The services in routes and services that concern all messages.
 _FOR_ALL: frozenset[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
 REQUEST_COLUMNS = ROUTE_REQUESTS.names
-"""What the rules read of ``route_requests``."""
+"""The columns of ``route_requests`` that the rules read."""
 
 
 def instances_of(tables: Settings) -> dict[str, SqlInstance]:
-    """Return instances from columns of instances, databases and, if given, services and routes."""
+    """Return instances from columns of instances, databases and optionally services and routes."""
     databases, services, routes = tables["databases"], tables.get("services"), tables.get("routes")
     columns = databases.rows("name", "service_broker_guid", "is_broker_enabled")
     listed = list_instances(
@@ -85,7 +85,7 @@ def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[Route
 
 
 def routes_of(routes: TableColumns) -> Iterator[tuple[str, str, EstateRoute]]:
-    """Yield routes with their instance and database; equal ones are one object, of any database."""
+    """Yield routes with their instance and database. Equal routes of any databases are one object."""
     routes_by_row: dict[tuple[Any, ...], EstateRoute] = {}
     places = routes.rows("instance_name", "database_name")
     for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
@@ -101,10 +101,10 @@ def _services_of(services: TableColumns) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class NamedThings:
-    """The names of an estate, each with its instance: services, and broker instances as they are compared.
+    """The names of an estate with their instances: services, and broker instances in their form for comparison.
 
-    Any further name of a message is to the rules like any other: these names share a class.
-    ``addresses`` are those of all instances, as they are compared.
+    For the rules all other names in messages are equivalent and share a class. ``addresses`` are those of all
+    instances in their form for comparison.
     """
 
     services: frozenset[tuple[str, str]]
@@ -130,7 +130,7 @@ class NamedThings:
         )
 
     def services_anywhere(self) -> set[str]:
-        """Return the services that anything in the estate names; requests count, since messages meet them."""
+        """Return all services of the estate, including those of requests, because messages can match these."""
         return {*self.requested, *(service for _, service in self.services)}
 
     def brokers_anywhere(self) -> set[str]:
@@ -139,16 +139,16 @@ class NamedThings:
 
 
 def _pairs(rows: TableColumns, column: str) -> set[tuple[str, str]]:
-    """Return the instances, and what their rows have in a column; empty text is nothing."""
+    """Return the instances with the values of their rows in a column, except empty texts."""
     return {pair for pair in rows.rows("instance_name", column) if pair[1]}
 
 
 @dataclass(frozen=True)
 class CheckedInputs:
-    """Inputs without a fault, and what was found out meanwhile.
+    """Valid inputs, with counts from their validation.
 
-    dialogs: None where there are none that matter; dialog_rows: how many do, ending: how many of them have a
-    lifetime.
+    ``dialogs`` is None if no dialogs are relevant. ``dialog_rows`` is the number of relevant ones, and ``ending``
+    the number with a lifetime.
     """
 
     settings: Settings
@@ -158,26 +158,26 @@ class CheckedInputs:
 
     @cached_property
     def has_transport(self) -> bool:
-        """Whether a route may read its address from the service name."""
+        """True if a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
 
     @cached_property
     def instances(self) -> Mapping[str, SqlInstance]:
-        """Of each instance what its own rows say; no services, no routes."""
+        """The instances without services and routes."""
         return instances_of({key: self.settings[key] for key in ("instances", "databases")})
 
     @cached_property
     def for_all_services(self) -> Mapping[str, SqlInstance]:
-        """The instances with the routes that concern all messages: those that name no service, or whom to ask."""
+        """The instances with the routes that concern all messages, including those for route requests."""
         with_routes = set(self.settings["routes"].values["instance_name"])
         listed = {name: replace(one, has_routes=name in with_routes) for name, one in self.instances.items()}
         return _with_rows(listed, *_rows_naming(self.settings, _FOR_ALL))
 
     def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
-        """Return the instances with the services and routes that messages to these services need.
+        """Return the instances with the services and routes for messages to these services.
 
-        Only rows that name one of them, any, or the service that is asked for routes become objects; those that
-        concern messages to whatever service, once for all calls.
+        Only rows with one of these services, without a service, or with the service for route requests become
+        objects. Rows that concern all messages become objects once for all calls.
         """
         return _with_rows(self.for_all_services, *_rows_naming(self.settings, {*services} - _FOR_ALL))
 
@@ -189,7 +189,7 @@ class CheckedInputs:
 
     @cached_property
     def named(self) -> NamedThings:
-        """What the configuration names."""
+        """The names in the configuration."""
         return NamedThings.of(self.settings, self.instances.values())
 
     @cached_property
@@ -201,7 +201,7 @@ class CheckedInputs:
         return frozenset(one.conversation_id for one in endpoints if one is not None)
 
     def count_unended_requests(self) -> int:
-        """Count requests on record without ended_at; a doubled one counts once."""
+        """Count recorded requests without ended_at. Duplicates count once."""
         requests = self.settings.get("route_requests")
         if requests is None:
             return 0
@@ -209,18 +209,18 @@ class CheckedInputs:
         return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
     def with_settings(self, settings: Settings) -> CheckedInputs:
-        """Replace the configuration by another one without a fault; the dialogs stay."""
+        """Replace the configuration by another valid one. The dialogs stay."""
         return replace(self, settings=settings)
 
 
-# An estate that grows holds so many services and routes before it begins anew: some 100 MB.
+# The number of services and routes in a growing estate before it is emptied, about 100 MB.
 _MOST_HELD = 200_000
 
 
 class GrowingEstate:
-    """The instances of an estate; a service's holders and routes join them when it is first asked for.
+    """The instances of an estate. A service's holders and routes are added at its first use.
 
-    Where ``most`` services and routes are held, the next ones replace them.
+    Above ``most`` services and routes, the next ones replace all.
     """
 
     def __init__(self, checked: CheckedInputs, most: int = _MOST_HELD) -> None:
@@ -232,7 +232,7 @@ class GrowingEstate:
         self.instances = self._checked.for_all_services
 
     def add(self, services: Iterable[str]) -> bool:
-        """Add services; return whether others were dropped, so that routes of before may be gone."""
+        """Add services. Return True if others were dropped, so that earlier routes may be gone."""
         wanted = {*services}
         if wanted <= self._services:
             return False
@@ -248,7 +248,7 @@ class GrowingEstate:
 
 @dataclass(frozen=True)
 class DialogSurvey:
-    """The counts of dialogs that may change a decision, of those that end, and of faults, with the first ones."""
+    """The counts of relevant dialogs, ending dialogs and faults, with the first faults."""
 
     rows: int = 0
     ending: int = 0
@@ -257,7 +257,7 @@ class DialogSurvey:
 
 
 def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
-    """Count dialogs of Arrow's, and find their faults. Raises InputError where columns are wrong."""
+    """Count dialogs of Arrow tables, and find their faults. Raises InputError if columns are wrong."""
     if dialogs is None:
         return DialogSurvey()
     import pyarrow.compute as pc
@@ -272,19 +272,19 @@ def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
 
 
 def check_inputs(settings: Settings, dialogs: Table | None, survey: DialogSurvey) -> CheckedInputs:
-    """Stop where a row of the configuration, or of the dialogs of a survey, is at fault. Raises InputError."""
+    """Return the checked inputs. Raises InputError for a faulty row of the configuration or of dialogs."""
     refuse_faults(settings, survey.first_faults, survey.faults)
     return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
 
 
-# How messages are resolved, whichever engine does it.
+# The options of resolving messages, for both engines.
 
 
 @dataclass(frozen=True)
 class ResolveOptions:
-    """The options of resolving messages; the same words as section ``resolve`` of the configuration.
+    """The options of resolving messages, with the words of section ``resolve`` of the configuration.
 
-    ``may_change``: the messages have no versions, so that each pass checks them anew.
+    ``may_change`` is True if the messages have no versions, so that each pass checks them again.
     """
 
     run_id: str

@@ -1,7 +1,7 @@
-"""Decide keys of columns, as rows of timelines with which messages are joined; small and printable.
+"""Decide keys of columns as rows of timelines for joins with messages. The rows are few and printable.
 
-A row is an interval of time with its choices, of which the dialog-ID hash takes one. Keys with the same rows share
-them.
+A row is an interval of time with its choices. The dialog-ID hash selects one of them. Keys with the same rows
+share them.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
 from routing.tables.table_columns import TableColumns
 
-# Routing keys as rows of columns, by which Spark and Arrow group messages, and what a row means to the rules.
+# Routing keys as rows of columns, by which Spark and Arrow group messages, and their meaning for the rules.
 #
-# Names and broker instances that nothing known names fall into one class each, so that garbage in the data does
-# not make a plan larger. `KEY` is what decides within an instance; `PATH_KEY` what decides in the whole estate,
-# there and back, where a name that begins with an address of a known instance counts by this address, and a
-# conversation whose requests are on record by itself (D10).
+# Unknown names and broker instances fall into one class each, so that garbage in the data does not make a plan
+# larger. `KEY` decides within an instance. `PATH_KEY` decides in the whole estate, there and back. In it, a name
+# that begins with an address of a known instance counts by this address, and a conversation with recorded requests
+# has its own key (D10).
 
 
 FROM_NETWORK = ""
-"""The key_database of what arrives over the network; no database has an empty name."""
+"""The key_database of arrivals over the network. No database has an empty name."""
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
 
 class KeyRow(NamedTuple):
-    """A row of the columns `KEY`; an empty text stands for none."""
+    """A row of the columns `KEY`. An empty text means no value."""
 
     instance: str
     database: str
@@ -46,8 +46,8 @@ class KeyRow(NamedTuple):
     kind: int
 
 
-# The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
-# without the class of a service.
+# The same with the service of a message as written, even if it is unknown. key_role is key_kind without the class
+# of a service.
 TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
 PATH_KEY = (
     *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
@@ -74,11 +74,11 @@ _ADDRESSES = {
     OWN_ADDRESS: NameAddress.OWN,
 }
 CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
-# key_kind = is_initiator + 2 * service class + 8 * (the broker instance is one that nothing names)
+# key_kind = is_initiator + 2 * service class + 8 * (the broker instance is unknown)
 # + 16 * class of the sender's service, in a `PATH_KEY`.
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
 FROM_FACTOR = 2 * OTHER_BROKER
-# What of a message its key is made of, but for its dialog.
+# The columns of a message for its key, except its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
 
@@ -92,11 +92,11 @@ class KeyTexts:
 
 @dataclass(frozen=True)
 class KeyCounts:
-    """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
+    """The distinct keys of all resolvable messages, the number of messages, and the number of valid ones.
 
-    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
-    ``texts`` are given where they are known and hardly more than the keys. ``is_folded``: every conversation id
-    is written as it is compared.
+    If not ``is_exact``, only the columns of the key were checked, so that some valid messages may still be
+    rejected. ``texts`` are given if they are known and not much more than the keys. ``is_folded`` is True if every
+    conversation id is already in its form for comparison.
     """
 
     keys: TableColumns
@@ -108,7 +108,7 @@ class KeyCounts:
 
     @property
     def rows_rejected(self) -> int | None:
-        """How many messages are to be set aside; None where that is not known."""
+        """The number of rejected messages, or None if it is unknown."""
         return self.rows_read - self.rows_valid if self.is_exact else None
 
 
@@ -125,10 +125,9 @@ def key_of(instance: SqlInstance, database: str, service: str, broker: str, kind
 
 
 class PathKey(NamedTuple):
-    """A row of `PATH_KEY`, read.
+    """A parsed row of `PATH_KEY`.
 
-    ``back_to`` is the service that a reply goes to, None where none is known; ``conversation_id`` as in
-    `PathSender`.
+    ``back_to`` is the service for replies, or None if it is unknown. ``conversation_id`` is as in `PathSender`.
     """
 
     instance: str
@@ -147,7 +146,7 @@ class PathKey(NamedTuple):
 def path_key_of(
     instance: str, database: str, service: str, broker: str, sender: str, kind: int, conversation: str
 ) -> PathKey:
-    """Return the path key of a row of the columns `PATH_KEY`; an empty text stands for none."""
+    """Return the path key of a row of the columns `PATH_KEY`. An empty text means no value."""
     of_sender = kind // FROM_FACTOR % CLASSES
     back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
     to = _addressee(kind // SERVICE_FACTOR % CLASSES, service)
@@ -160,7 +159,7 @@ def _broker(broker: str, kind: int) -> str | None:
 
 
 def _addressee(kind: int, name: str) -> ServiceAddress:
-    """Return the service of a name; of a name that nothing names only its address, if it holds one."""
+    """Return the service of a name. An unknown name has only its address, if it holds one."""
     if kind == KNOWN and name:
         return ServiceAddress.of_name(name)
     if kind == OWN_ADDRESS:
@@ -168,9 +167,9 @@ def _addressee(kind: int, name: str) -> ServiceAddress:
     return ServiceAddress(None, None, holds_address=kind == ADDRESS_ELSEWHERE)
 
 
-# reads_address: the address is to be read from the message's service name. counts_hops: HOP_LIMIT where no hops
-# remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; the choice
-# stands where requests are pending, none of them of the message's own conversation endpoint.
+# reads_address: the address comes from the message's service name. counts_hops: HOP_LIMIT if no hops remain. asks,
+# asks_msdb: step 4 is reached in the scope, or in msdb after the message came back. The choice is valid while
+# requests of other conversation endpoints are pending.
 READS_ADDRESS = "reads_address"
 _ASKS = (Field("asks", ColumnKind.BOOLEAN), Field("asks_msdb", ColumnKind.BOOLEAN))
 CHOICE = Schema(
@@ -188,7 +187,7 @@ PATH = Schema(
         Field(READS_ADDRESS, ColumnKind.BOOLEAN),
     )
 )
-"""A path, and whether its last address is that of the message's own service name."""
+"""A path, and True if its last address is that of the message's service name."""
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
 # Rough sizes in memory: a row of the plan, a choice, an alternative route, a choice of paths, a path, a hop.
@@ -201,11 +200,11 @@ TimelineRow = tuple["int | None", "int | None", tuple[Choice, ...]]
 
 @dataclass(frozen=True)
 class PlanUses:
-    """The features of the rules that a plan uses; a part of the job that none needs is not built.
+    """The features of the rules that a plan uses. Unused parts of the job are not built.
 
-    has_times: a row has a bound. reads_addresses: a choice reads its address from the service name. asks: a choice
-    reaches step 4 in its own scope, asks_in_databases: in one that is not msdb; asks_msdb: in msdb, after the
-    message came back.
+    ``has_times`` is True if a row has a bound. ``reads_addresses`` is True if a choice reads its address from the
+    service name. ``asks`` is True if a choice reaches step 4 in its own scope, and ``asks_in_databases`` if that
+    is not msdb. ``asks_msdb`` is True if step 4 is reached in msdb after the message came back.
     """
 
     has_times: bool = False
@@ -262,10 +261,10 @@ def decide_keys(
     choice: Schema = CHOICE,
     intervals: Intervals = all_choices,
 ) -> DecidedKeys:
-    """Decide for every distinct key.
+    """Decide every distinct key.
 
-    ``keys`` have the columns of `KEY`; ``instances`` what is known of each instance that they name. ``intervals``
-    makes choices that have the fields of ``choice``.
+    ``keys`` have the columns of `KEY`. ``instances`` has each of their instances. ``intervals`` makes choices with
+    the fields of ``choice``.
     """
     decider = KeyDecider(intervals)
     numbers = decider.decide(keys.rows(*KEY), instances)
@@ -273,7 +272,7 @@ def decide_keys(
 
 
 class KeyDecider:
-    """Decides for keys as they come, all of one estate; ``timelines`` are those so far, each once."""
+    """Decides keys of one estate in any order. ``timelines`` are the distinct ones so far."""
 
     def __init__(self, intervals: Intervals = all_choices) -> None:
         self._intervals, self._shared = intervals, SharedRows(_reads_address, _size_of)
@@ -281,18 +280,18 @@ class KeyDecider:
         self.forget_routes()
 
     def forget_routes(self) -> None:
-        """Forget which routes were decided by: the objects that stand for them are gone, or may be."""
+        """Forget the routes of earlier decisions, because their objects may be gone."""
         self._places: dict[Hashable, int] = {}
 
     @property
     def uses(self) -> PlanUses:
-        """What the timelines make use of."""
+        """The features that the timelines use."""
         return self._shared.uses
 
     def decide(self, rows: Iterable[tuple[Any, ...]], instances: Mapping[str, SqlInstance]) -> list[int]:
-        """Return the places of the timelines of rows of the columns `KEY`; equal signatures share one.
+        """Return the places of the timelines of rows of the columns `KEY`. Equal signatures share one.
 
-        ``instances`` is what is known for all services of these; their routes must last until they are forgotten.
+        ``instances`` have all services of these rows. Their routes must live until they are forgotten.
         """
         places, numbers = self._places, list[int]()
         with no_search_for_cycles():
@@ -309,7 +308,7 @@ class KeyDecider:
 
 
 class PathFields(NamedTuple):
-    """The kept fields of a path: those of ``schema``, of which the last may be `READS_ADDRESS`."""
+    """The stored fields of a path: those of ``schema``, with an optional `READS_ADDRESS` at the end."""
 
     schema: Schema
     of: Callable[[PathWithReturn], Choice]
@@ -331,10 +330,10 @@ class PathFields(NamedTuple):
 
 
 def follow_keys(keys: TableColumns, network: EstateNetwork, fields: PathFields | None = None) -> DecidedKeys:
-    """Follow every distinct key there and back, with the hops that its messages have left.
+    """Follow every distinct key there and back, with the remaining hops of its messages.
 
-    ``keys`` have the columns of `PATH_KEY` and `HOPS_LEFT`; ``network`` is what is known for the services that
-    they name. By default the ``fields`` of a path are those of `PATH`.
+    ``keys`` have the columns of `PATH_KEY` and `HOPS_LEFT`. ``network`` has all services in them. By default the
+    ``fields`` of a path are those of `PATH`.
     """
     kept = fields or PathFields(PATH, lambda path: (*path_row(path), reads_address(path.there)))
     reads = _path_reads_address if READS_ADDRESS in kept.schema.names else _reads_nothing
@@ -355,9 +354,9 @@ def follow_keys(keys: TableColumns, network: EstateNetwork, fields: PathFields |
 
 
 class SharedRows:
-    """The rows of timelines, each once, and what all of them make use of.
+    """The distinct rows of timelines, and the features that they use.
 
-    ``reads_address`` and ``size_of`` tell of a choice whether it reads its address from the service name, and its
+    ``reads_address`` returns True if a choice reads its address from the service name. ``size_of`` returns its
     size in memory.
     """
 
@@ -388,7 +387,7 @@ class SharedRows:
 
 
 def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[TimelineRow, ...]:
-    """Return intervals as rows; neighbours in time that are decided alike are one."""
+    """Return intervals as rows. Neighbours with equal choices are joined."""
     rows: list[TimelineRow] = []
     for one in intervals:
         start = one.valid_from
@@ -399,7 +398,7 @@ def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[Timelin
 
 
 def choice_of(decision: Decision) -> Choice:
-    """Return the fields of `CHOICE`; the columns are those of a message that brings nothing of its own."""
+    """Return the fields of `CHOICE`. The columns describe a message without own facts."""
     search, columns = decision.last, verdict_of(decision, None, None, None).plain()
     return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
 

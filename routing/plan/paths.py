@@ -1,6 +1,6 @@
-"""Plan the paths of messages over hops, there and back: of a key at every time, or as they are asked.
+"""Plan the paths of messages over hops, there and back: for a key at every time, or for single messages.
 
-Names and broker instances that nothing in the estate names count alike, so that what senders invent costs little.
+Names and broker instances that are unknown in the estate are equivalent, so that invented names cost little.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _EVER = -(2**63)
 class PathChoice:
     """The paths that a dialog's hash chooses.
 
-    ``decision`` is that of the first hop; from ``hops`` left on, more change nothing. ``paths`` are those of the
-    hops left that were asked for; they hold where step 4 does not end its way at the first hop, and its dialog has
-    not ended.
+    ``decision`` is that of the first hop. From ``hops`` on, further hops make no difference. ``paths`` are those
+    with the given number of hops. They are valid if step 4 does not end the path at the first hop, and if the
+    dialog has not ended.
     """
 
     decision: Decision
@@ -66,7 +66,7 @@ class PathTimeline:
     def intervals(self, left: Sequence[int | None], at: int | None = None) -> Iterator[TimeInterval[PathChoice]]:
         """Yield the paths of messages with these hops left (None: no limit), in the order of time.
 
-        Where all messages are decided ``at`` one time, its interval stands for every time.
+        If all messages are decided ``at`` one time, its interval represents every time.
         """
         start: int | None = None
         while True:
@@ -82,22 +82,22 @@ class PathTimeline:
         return max(choice.hops for one in self.intervals((), at) for choice in one.choices)
 
     def at(self, t: int, left: Sequence[int | None]) -> TimeInterval[PathChoice]:
-        """Return the paths at a time, and until when they stay; one choice for each hash."""
+        """Return the paths at a time and the end of their interval, with one choice for each hash."""
         decided = self.deciding(self.key, self.sender.instance, t)
         one = _PathsAtTime(self, t)
         picks = _count_picks(one, decided)
         is_cut = picks is None
-        # Which dialog goes which way is not found out where there are too many: all of them have too many.
+        # With too many paths, the paths of single dialogs are not determined, because all of them have too many.
         hashes = range(len(decided.choices) if picks is None else picks)
         choices = tuple([one.choice(decided.pick(hashed), hashed, left, is_cut=is_cut) for hashed in hashes])
         return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
 
 
 def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
-    """Return the number of hashes that tell all dialogs of a key apart; None where these are too many."""
+    """Return the number of hashes that distinguish all dialogs of a key, or None if there are too many."""
     picks = len(decided.choices)
     while True:
-        # What a dialog picks may hide from it what others pick, where there are too many ways.
+        # With too many paths, the picks of a dialog may hide those of others.
         met = (one.follow(decided.pick(hashed), hashed, None).picks for hashed in range(picks))
         more = lcm(picks, *met)
         if more == picks:
@@ -108,7 +108,7 @@ def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | No
 
 
 class _PathsAtTime:
-    """Follows the messages of a key at a time; ``until`` is when what was found ends."""
+    """Follows the messages of a key at a time. ``until`` is the end of the result."""
 
     def __init__(self, timeline: PathTimeline, t: int) -> None:
         self.timeline, self.t = timeline, t
@@ -121,12 +121,12 @@ class _PathsAtTime:
         return PathChoice(decision, self.follow(decision, hashed, None).hops, paths)
 
     def _path(self, decision: Decision, hashed: int, left: int | None, *, is_cut: bool) -> PathWithReturn:
-        """Return the path of the messages of a hash that have so many hops left."""
+        """Return the path of the messages of a hash with these hops left."""
         trace = self.follow(decision, hashed, left).trace
         return self.add_reply(replace(trace, is_cut=True) if is_cut else trace)
 
     def follow(self, decision: Decision, hashed: int, left: int | None) -> FollowedTrace:
-        """Follow a message that has so many hops left, past step 4; ``decision`` is that of its hash."""
+        """Follow a message with these hops left past step 4. ``decision`` is that of its hash."""
         remembered = self._followed.get((hashed, left))
         if remembered is not None:
             return remembered
@@ -150,9 +150,9 @@ class _PathsAtTime:
 
 
 class PathPlanner:
-    """The paths of messages of an estate; keys that differ in nothing that counts share decisions.
+    """The paths of messages of an estate. Equivalent keys share decisions.
 
-    ``is_exact`` as `Planner` has it; ``most_ways`` of a message or a reply are followed.
+    ``is_exact`` is that of `Planner`. At most ``most_ways`` paths of a message or a reply are followed.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class PathPlanner:
         return PathTimeline(self.network, self._deciding, sender, to, broker)
 
     def follow(self, sender: PathSender, message: RoutedMessage, verdict: Verdict, hashed: int) -> FollowedTrace:
-        """Follow one message on from what its first instance does with it."""
+        """Follow one message from the decision of its first instance."""
         to = ServiceAddress.of_name(message.service)
         traced_message = TracedMessage(to, message.is_initiator, message.t, hashed, sender.conversation_id)
         scope = scope_of(message.database)
@@ -192,9 +192,9 @@ class PathPlanner:
     def paths(
         self, sender: PathSender, message: RoutedMessage, verdicts: Sequence[Verdict]
     ) -> Iterator[PathWithReturn]:
-        """Yield the paths of a message, of whose verdicts its dialog's hash picks one.
+        """Yield the paths of a message. Its dialog's hash picks one of the verdicts.
 
-        Of a message of any dialog it is one for each hash that may make a difference.
+        A message of an unknown dialog has one path for each hash that may make a difference.
         """
 
         def follow_one(hashed: int) -> FollowedTrace:
@@ -211,7 +211,7 @@ class PathPlanner:
         return trace_back(self.network, self._deciding, sender, there, t)[0]
 
     def follow_reply(self, sender: PathSender, delivered: HopPath, t: int) -> MessageTrace | None:
-        """Return the trace of the reply from where a way was delivered; None where the sender is not known."""
+        """Return the trace of the reply from the end of a path, or None if the sender is unknown."""
         back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_ways)
         return None if back is None else back.trace
 
@@ -219,10 +219,10 @@ class PathPlanner:
 def trace_open_messages(
     network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str | None, service: str, t: int
 ) -> Iterator[MessageTrace]:
-    """Yield a trace of open messages to a service at a time for each hash that makes a difference.
+    """Yield a trace of open messages to a service at a time for each relevant hash.
 
-    ``database`` begins their dialogs, None for those that arrive over the network. Messages that ask for a route
-    first are left out: a trace knows no pending request of its first instance.
+    ``database`` begins their dialogs, or is None for arrivals. Messages that first ask for a route are left out,
+    because a trace knows no pending request of its first instance.
     """
     to = ServiceAddress.of_name(service)
     key = to.key(here, database, None, is_initiator=True)

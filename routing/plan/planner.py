@@ -1,6 +1,6 @@
-"""Plan a routing key: its timeline has what is decided at every time, and is made as far as it is asked for.
+"""Plan a routing key: its timeline has the decisions for every time, computed on demand.
 
-Keys that differ in nothing that counts share a timeline.
+Equivalent keys share a timeline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_KEYS = 100_000
 
 
 def remember(memory: dict[Hashable, T], key: Hashable, value: T, most: int = MOST_KEYS) -> T:
-    """Remember a value; forget all others first where there are too many."""
+    """Store a value in a cache. A full cache is cleared first."""
     if len(memory) >= most:
         memory.clear()
     memory[key] = value
@@ -29,7 +29,7 @@ def remember(memory: dict[Hashable, T], key: Hashable, value: T, most: int = MOS
 
 
 class DecisionTimeline:
-    """The decisions for a key at every time; an interval is made when a time in it is first asked for."""
+    """The decisions for a key at every time. An interval is computed at its first use."""
 
     def __init__(self, routes: ConcerningRoutes) -> None:
         self._routes = routes
@@ -51,14 +51,14 @@ class DecisionTimeline:
         return interval
 
     def intervals(self) -> Iterator[TimeInterval[Decision]]:
-        """Yield all intervals in the order of time, made by one sweep over the routes; none is kept."""
+        """Yield all intervals in the order of time by one sweep over the routes, without storing them."""
         return self._routes.decide_all()
 
 
 class Planner:
-    """Makes timelines of decisions; the keys of one planner are of one estate.
+    """Makes timelines of decisions for the keys of one estate.
 
-    ``is_exact``: decisions tell of the broker instance that a message brings even where nothing has it.
+    ``is_exact`` keeps the broker instance of a message in decisions even if it is unknown in the estate.
     """
 
     def __init__(self, *, is_exact: bool = False, most_keys: int = MOST_KEYS) -> None:
@@ -67,7 +67,7 @@ class Planner:
         self._shared: dict[Hashable, DecisionTimeline] = {}
 
     def timeline(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline:
-        """Return the timeline of a key; keys that differ in nothing that counts share one."""
+        """Return the timeline of a key. Equivalent keys share one."""
         place = instance.name, key
         timeline = self._by_key.get(place)
         if timeline is None:

@@ -1,6 +1,6 @@
-"""Judge messages in plain Python, with their dialogs and the requests for routes that messages open.
+"""Judge messages in plain Python, with their dialogs and the route requests that messages open.
 
-Nothing is decided before a message asks for it, and nothing twice as long as there is room to remember it.
+Decisions are computed on demand, and cached up to a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from routing.schemas import KEYS
 from routing.tables.table_columns import TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE, SortKey
 
-# The dialogs of messages in plain Python: one small object for each that can change a decision.
+# The dialogs of messages in plain Python, one small object for each relevant dialog.
 
 
 _END = KEYS["dialogs"]
@@ -52,7 +52,7 @@ class KnownDialogs:
 
     @classmethod
     def of_columns(cls, batches: Iterable[TableColumns]) -> KnownDialogs:
-        """Return the dialogs of columns; a row without a conversation or a role is nobody's."""
+        """Return the dialogs of columns. Rows without a conversation or a role are ignored."""
         by_database: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
         for batch in batches:
             ends, rows = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
@@ -64,28 +64,28 @@ class KnownDialogs:
         return cls(by_database)
 
     def ends_of(self, instance: str, database: str | None) -> DialogEnds:
-        """Return the dialogs of a database; what has arrived over the network has none."""
+        """Return the dialogs of a database. Arrivals over the network have none."""
         return _NO_ENDS if database is None else self.by_database.get((instance, database), _NO_ENDS)
 
     def of(self, message: RoutedMessage) -> DialogFacts:
-        """Return the dialog of a message; one that is not listed says nothing."""
+        """Return the dialog of a message. An unknown dialog has no facts."""
         ends = self.ends_of(message.instance, message.database)[message.is_initiator]
         return ends.get(message.conversation_id or "", NO_DIALOG)
 
 
-# Which messages open a request for a route (rule book, section 5): all that ask, taken in their order.
+# Open requests for routes (rule book, section 5) by taking all messages that ask, in their order.
 #
-# Plain Python opens requests here alone; afterwards `rules.requesting.InstanceRequests` tells of each message
-# whether it opens one, waits with its conversation, or goes on.
+# Plain Python opens requests only here. Afterwards `rules.requesting.InstanceRequests` knows for each message
+# whether it opens one, waits with its conversation, or continues.
 
 
 def order_of_asking(message: RoutedMessage) -> SortKey:
-    """Return the place of a message among those that ask; rows equal in (t, message_id) by their endpoint."""
+    """Return the sort key of a message among asking ones. Equal (t, message_id) are sorted by endpoint."""
     return message.t, message.message_id, message.conversation_id or "", message.is_initiator
 
 
 class AskingMessage(NamedTuple):
-    """A message that meets step 4, with what is decided for it."""
+    """A message that reaches step 4, with its decision."""
 
     message: RoutedMessage
     dialog: DialogFacts
@@ -98,7 +98,7 @@ class AskingMessage(NamedTuple):
 
     @property
     def databases(self) -> tuple[str, ...]:
-        """Where it asks, in this order: in its scope, and in msdb once it has come back."""
+        """The databases in which it asks, in order: its scope, and msdb after it has come back."""
         decision = self.decision
         searches = (decision.first, decision.again)
         return tuple(search.scope for search in searches if search is not None and search.asks)
@@ -115,10 +115,10 @@ def open_requests(asking: Iterable[AskingMessage], requests: InstanceRequests) -
 
 @dataclass
 class AskingMessages:
-    """The messages of one instance that may open a request; ``requests`` are those on record.
+    """The messages of one instance that may open a request. ``requests`` are the recorded ones.
 
-    Few of them have to be remembered: of the messages that ask in one database alone, and whose request is not on
-    record, the first opens one, and every later one finds it pending, whether it then waits or goes on.
+    Only a few are stored. Messages may ask in only one database without a recorded request. Then the first
+    one opens it, and every later one finds it pending, even if it does not wait.
     """
 
     requests: InstanceRequests
@@ -126,7 +126,7 @@ class AskingMessages:
     _others: list[AskingMessage] = field(default_factory=list)
 
     def add(self, asking: AskingMessage) -> None:
-        """Remember a message if it may open a request; they come in any order."""
+        """Store a message if it may open a request. Messages come in any order."""
         databases = asking.databases
         if len(databases) > 1:
             self._others.append(asking)
@@ -141,7 +141,7 @@ class AskingMessages:
             self._first[place] = asking
 
     def open_requests(self) -> InstanceRequests:
-        """Return all requests, those that the messages open included."""
+        """Return all requests, including new ones of the messages."""
         open_requests(sorted(self._all(), key=_order), self.requests)
         return self.requests
 
@@ -165,9 +165,9 @@ def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]
 
 @dataclass
 class KeyedMessages:
-    """The messages for one service from one place, which are bound to one broker instance or to none.
+    """The messages for one service from one place with the same broker instance, or without one.
 
-    ``verdicts`` are those that messages share: by interval, pick, and whether they are out of hops.
+    ``verdicts`` are cached by interval, pick, and True if no hops remain.
     """
 
     timeline: DecisionTimeline
@@ -180,14 +180,14 @@ class KeyedMessages:
         return self.timeline.at(t).choices
 
     def decision(self, message: RoutedMessage) -> Decision:
-        """Return the decision for a message, whatever it asks for."""
+        """Return the decision for a message, without its request for a route."""
         decisions = self.decisions(message.t)
         return decisions[place_of_pick(decisions, message)]
 
     def possible(
         self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests
     ) -> tuple[tuple[Decision, Verdict], ...]:
-        """Return each possible decision for a message with its verdict; ``requests`` as in `verdict`."""
+        """Return each possible decision for a message with its verdict. ``requests`` is as in `verdict`."""
         return tuple((one, judge(message, dialog, one, requests)) for one in self.decisions(message.t))
 
     def verdicts_at(self, t: int, hops_remaining: int | None) -> Iterator[Verdict]:
@@ -215,22 +215,22 @@ class KeyedMessages:
         return shared
 
     def verdict_of(self, decision: Decision, hops_remaining: int | None) -> Verdict:
-        """Return the verdict of a decision for these messages, where step 4 does not end it."""
+        """Return the verdict of a decision for these messages, if step 4 does not end it."""
         return verdict_of(decision, self.broker, hops_remaining, address_in_name(self.service))
 
 
 def place_of_pick(decisions: Sized, message: RoutedMessage) -> int:
-    """Return the place of the decision that a message's dialog gets (section 6); of any dialog the first."""
+    """Return the place of the decision for a message's dialog (section 6), or 0 without a dialog."""
     if len(decisions) == 1 or message.conversation_id is None:
         return 0
     return dialog_id_hash(message.conversation_id) % len(decisions)
 
 
 class MessageJudge:
-    """Judges messages of an estate, with the requests for routes on record and those that messages open.
+    """Judges messages of an estate, with route requests that are recorded or that messages open.
 
-    Where a message may ask for a route, all must have come by `find_openers` before the first is judged.
-    ``is_exact`` as `Planner` has it.
+    If messages may ask for a route, pass all of them to `find_openers` before the first is judged. ``is_exact`` is
+    that of `Planner`.
     """
 
     def __init__(self, network: EstateNetwork, *, is_exact: bool = False, most_keys: int = MOST_KEYS) -> None:
@@ -245,7 +245,7 @@ class MessageJudge:
         return self.network.instances
 
     def keyed(self, message: RoutedMessage, dialog: DialogFacts) -> KeyedMessages:
-        """Return the messages like this one, and what is decided for them."""
+        """Return the messages equal to this one, with their decisions."""
         broker = bound_broker(message, dialog)
         names = message.instance, message.database, message.service, broker, message.is_initiator
         keyed = self._keyed.get(names)
@@ -278,6 +278,6 @@ class MessageJudge:
 
 def may_ask(instance: SqlInstance, database: str | None) -> bool:
     """Return True if a message from a database, None for an arrival, may meet step 4."""
-    # One that comes back to its instance may ask in msdb.
+    # A message that comes back to its instance may ask in msdb.
     scopes = (scope_of(database), ARRIVALS)
     return any(BROKER_CONFIGURATION_SERVICE in instance.routes.get(scope, ()) for scope in scopes)

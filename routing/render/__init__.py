@@ -1,1 +1,1 @@
-"""Documents as text, and the one wording of numbers, times, durations and names."""
+"""Write documents as text, and format numbers, times, durations and names."""

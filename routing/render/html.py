@@ -1,4 +1,4 @@
-"""Write a document as HTML: what is data is escaped, and long names break after ``/``, ``.`` and ``-``."""
+"""Write a document as HTML. Data is escaped, and long names may break after ``/``, ``.`` and ``-``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BREAK_AFTER = re.compile(r"(?<=\w)([/.-])(?=\w)")
 
 
 def write_words(words: Words) -> str:
-    """Return words as HTML; a line may break after the signs between the parts of a name, as after a blank."""
+    """Return words as HTML. A line may break at a blank or between the parts of a name."""
     if isinstance(words, str):
         return _BREAK_AFTER.sub(r"\1<wbr>", escape(printable(words)))
     if isinstance(words, TonedText):
@@ -34,7 +34,7 @@ def write_words(words: Words) -> str:
 
 
 def write_html(document: Document, heading: int = 4) -> str:
-    """Return a document as HTML, its headings at a level; statements keep their lines."""
+    """Return a document as HTML, with its headings at a level. Statements keep their lines."""
     parts = []
     for is_list, alike in groupby(document, lambda block: isinstance(block, ListItem)):
         blocks = list(alike)
@@ -43,7 +43,7 @@ def write_html(document: Document, heading: int = 4) -> str:
 
 
 def _list(items: Iterable[Block]) -> str:
-    """Write the items of a list; those that are deeper than others stand to the right."""
+    """Write the items of a list, and indent deeper ones."""
     lines = (
         f'<li class="depth{item.indent}">{write_words(item.words)}</li>'
         for item in items

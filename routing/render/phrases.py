@@ -1,4 +1,4 @@
-"""Phrase names, places and lists for printed answers: what comes from the data is printable and bounded."""
+"""Phrase names, places and lists for printed answers. Data becomes printable and bounded in length."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
 
 
 def shorten(things: Iterable[_T], most: int | None, state: Callable[[_T], str] = str) -> Iterator[str]:
-    """Yield sentences on the first ``most`` things and how many more there are; on all where that is None."""
+    """Yield sentences on the first ``most`` things and the number of the rest. None means all."""
     every = list(things)
     yield from map(state, every[:most])
     if most is not None and len(every) > most:
@@ -59,7 +59,7 @@ def cut(text: str) -> str:
 
 
 def join_words(words: Iterable[str], most: int = 3) -> str:
-    """Return words as a list in a sentence: "a, b and c", "a, b, c and 2 more"."""
+    """Return words as a list in a sentence: "a, b and c" or "a, b, c and 2 more"."""
     every = list(words)
     if len(every) > most:
         return f"{', '.join(every[:most])} and {len(every) - most:,} more"
@@ -73,6 +73,6 @@ def count_places(names: Iterable[str], noun: str) -> str:
 
 
 def quote_name(value: object, longest: int = _LONGEST) -> str:
-    """Return a name or a text from the data: in quotes, so that blanks show, printable, and not endless."""
+    """Return a name from the data in quotes, printable and of bounded length."""
     text = str(value)
     return f"'{printable(text[:longest])}{'…' if len(text) > longest else ''}'"

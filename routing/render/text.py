@@ -1,6 +1,6 @@
-"""Write a document as text for a terminal, a pipe or a notebook: wrapped to a width, coloured where it is wanted.
+"""Write a document as text for a terminal, a pipe or a notebook, with wrapping and colours.
 
-rich is imported where a document is written; JSON and help do without.
+rich is imported only when a document is written, so JSON and help start faster.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
 
 
 def write_sql(document: Document, otherwise: str = "There is nothing to run.") -> str:
-    """Return the statements of a document alone, at column 0, each after a comment that says what it is for.
+    """Return only the statements of a document, each after a comment with its purpose.
 
-    Statements for servers are a script for sqlcmd: a block for each server, those of one server together. Every
-    batch of it has a line that only sqlcmd understands, so that nothing runs where the script is taken for plain
-    T-SQL. ``otherwise`` is the comment that stands alone where the document has no statement.
+    Statements for servers become a script for sqlcmd, with a block for each server. Each batch has a line that
+    only sqlcmd understands. Other tools therefore reject the script before anything runs. ``otherwise`` is the
+    comment for a document without statements.
     """
     statements = [block for block in document if isinstance(block, SqlStatement)]
     if not statements:
@@ -96,7 +96,7 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
 
 
 _STOP_AT_ERROR = ":on error exit"
-"""The line of sqlcmd that ends a script at an error, such as a server that cannot be reached; no T-SQL."""
+"""Makes sqlcmd stop at an error, such as an unreachable server. It is not T-SQL."""
 _OF_SQLCMD = (
     "Run this file by sqlcmd -i, or in SSMS in SQLCMD mode (menu Query). Elsewhere nothing of it runs: each batch"
     " has a line that begins with a colon, which is a syntax error there."
@@ -133,7 +133,7 @@ def _as_comment(line: str) -> str:
 
 
 def _comment_lines(text: str) -> list[str]:
-    """Return a text as comments of T-SQL; tools such as sqlcmd find no place to fill in in them."""
+    """Return a text as T-SQL comments without placeholders that sqlcmd would replace."""
     if not text:
         return []
     harmless = _PLACE_TO_FILL_IN.sub(r"\g<0> ", printable_lines(text))
@@ -218,7 +218,7 @@ def _consumed(text: Text, first: Text) -> int:
 
 @cache
 def _measure() -> Console:
-    """Return the console that rich needs for wrapping; each text brings its width."""
+    """Return the console that rich needs for wrapping. Each text sets its own width."""
     from rich.console import Console
 
     return Console(file=io.StringIO(), force_jupyter=False)
@@ -273,7 +273,7 @@ def _natural_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell
 def _lift_constants(
     columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]]
 ) -> tuple[list[TableColumn], list[list[Cell]], list[tuple[TableColumn, Cell]]]:
-    """Split off columns that have one value in all of two or more rows; return the rest and these."""
+    """Split off columns with the same value in all of two or more rows. Return the rest, and these columns."""
     if len(rows) < 2:
         return list(columns), [list(row) for row in rows], []
     constant = {at for at in range(len(columns)) if len({format_value(row[at]) for row in rows}) == 1}
@@ -288,7 +288,7 @@ def _lift_constants(
 
 
 def _fit_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width: int) -> list[int] | None:
-    """Return a width for each column so that all fit side by side; None where texts would become too narrow."""
+    """Return a width for each column so that they fit side by side, or None if texts would become too narrow."""
     natural = _natural_widths(columns, rows)
     least = [
         full if column.is_number else min(full, max(_LEAST_TEXT, len(column.name), _longest_word(rows, at)))

@@ -27,8 +27,13 @@ _ROUNDED = ((3_600, 60), (86_400, 3_600))
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: "1 message", "2,000 messages"; ``plural`` where it is no noun with an s."""
+    """Return a number with its noun: "1 message", "2,000 messages". Give ``plural`` for irregular nouns."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def count_files(read: int, skipped: int, refused: int, noun: str = "row") -> str:
+    """Return the last line of a command: how many files it read and skipped, and what it refused in them."""
+    return f"{count(read, 'file')} read, {skipped:,} skipped, {count(refused, noun)} refused"
 
 
 def printable(text: str) -> str:
@@ -53,7 +58,7 @@ def format_time(at: datetime) -> str:
 
 
 def format_duration(length: timedelta) -> str:
-    """Return a duration, rounded to two units: "8 h 48 min", "3 d", "0 s"; "-" before a negative one."""
+    """Return a duration in at most two units: "8 h 48 min", "3 d", "0 s". Negative ones begin with "-"."""
     seconds = round(abs(length).total_seconds())
     sign = "-" if length < timedelta() and seconds else ""
     for least, unit_size in _ROUNDED:
@@ -83,20 +88,20 @@ def format_value(value: Cell) -> str:
 
 
 def find_tone(value: Cell) -> Tone | None:
-    """Return the tone of a table's value: a span's own, that of an outcome's word; None of every other value."""
+    """Return the tone of a value in a table: its own, or that of its outcome. Other values have None."""
     if isinstance(value, TonedText):
         return value.tone
     return _TONES.get(value) if isinstance(value, str) else None
 
 
 def mark_outcome(word: str) -> TonedText | str:
-    """Return the word of an outcome or ending as a part of a sentence that stands out; any other as it is."""
+    """Return an outcome or ending with its tone. Other words stay unchanged."""
     tone = find_tone(word)
     return word if tone is None else TonedText(word, tone)
 
 
 def plain_words(words: Words) -> str:
-    """Return the words of a sentence as one text, without what stands out."""
+    """Return the words of a sentence as one text without tones."""
     parts = [words] if isinstance(words, (str, TonedText)) else words
     return "".join(part.text if isinstance(part, TonedText) else part for part in parts)
 
@@ -105,7 +110,7 @@ def plain_words(words: Words) -> str:
 
 
 def write_json(value: object) -> str:
-    """Return a value as JSON in one line; times read as `format_time` writes them. Raises TypeError."""
+    """Return a value as JSON on one line, with times in the form of `format_time`. Raises TypeError."""
     return json.dumps(value, default=_plain)
 
 

@@ -1,4 +1,4 @@
-"""The rule book, one file a section, in plain Python: no Spark, no Arrow, no storage, no clock.
+"""State the rule book in plain Python, one file a section. No Spark, Arrow, storage or clock is used here.
 
-Times are integers, microseconds since 1970 in UTC; an open bound is None. Names are compared exactly.
+Times are integers: microseconds since 1970 in UTC. An open bound is None. Names are compared exactly.
 """

@@ -1,4 +1,4 @@
-"""Rule book, sections 2 and 3: all routes that a search may choose among, and the order in which they count."""
+"""Rule book, sections 2 and 3: list and order all routes that a search may choose."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BY_ROUTE = (MatchingStep.BROKER_INSTANCE, MatchingStep.BALANCED)
 
 
 class Candidate(NamedTuple):
-    """A route in force that matches a step of a search.
+    """A valid route that matches a step of a search.
 
-    ``tier`` is None in step 4, whose routes carry the request and not the message. ``broker`` is the broker
-    instance with which the message would take the route. ``is_picked`` is None in all steps but 3.
-    ``stands_for_it`` is the first route by name that is equal to it, None where it is that one itself. ``why_not``
-    is a reason of sections 3 and 4. ``is_reached``: its step is the one that ended the search.
+    ``tier`` is None in step 4, where routes carry the request, not the message. ``broker`` is the broker
+    instance of the message on this route. ``is_picked`` is None outside step 3. ``stands_for_it`` is the first
+    equal route by name, or None if this route is the first. ``why_not`` is a reason of sections 3 and 4.
+    ``is_reached`` is True if its step ended the search.
     """
 
     route: EstateRoute
@@ -38,7 +38,7 @@ class Candidate(NamedTuple):
 
     @property
     def is_usable(self) -> bool:
-        """Whether the message can be sent by it; false in step 4."""
+        """True if the message can take the route, which it cannot in step 4."""
         return self.tier is not None and self.why_not is None
 
 
@@ -53,11 +53,11 @@ def list_candidates(
     """Return the candidates of a search, in the order of ``routes``.
 
     Args:
-        search: the search; where it looked at no route, there is no candidate.
-        service: the service that the message is for, None for a name that nothing names.
-        instance: the instance whose routes are searched.
-        routes: the routes of the scope that are in force, by name; those that match in no step are left out.
-        stop: the step that ended the search, which is step 4 where the message waits for a requested route there.
+        search: the search. It has no candidates if it looked at no route.
+        service: the target service, or None if no known object has the name.
+        instance: the instance with the routes.
+        routes: the valid routes of the scope, by name. Routes that match no step are left out.
+        stop: the step that ended the search. This is step 4 if the message waits for a requested route.
     """
     if search.match is None or search.is_reply:
         return []
@@ -93,10 +93,10 @@ def _candidate(
 
 
 class CandidateRow(NamedTuple):
-    """A candidate as tables have it, with the numbers that it is ordered by.
+    """A candidate with the columns of its table and the numbers of its order.
 
-    ``broker_instance`` is None where it is the one that the message brings. ``reads_address``: the address is the
-    one in the message's own service name.
+    ``broker_instance`` is None if the message already has it. ``reads_address`` is True if the address comes from
+    the message's service name.
     """
 
     search: int
@@ -119,14 +119,14 @@ class CandidateRow(NamedTuple):
 
 
 class OrderTerm(NamedTuple):
-    """A column of `CandidateRow` by which candidates are ordered; a null comes last either way."""
+    """A column of `CandidateRow` to sort by. Nulls come last."""
 
     column: str
     is_descending: bool = False
 
 
 ORDER_WITHIN_TIER = (OrderTerm("route_name"), OrderTerm("broker_instance"))
-"""What puts the routes in order of which the transport may use any."""
+"""The order of routes that are equally good for the transport."""
 CANDIDATE_ORDER = (
     # A message that came back is decided by its second search.
     OrderTerm("search", is_descending=True),
@@ -141,7 +141,7 @@ CANDIDATE_ORDER = (
 
 
 def row_of(candidate: Candidate, search: int, picked_before: str | None) -> CandidateRow:
-    """Return the row of a candidate of a search, which has a number.
+    """Return the row of a candidate of the search with this number.
 
     ``picked_before`` is the broker instance that step 3 picked in the search before it.
     """

@@ -1,4 +1,4 @@
-"""Rule book, section 3: which of the matching routes is used, and what becomes of the message."""
+"""Rule book, section 3: choose one of the matching routes, and find the outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing.terms import Outcome, Reason
 
 
 class ChoiceSituation(NamedTuple):
-    """The facts beside its routes that a choice depends on."""
+    """The facts that a choice depends on, apart from the routes."""
 
     location: DestinationLocation
     name_address: NameAddress
@@ -22,42 +22,42 @@ class ChoiceSituation(NamedTuple):
 
 
 def has_mirror(route: EstateRoute) -> bool:
-    """Return whether the route has a mirror address (tier A)."""
+    """Return True if the route has a mirror address (tier A)."""
     return route.mirror_address is not None
 
 
 def is_local(route: EstateRoute) -> bool:
-    """Return whether the route's address is LOCAL (tier B)."""
+    """Return True if the route's address is LOCAL (tier B)."""
     return route.kind is AddressKind.LOCAL
 
 
 def is_network(route: EstateRoute) -> bool:
-    """Return whether the route has a network address (tier C)."""
+    """Return True if the route has a network address (tier C)."""
     return route.kind is AddressKind.NETWORK
 
 
 def is_transport(route: EstateRoute) -> bool:
-    """Return whether the address is read from the service's name (tier D)."""
+    """Return True if the address comes from the service name (tier D)."""
     return route.kind is AddressKind.TRANSPORT
 
 
 def always(situation: ChoiceSituation) -> Reason | None:
-    """Return None: an address of the route's own can always be used."""
+    """Return None, because the route's own address can always be used."""
     return None
 
 
 def unless_located(situation: ChoiceSituation) -> Reason | None:
-    """Return the reason why LOCAL cannot be used: no database of this instance takes the message."""
+    """Return the reason why no database of this instance takes the message, or None."""
     return situation.location.reason
 
 
 def unless_named(situation: ChoiceSituation) -> Reason | None:
-    """Return the reason why TRANSPORT cannot be used: the service's name holds no address."""
+    """Return a reason if the service name has no address, or None."""
     return Reason.TRANSPORT_ADDRESS_INVALID if situation.name_address is NameAddress.NONE else None
 
 
 def never(route: EstateRoute, situation: ChoiceSituation) -> bool:
-    """Return False: mirrored routes and LOCAL do not lead back to this very instance."""
+    """Return False, because mirrored routes and LOCAL never lead back to this instance."""
     return False
 
 
@@ -73,9 +73,10 @@ def has_own_name(route: EstateRoute, situation: ChoiceSituation) -> bool:
 
 @dataclass(frozen=True)
 class RouteTier:
-    """One tier: the routes it holds, why it cannot be used (None where it can), and what is said where it is.
+    """One tier of routes.
 
-    ``is_own``: whether a route leads back to this very instance.
+    ``holds`` selects its routes. ``why_not`` returns None if the tier can be used, otherwise the reason.
+    ``reason`` is that of messages that use it. ``is_own`` returns True if a route leads back to this instance.
     """
 
     letter: str
@@ -95,7 +96,7 @@ TIERS = (
 
 
 def tier_of(route: EstateRoute) -> RouteTier | None:
-    """Return the tier in which a route stands; None for an address outside the grammar, which no tier holds."""
+    """Return the tier of a route, or None for an address outside the grammar."""
     for tier in TIERS:
         if tier.holds(route):
             return tier
@@ -108,10 +109,10 @@ def place_of(tier: RouteTier) -> int:
 
 
 class TierChoice(NamedTuple):
-    """The tier that is used, with its routes by name.
+    """The chosen tier with its routes by name.
 
-    Where none can be used ``why_not`` says why, and tier and routes are those of the first that could not; both
-    are empty where no tier holds a route.
+    If no tier can be used, ``why_not`` has the reason, and tier and routes are those of the first tier that holds
+    any. Both are empty if no tier holds a route.
     """
 
     tier: RouteTier | None
@@ -120,20 +121,20 @@ class TierChoice(NamedTuple):
 
     @property
     def is_usable(self) -> bool:
-        """Whether there is a way."""
+        """True if the tier can be used."""
         return self.tier is not None and self.why_not is None
 
 
 def identity_of(route: EstateRoute) -> Hashable:
-    """Return the columns in which equal routes of a step agree: broker instance and addresses.
+    """Return the values that are equal in equal routes of a step: broker instance and addresses.
 
-    Their service name is the same already.
+    Their service names are equal anyway.
     """
     return route.broker, route.compared, route.compared_mirror
 
 
 def distinct_routes(matches: Sequence[EstateRoute]) -> list[EstateRoute]:
-    """Return the first by name of the routes that are one (`identity_of`), for each."""
+    """Return the first route by name of each group of equal routes (`identity_of`)."""
     if len(matches) < 2:
         return list(matches)
     first_by_identity: dict[Hashable, EstateRoute] = {}
@@ -154,7 +155,7 @@ def choose(routes: Sequence[EstateRoute], situation: ChoiceSituation) -> TierCho
 
 
 def tiers(routes: Sequence[EstateRoute]) -> list[tuple[RouteTier, tuple[EstateRoute, ...]]]:
-    """Return the tiers that hold any of the routes, in their order, with these."""
+    """Return the tiers that hold any of the routes, in order, with these routes."""
     routes_by_letter: dict[str, list[EstateRoute]] = {}
     for route in routes:
         tier = tier_of(route)
@@ -166,7 +167,7 @@ def tiers(routes: Sequence[EstateRoute]) -> list[tuple[RouteTier, tuple[EstateRo
 class ChoiceEnd(NamedTuple):
     """The outcome and reason of a choice.
 
-    ``is_own``: the reported route leads back to this very instance. ``counts_hops``: HOP_LIMIT where none remain.
+    ``is_own``: the reported route leads back to this instance. ``counts_hops``: HOP_LIMIT if no hop remains.
     """
 
     outcome: Outcome
@@ -176,7 +177,7 @@ class ChoiceEnd(NamedTuple):
 
 
 def end_of(choice: TierChoice, situation: ChoiceSituation) -> ChoiceEnd:
-    """Return the outcome and reason of a choice; one without a route has none (section 2.7)."""
+    """Return the outcome and reason of a choice. Without a route it is NO_ROUTE (section 2.7)."""
     tier = choice.tier
     if tier is None:
         return ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)

@@ -1,4 +1,4 @@
-"""Decide a routing key by sections 1 to 4, at every time and for every pick."""
+"""Decide a routing key by sections 1 to 4, for every time and every pick."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from routing.terms import MatchingStep, Outcome, Reason
 
 
 def scope_of(database: str | None) -> str:
-    """Return the database whose routes are searched: the sender's, or msdb's for an arrival (section 0)."""
+    """Return the database with the routes to search: the sender, or msdb for an arrival (section 0)."""
     return ARRIVALS if database is None else database
 
 
 class RoutingKey(NamedTuple):
-    """The facts of a message that decide its way, except the dialog hash, the time, pending requests and hops.
+    """The facts of a message that determine its route, except hash, time, pending requests and hops.
 
-    ``database`` is the sender, None for an arrival. ``service`` is None for a name that nothing in the instance
-    names; ``name_address`` tells what address such a name holds. ``broker`` is None for an open message.
+    ``database`` is the sender, or None for an arrival. ``service`` is None if nothing in the instance has that
+    name; ``name_address`` then describes the address in the name. ``broker`` is None for an open message.
     """
 
     database: str | None
@@ -45,26 +45,25 @@ class RoutingKey(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The database whose routes are searched."""
+        """The database with the routes to search."""
         return scope_of(self.database)
 
     @classmethod
     def of_names(
         cls, instance: SqlInstance, database: str | None, service: str, broker: str | None, *, is_initiator: bool
     ) -> RoutingKey:
-        """Return the key of a message for a service by its own name."""
+        """Return the key of a message to a named service."""
         named = address_of_name(service, instance.own_addresses)
         return cls(database, service, broker, is_initiator, named)
 
 
 def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
-    """Return the facts that determine a key's decision: keys of equal signatures are decided alike.
+    """Return the facts that determine a key's decision. Keys with equal signatures get the same decision.
 
-    They may be of different databases and instances, whose names are then all that their decisions differ in; a
-    database counts as msdb, as one that holds the service, or as any. A service counts by its holders and the
-    routes that name it and match; a broker instance that neither such a route nor a database has is like any
-    other, and what is bound to it can be no reply. A route counts as the object that it is, and must last as long
-    as the signature.
+    The keys may belong to different databases and instances. Their decisions then differ only in these names.
+    A database counts as msdb, as a holder of the service, or as any other. A service counts by its holders and its
+    matching routes. Unknown broker instances are all alike, and cannot make a message a reply. Routes count by
+    identity, so they must live as long as the signature.
     """
     message, scope, holders = MatchKey(key.service, key.broker), key.scope, instance.holders_of(key.service)
     named = matching.routes_naming(message, instance, scope)
@@ -86,9 +85,9 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
 
 
 def named_broker(instance: SqlInstance, scope: str, service: str | None, broker: str | None) -> str | None:
-    """Return a broker instance for what is searched in a scope, and in msdb if it comes back.
+    """Return a broker instance, or `UNNAMED` if no database and no route to the service has it.
 
-    `UNNAMED` where neither a database of the instance nor a route to the service has it.
+    The routes are those of the scope, and those of msdb in case the message comes back.
     """
     message = MatchKey(service, broker)
     routes = [route for one in (scope, ARRIVALS) for route in matching.routes_naming(message, instance, one)]
@@ -96,17 +95,17 @@ def named_broker(instance: SqlInstance, scope: str, service: str | None, broker:
 
 
 def _broker_that_counts(instance: SqlInstance, broker: str | None, routes: Iterable[EstateRoute]) -> str | None:
-    """Return the broker instance where the instance or one of the routes has it, else `UNNAMED`."""
+    """Return the broker instance if the instance or a route has it, otherwise `UNNAMED`."""
     if broker is None or broker in instance.brokers or any(route.broker == broker for route in routes):
         return broker
     return UNNAMED
 
 
 class RouteSearch(NamedTuple):
-    """One search of a routing table: the message's own scope, or msdb once it has come back.
+    """One search of a routing table: the message's own scope, or msdb after it came back.
 
-    ``broker`` is the id that the message brings to it, ``pick`` the one that step 3 picks. ``match`` is None where
-    the broker of the scope's database is disabled. ``routes`` are the distinct matches of the pick, by name.
+    ``broker`` is the broker instance before the search, ``pick`` the one of step 3. ``match`` is None if the
+    broker of the scope is disabled. ``routes`` are the distinct matches of the pick, by name.
     """
 
     scope: str
@@ -123,17 +122,17 @@ class RouteSearch(NamedTuple):
 
     @property
     def is_reply(self) -> bool:
-        """Section 1: no routes were searched."""
+        """True if the message is a reply, for which no routes are searched (section 1)."""
         return self.step is MatchingStep.REPLY
 
     @property
     def step(self) -> MatchingStep | None:
-        """The step that ended the search; None where the scope's broker is disabled."""
+        """The step that ended the search, or None if the scope's broker is disabled."""
         return None if self.match is None else self.match.step
 
     @property
     def asks(self) -> bool:
-        """Whether step 4 was met: a message opens a request where none is pending."""
+        """True if the search reached step 4, where a message may open a request."""
         return self.match is not None and self.match.asks
 
     @property
@@ -143,12 +142,12 @@ class RouteSearch(NamedTuple):
 
     @property
     def location(self) -> DestinationLocation:
-        """Where a LOCAL route would deliver it."""
+        """The database to which a LOCAL route would deliver."""
         return self.situation.location
 
     @property
     def reported(self) -> EstateRoute | None:
-        """The route that is reported, None where none matched or is implied."""
+        """The reported route, or None if no route matched or a rule implied it."""
         first = self.choice.routes[0] if self.choice.routes else None
         return None if first is None or first.is_implied else first
 
@@ -159,12 +158,12 @@ class RouteSearch(NamedTuple):
 
     @property
     def reads_address(self) -> bool:
-        """Whether the address is read from the message's own service name (tier D)."""
+        """True if the address comes from the message's service name (tier D)."""
         return self.choice.is_usable and self.choice.routes[0].kind is AddressKind.TRANSPORT
 
     @property
     def address(self) -> str | None:
-        """The address as the route writes it; None where none is used, or it is read from the service's name."""
+        """The address in the route's spelling, or None if it is unused or comes from the service name."""
         return self.choice.routes[0].address if self.choice.is_usable and not self.reads_address else None
 
     @property
@@ -178,9 +177,9 @@ class RouteSearch(NamedTuple):
         return self.choice.routes[1:]
 
     def possible_addresses(self, address_in_name: str | None) -> Iterator[tuple[str | None, str | None]]:
-        """Yield the routes and addresses that the transport may take, the reported ones first.
+        """Yield the routes and addresses that the transport may use, the reported one first.
 
-        ``address_in_name`` is the address that the service's name begins with.
+        ``address_in_name`` is the address at the beginning of the service name.
         """
         yield self.route_name, address_in_name if self.reads_address else self.address
         if self.mirror_address is not None:
@@ -192,7 +191,7 @@ class RouteSearch(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""
+    """The decision for a key, a time and a pick. ``again`` is the search of msdb if the message came back."""
 
     first: RouteSearch
     again: RouteSearch | None
@@ -204,32 +203,32 @@ class Decision(NamedTuple):
 
     @property
     def pick(self) -> str | None:
-        """The broker instance that step 3 picked, in either search."""
+        """The broker instance that step 3 picked in either search."""
         return self.last.pick if self.last.pick is not None else self.first.pick
 
     @property
     def destination(self) -> str | None:
-        """The database that it is delivered to."""
+        """The database that gets the message."""
         return self.last.location.destination if self.last.end.outcome is Outcome.DELIVERED else None
 
     @property
     def rerouted_from(self) -> str | None:
-        """The route that led back to this very instance."""
+        """The route that led back to this instance."""
         return None if self.again is None else self.first.route_name
 
     @property
     def asks(self) -> bool:
-        """Whether step 4 was met in the message's own scope."""
+        """True if the search of the message's own scope reached step 4."""
         return self.first.asks
 
     @property
     def asks_again(self) -> bool:
-        """Whether step 4 was met in msdb, after the message came back."""
+        """True if the search of msdb reached step 4 after the message came back."""
         return self.again is not None and self.again.asks
 
 
 class ConcerningRoutes(NamedTuple):
-    """The routes that can concern a key: those of its scope, and those of msdb if it may come back; by name."""
+    """The routes that can affect a key, by name: those of its scope, and of msdb if the message may come back."""
 
     key: RoutingKey
     instance: SqlInstance
@@ -238,9 +237,9 @@ class ConcerningRoutes(NamedTuple):
 
     @classmethod
     def of(cls, key: RoutingKey, instance: SqlInstance, *, keeps_unreached: bool = False) -> ConcerningRoutes:
-        """Select the routes that concern a key of an instance.
+        """Select the routes that can affect a key of an instance.
 
-        ``keeps_unreached``: also those that change no decision, since another route always ends the search before.
+        ``keeps_unreached`` also selects routes that are never reached because another one always ends the search.
         """
         message = MatchKey(key.service, key.broker)
         scope_routes = matching.routes_to_search(message, instance, key.scope)
@@ -251,7 +250,7 @@ class ConcerningRoutes(NamedTuple):
         return cls(key, instance, tuple(scope_routes), tuple(returned))
 
     def changes(self) -> list[int]:
-        """Return the times, in order, at which other routes are in force; decisions change at no other time."""
+        """Return the times at which the valid routes change, in order. Decisions change only there."""
         times = {
             time for route in (*self.scope_routes, *self.returned) for time in (route.live_from, route.live_to)
         }
@@ -267,11 +266,11 @@ class ConcerningRoutes(NamedTuple):
             yield TimeInterval(span.valid_from, span.valid_to, self.decide_span(span))
 
     def spans(self) -> Iterator[TimeSpan]:
-        """Yield the times between all changes, in their order, with the routes of both tables in force in each."""
+        """Yield the intervals between all changes, in order, with the valid routes of both tables."""
         return spans(self.scope_routes, self.returned)
 
     def decide_span(self, span: TimeSpan) -> tuple[Decision, ...]:
-        """Return the decisions in one of these times."""
+        """Return the decisions in one of these intervals."""
         return _decisions(self.key, self.instance, *span.tables)
 
 
@@ -280,7 +279,7 @@ def _live(routes: Iterable[EstateRoute], t: int) -> tuple[EstateRoute, ...]:
 
 
 def _leads_back(key: RoutingKey, instance: SqlInstance, routes: Iterable[EstateRoute]) -> bool:
-    """Return True if any of the routes may lead to this very instance."""
+    """Return True if any of the routes may lead to this instance."""
     nowhere = ChoiceSituation(
         DestinationLocation(None, None), key.name_address, instance.own_addresses, False, False
     )
@@ -317,10 +316,9 @@ def route_searches(
     *,
     sender: str | None,
 ) -> Iterator[RouteSearch]:
-    """Yield one search of routes in force, with what is chosen of them; several where step 3 may pick among ids.
+    """Yield the search of valid routes with its choice: one, or one for each pick of step 3.
 
-    ``sender`` is None for what has arrived. A reply searches no routes, and comes before the broker check
-    (section 1).
+    ``sender`` is None for an arrival. A reply searches no routes, and comes before the broker check (section 1).
     """
     scope, is_from_network = scope_of(sender), sender is None
     holders = instance.holders_of(key.service)

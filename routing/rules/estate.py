@@ -1,4 +1,4 @@
-"""The estate around the messages: instances, their databases, services and routes, as the rules see them."""
+"""Define instances, databases, services and routes as the rules see them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class AddressKind(Enum):
 
 @dataclass(frozen=True)
 class EstateRoute:
-    """A route as it is matched: ``service`` and ``broker`` None where it names none.
+    """A route, prepared for matching. ``service`` and ``broker`` are None if the route has none.
 
-    It is in force from ``live_from`` (inclusive) to ``live_to`` (exclusive). ``kind`` is None for an address
+    It is valid from ``live_from`` (inclusive) to ``live_to`` (exclusive). ``kind`` is None for an address
     outside the grammar. ``name`` is None for the LOCAL route that a rule implies (sections 1 and 2.6).
     """
 
@@ -49,7 +49,7 @@ class EstateRoute:
         valid_to: int | None,
         lifetime: int | None,
     ) -> EstateRoute:
-        """Return a row of ``routes``; address and mirror address stay as they are written."""
+        """Return the route of a row of ``routes``. Addresses keep their spelling."""
         ends = [end for end in (valid_to, lifetime) if end is not None]
         return cls(
             name,
@@ -69,33 +69,33 @@ class EstateRoute:
 
     @property
     def is_implied(self) -> bool:
-        """Whether no row says this, but a rule."""
+        """True if a rule implies the route, so that no row has it."""
         return self.name is None
 
     @property
     def is_ever_live(self) -> bool:
-        """Whether there is a time at which it is in force."""
+        """True if the route is valid at any time."""
         return self.live_from is None or self.live_to is None or self.live_from < self.live_to
 
     def is_live(self, t: int) -> bool:
-        """Return True if it is in force at a time (section 0)."""
+        """Return True if the route is valid at a time (section 0)."""
         return (self.live_from is None or self.live_from <= t) and (self.live_to is None or t < self.live_to)
 
     @property
     def compared(self) -> str | None:
-        """The address as it is compared."""
+        """The address in its form for comparison."""
         return None if self.address is None else text.comparable_address(self.address)
 
     @property
     def compared_mirror(self) -> str | None:
-        """The mirror address as it is compared."""
+        """The mirror address in its form for comparison."""
         return None if self.mirror_address is None else text.comparable_address(self.mirror_address)
 
 
 class RoutesByBroker:
-    """Routes in their order, of which a bound message finds those that it may match without a look at the others.
+    """Routes in their order, indexed by the broker instance that a message needs to match them.
 
-    ``required`` returns the broker instance to which a bound message must be bound to match a route; None for any.
+    ``required`` returns that broker instance for a route, or None if any bound message may match.
     """
 
     def __init__(self, routes: Sequence[EstateRoute], required: Callable[[EstateRoute], str | None]) -> None:
@@ -105,7 +105,7 @@ class RoutesByBroker:
             self._places.setdefault(required(route), []).append(place)
 
     def select(self, broker: str | None) -> Sequence[EstateRoute]:
-        """Return the routes that a message bound to a broker instance may match; all for an open one."""
+        """Return the routes that a message bound to this broker instance may match. None returns all routes."""
         if broker is None:
             return self._routes
         places = sorted((*self._places.get(broker, ()), *self._places.get(None, ())))
@@ -114,7 +114,7 @@ class RoutesByBroker:
 
 @lru_cache(maxsize=10_000)
 def kind_of(address: str | None) -> AddressKind | None:
-    """Return the kind of an address, None where it is outside the grammar (tables.md)."""
+    """Return the kind of an address, or None if it is outside the grammar (tables.md)."""
     if text.is_local(address):
         return AddressKind.LOCAL
     if text.is_transport(address):
@@ -124,7 +124,7 @@ def kind_of(address: str | None) -> AddressKind | None:
 
 @dataclass(frozen=True)
 class Database:
-    """A database that ``databases`` lists; ``broker`` None where its id is all zeros."""
+    """A row of ``databases``. ``broker`` is None if the id is all zeros."""
 
     name: str
     broker: str | None
@@ -132,7 +132,7 @@ class Database:
 
     @classmethod
     def of_row(cls, name: str, service_broker_guid: str | None, is_broker_enabled: bool | None) -> Database:
-        """Return a row of ``databases``."""
+        """Return the database of a row of ``databases``."""
         return cls(name, text.broker_id(service_broker_guid), is_broker_enabled is not False)
 
 
@@ -140,7 +140,7 @@ T = TypeVar("T")
 
 
 class SharedTuple(tuple[T, ...]):
-    """A long tuple that many keys have in common: its hash is computed once."""
+    """A long tuple that many keys share, with a hash that is computed once."""
 
     @cached_property
     def _hash(self) -> int:
@@ -163,12 +163,12 @@ class SharedTuple(tuple[T, ...]):
 class ServiceHolders(SharedTuple[Database]):
     """The databases of an instance that hold one service, by name.
 
-    Many databases may hold it and many messages ask for it, so what is asked of them is found once.
+    Both may be many, so the lookups are computed once.
     """
 
     @cached_property
     def by_broker(self) -> Mapping[str | None, ServiceHolders]:
-        """The holders with each broker instance; None for all of them."""
+        """The holders by broker instance. None has all of them."""
         fitting: dict[str | None, list[Database]] = {None: list(self)}
         for holder in self:
             if holder.broker is not None:
@@ -177,17 +177,17 @@ class ServiceHolders(SharedTuple[Database]):
 
     @cached_property
     def able(self) -> tuple[str, ...]:
-        """The names of those whose broker is on, in their order."""
+        """The names of the databases with an enabled broker, in their order."""
         return tuple(holder.name for holder in self if holder.is_enabled)
 
     @cached_property
     def able_names(self) -> frozenset[str]:
-        """The same names, to look one up."""
+        """The same names as a set."""
         return frozenset(self.able)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of all of them, to look one up."""
+        """The names of all databases as a set."""
         return frozenset(holder.name for holder in self)
 
 
@@ -195,17 +195,17 @@ NO_HOLDERS = ServiceHolders()
 
 
 RoutesByService = Mapping[str | None, tuple[EstateRoute, ...]]
-"""The routes of a database by the service that they name, None for any, in the order of their names."""
+"""The routes of a database by service, in the order of their names. None is any service."""
 
 
 @dataclass(frozen=True)
 class SqlInstance:
     """One SQL Server instance.
 
-    ``is_forwarding``: False too where it is not known, as ``is_forwarding_known`` tells; no rule asks for that.
-    ``has_routes``: whether any route of it is known, be it in force or not, and none of those below.
-    ``routes``: by database, then by the service that they name (None for any), in the order of their names.
-    ``holders``: by service, the databases that hold it, in the order of their names.
+    ``is_forwarding`` is also False if it is unknown, as ``is_forwarding_known`` shows. No rule uses the latter.
+    ``has_routes`` is True if any route is known, although ``routes`` may be empty.
+    ``routes`` are by database and service (None for any), in the order of their names.
+    ``holders`` are the databases that hold each service, in the order of their names.
     """
 
     name: str
@@ -224,9 +224,9 @@ class SqlInstance:
 
     @cached_property
     def machine_names(self) -> frozenset[str]:
-        """Return the names of its machine, folded: what its own name says before a backslash, and hosts.
+        """The folded names of the machine: the instance name before its backslash, and hosts of its addresses.
 
-        The hosts are those of its addresses that begin with that name; where none does, of all addresses.
+        Hosts that begin with that name count, or else all hosts.
         """
         machine = text.fold(self.name.partition("\\")[0])
         hosts = {text.host(address) for address in self.own_addresses} - {None, *LOOPBACK_HOSTS}
@@ -235,7 +235,7 @@ class SqlInstance:
 
     @cached_property
     def route_names(self) -> Mapping[str, frozenset[str]]:
-        """The names of all routes of each database, in force or not, as `text.collated` writes them."""
+        """The names of all routes of each database, valid or not, in the form of `text.collated`."""
         return {
             database: frozenset(
                 text.collated(route.name) for routes in by_service.values() for route in routes if route.name
@@ -245,19 +245,19 @@ class SqlInstance:
 
     @property
     def is_only_named(self) -> bool:
-        """Whether nothing is known of it but its name, and routes at most: an import mentioned it, no more.
+        """True if at most the name and routes are known, because an import only mentioned the instance.
 
-        Services say nothing without their database.
+        Services without their database do not count.
         """
         return not (self.is_forwarding_known or self.own_addresses or self.databases)
 
     @property
     def is_only_addressed(self) -> bool:
-        """Whether nothing tells what becomes of arrivals: neither its databases nor its routes are known."""
+        """True if neither databases nor routes are known, so that arrivals cannot be decided."""
         return not (self.databases or self.has_routes)
 
     def at(self, t: int) -> SqlInstance:
-        """Return the instance with the routes alone that are in force at a time."""
+        """Return the instance with only the routes that are valid at a time."""
         live: dict[str, dict[str | None, tuple[EstateRoute, ...]]] = {}
         for database, by_service in self.routes.items():
             for service, routes in by_service.items():
@@ -267,31 +267,31 @@ class SqlInstance:
         return replace(self, routes=live)
 
     def is_enabled(self, database: str) -> bool:
-        """Return True if the broker of a database is on; one that is not listed is taken to be."""
+        """Return True if the broker of a database is enabled. An unlisted database counts as enabled."""
         listed = self.databases.get(database)
         return listed is None or listed.is_enabled
 
     def naming(self, database: str, service: str | None) -> tuple[EstateRoute, ...]:
-        """Return the routes of a database that name this very service, by name."""
+        """Return the routes of a database to exactly this service, by name."""
         return () if service is None else self.routes.get(database, {}).get(service, ())
 
     @cached_property
     def by_broker(self) -> dict[tuple[str, str | None], RoutesByBroker]:
-        """The routes of databases that name a service, in groups by broker instance, once any were asked for."""
+        """A cache of routes to a service of a database, indexed by broker instance."""
         return {}
 
     def unnamed(self, database: str) -> tuple[EstateRoute, ...]:
-        """Return the routes of a database that name any service, or the one that is asked for routes."""
+        """Return the routes of a database to any service, and those to the BrokerConfiguration service."""
         by_service = self.routes.get(database, {})
         return (*by_service.get(None, ()), *by_service.get(BROKER_CONFIGURATION_SERVICE, ()))
 
     def tie(self, routes: Iterable[EstateRoute]) -> Hashable:
-        """Return routes, each with whether its broker instance, and its address, are this instance's own."""
+        """Return each route with two flags: its broker instance and its address belong to this instance."""
         brokers, addresses = self.brokers, self.own_addresses
         return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
 
     def scope_facts(self, database: str) -> Hashable:
-        """Return whether a database's broker is on, and `tie` of its `unnamed` routes; found once for all keys."""
+        """Return the state of a database's broker and `tie` of its `unnamed` routes, computed once."""
         if database not in self._scope_facts:
             facts = self.is_enabled(database), self.tie(self.unnamed(database))
             self._scope_facts[database] = SharedTuple(facts)
@@ -307,7 +307,7 @@ class SqlInstance:
 
 
 def by_name(route: EstateRoute) -> tuple[str, int]:
-    """Return the place of a route among those of a database: by name, its versions by their beginning."""
+    """Return the sort key of a route: its name, then the beginning of its version."""
     return (route.name or "", -(2**63) if route.live_from is None else route.live_from)
 
 
@@ -319,7 +319,7 @@ def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
 
 
 def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, ...]]:
-    """Return the instances by address, sorted by name; loopback names lead nowhere from outside."""
+    """Return the instances by address, sorted by name, without loopback addresses."""
     owners_by_address: dict[str, list[SqlInstance]] = {}
     for instance in sorted(instances, key=lambda one: one.name):
         for address in instance.own_addresses:
@@ -337,8 +337,9 @@ RouteRow = tuple[str, str, EstateRoute]
 def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, SqlInstance]:
     """Build instances by name with their databases, and neither services nor routes.
 
-    Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, `Database`). What is said of
-    instances that are not listed is left out.
+    Rows of instances: (instance_name, is_message_forwarding_enabled, addresses). Rows of databases:
+    (instance_name, `Database`). Databases of
+    unlisted instances are ignored.
     """
     listed: dict[str, dict[str, Database]] = {}
     for instance, database in databases:
@@ -370,9 +371,9 @@ def with_services_and_routes(
 ) -> dict[str, SqlInstance]:
     """Add services and routes to instances that have none with these names yet.
 
-    Rows: (instance_name, database_name, name); (instance_name, database_name, `EstateRoute`). Routes that are
-    in force at no time are left out; so are services of databases, and routes of instances, that are not listed.
-    Of an instance whose routes are not all given, ``has_routes`` tells that there are some.
+    Rows of services: (instance_name, database_name, name). Rows of routes: (instance_name, database_name,
+    `EstateRoute`). Routes that are never valid are left out. So are services and routes of unlisted databases and
+    instances. ``has_routes`` is True even if all routes of an instance were left out.
     """
     holding: dict[str, dict[str, list[Database]]] = {}
     for instance, database_name, service in services:

@@ -1,7 +1,7 @@
-"""Follow a message from instance to instance: its hops, the ways that the transport may take, and their ends.
+"""Follow a message from instance to instance, over every path that the transport may use.
 
-Each instance decides by sections 1 to 5 of the rule book for what arrives there from the network, bound to the
-broker instance that the message had or got so far. Past its first hop only requests on record are pending.
+Each instance decides an arrival by sections 1 to 5 of the rule book, with the broker instance that the message
+has by then. After the first hop only requests on record are pending.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from routing.terms import Ending, MatchingStep, Outcome, Reason, TableRow
 
 @dataclass(frozen=True)
 class HopColumns:
-    """The columns of a hop in tables; tables and rows derive from these fields.
+    """The columns of a hop. Tables and rows derive from these fields.
 
-    ``scope`` is the database whose routes were searched last, ``address`` the one that the message takes (where it
-    goes no further, that of the decision). ``broker_instance`` is the one that it is bound to afterwards, None
-    while it is open.
+    ``scope`` is the database of the last search. ``address`` is the next address, or that of the decision at the
+    last hop. ``broker_instance`` is the one after this hop, or None while the message is open.
     """
 
     instance_name: str
@@ -48,8 +47,8 @@ HOP_COLUMNS = names_of(HopColumns)
 class PathHop(HopColumns):
     """The decision of one instance on a message.
 
-    ``reads_address``: the address is that of its own service name. ``verdict`` is what led to it; hops that tables
-    show alike are equal, whatever led to them.
+    ``reads_address``: the address comes from the message's service name. ``verdict`` is the cause, and is ignored
+    when hops are compared.
     """
 
     reads_address: bool = False
@@ -62,10 +61,10 @@ class PathHop(HopColumns):
 
 @dataclass(frozen=True)
 class HopPath:
-    """One way that a message may take, and where it ends.
+    """One possible path of a message to its end.
 
-    ``reason`` is that of DELIVERED, DELAYED and DROPPED. ``instance`` is where it ends (for LOOP where it comes by
-    again), None for LEFT_ESTATE, which has an ``address``. ``database`` is that of DELIVERED.
+    ``reason`` belongs to DELIVERED, DELAYED and DROPPED. ``instance`` is the last one (for LOOP the repeated one),
+    or None for LEFT_ESTATE, which has an ``address``. ``database`` belongs to DELIVERED.
     """
 
     hops: tuple[PathHop, ...]
@@ -77,16 +76,16 @@ class HopPath:
 
     @property
     def place(self) -> tuple[Ending, str | None, str | None]:
-        """What ways agree on: how it ends, and at which instance and database."""
+        """The ending, instance and database, by which paths are compared."""
         return self.ending, self.instance, self.database
 
 
 @dataclass(frozen=True)
 class MessageTrace:
-    """All ways that a message may take, as ``hop_paths``; the first one is by the routes that the rules report.
+    """All possible paths of a message. The first of ``hop_paths`` uses the reported routes.
 
-    ``has_multiple_targets``: while the dialog is open, ways that the transport may choose between end at different
-    broker instances. ``is_cut``: there are more ways than were followed, so that the result is uncertain.
+    ``has_multiple_targets``: the transport may choose between paths of an open dialog that end at different
+    broker instances. ``is_cut``: more paths exist than were followed, so the result is uncertain.
     """
 
     hop_paths: tuple[HopPath, ...]
@@ -95,27 +94,27 @@ class MessageTrace:
 
     @property
     def ending(self) -> Ending:
-        """How the first way ends, or TOO_MANY_WAYS."""
+        """The ending of the first path, or TOO_MANY_WAYS."""
         return Ending.TOO_MANY_WAYS if self.is_cut else self.hop_paths[0].ending
 
     @property
     def ways_agree(self) -> bool | None:
-        """Whether all end alike at one instance and database; None where ways that were not followed decide it."""
+        """True if all paths end in the same place. None if unfollowed paths decide this."""
         agree = len({path.place for path in self.hop_paths}) == 1
         return None if agree and self.is_cut else agree
 
     @property
     def delivered(self) -> HopPath | None:
-        """The first way that ends DELIVERED."""
+        """The first path that ends DELIVERED."""
         return next((path for path in self.hop_paths if path.ending is Ending.DELIVERED), None)
 
 
 MOST_WAYS = 100
-"""Up to so many ways of one message are followed."""
+"""The most paths that are followed for one message."""
 MOST_PICKS = 1000
-"""Up to so many picks together (section 2.3): the dialogs of a key are told apart by no more."""
+"""The most combined picks (section 2.3) that distinguish the dialogs of a key."""
 Deciding = Callable[[RoutingKey, SqlInstance, int], TimeInterval[Decision]]
-"""The decisions of a key at an instance and a time, and how long they stay."""
+"""Returns the decisions of a key at an instance and a time, and how long they are valid."""
 _ENDINGS = {
     Outcome.DELIVERED: Ending.DELIVERED,
     Outcome.DELAYED: Ending.DELAYED,
@@ -128,10 +127,10 @@ _Search = tuple[str, "str | None", str]
 
 @dataclass(frozen=True)
 class TracedMessage:
-    """The facts of a message that stay the same on its way.
+    """The facts of a message that stay the same on its path.
 
-    ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent to it by all picks.
-    ``conversation_id`` is None where the conversation is not known, or no request on record is of it.
+    ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent for all picks.
+    ``conversation_id`` is None if it is unknown or has no request on record.
     """
 
     to: ServiceAddress
@@ -142,17 +141,17 @@ class TracedMessage:
 
     @property
     def endpoint(self) -> ConversationEndpoint | None:
-        """The conversation endpoint that sends the message, None where no request on record is of it."""
+        """The conversation endpoint that sends the message, or None if it has no request on record."""
         conversation = self.conversation_id
         return None if conversation is None else ConversationEndpoint(conversation, self.is_initiator)
 
 
 @dataclass(frozen=True)
 class FollowedTrace:
-    """A trace, and what it holds for.
+    """A trace with its validity.
 
-    It is the same for all times from its own to before ``until`` (None: for ever), for every hash congruent by
-    ``picks``, and for all messages that have ``hops`` left or more.
+    It is the same until ``until`` (None: for ever), for every hash congruent modulo ``picks``, and for messages
+    with at least ``hops`` remaining hops.
     """
 
     trace: MessageTrace
@@ -162,7 +161,7 @@ class FollowedTrace:
 
 
 class _Ahead(NamedTuple):
-    """A message on its way to an instance, or out of the estate; ``nodes``: the choices of open dialogs before."""
+    """A message between two hops. ``owner`` is None outside the estate. ``nodes`` are earlier open choices."""
 
     hops: tuple[PathHop, ...]
     owner: SqlInstance | None
@@ -183,11 +182,10 @@ def follow(
     hops_remaining: int | None,
     most_ways: int = MOST_WAYS,
 ) -> FollowedTrace:
-    """Follow a message on from what its first instance does with it, all hops decided at one time.
+    """Follow a message after the decision of its first instance, with all hops decided at one time.
 
-    ``scope`` is the database whose routes were searched first. Up to ``most_ways`` ways are followed, in the order
-    in which the rules report them: the chosen route before its alternatives, an address before its mirror, its
-    owners by name.
+    ``scope`` is the database of the first search. At most ``most_ways`` paths are followed, in the order of the
+    rules: the chosen route before its alternatives, an address before its mirror, instances by name.
     """
     walk = _Walk(network, deciding, message, most_ways)
     searches = _searches(verdict, instance)
@@ -204,18 +202,18 @@ def follow_sent(
     broker: str | None,
     most_ways: int = MOST_WAYS,
 ) -> FollowedTrace:
-    """Follow a message that an instance has sent to an address, bound to a broker instance or to none.
+    """Follow a message that an instance sent to an address.
 
-    Its ways begin with the sender's hop. How many hops it has left is not known, so that none is too many.
+    Each path begins with the sender's hop. The number of remaining hops is unknown, so no limit applies.
     """
     hop = PathHop(sender.name, ARRIVALS, None, None, address, Outcome.SENT, Reason.NETWORK_ADDRESS, broker)
     return _Walk(network, deciding, message, most_ways).run_from(hop, sender)
 
 
 def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
-    """Return the searches of a first instance.
+    """Return the searches of the first instance.
 
-    A decision may be shared by messages that are bound to other ids: what each is bound to its verdict tells.
+    Messages with different broker instances may share a decision, so the verdict provides the broker instance.
     """
     decision = verdict.decision
     if decision is None:
@@ -229,10 +227,10 @@ def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
 
 
 def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]) -> Iterator[FollowedTrace]:
-    """Yield the trace of messages for each dialog-ID hash that may make a difference.
+    """Yield a trace for each dialog-ID hash that may make a difference.
 
-    ``first`` is the number of decisions at the first hop; ``follow_one`` follows a message of a hash, or leaves it
-    out. What is met on the way may tell more dialogs apart, up to `MOST_PICKS`.
+    ``first`` is the number of decisions at the first hop. ``follow_one`` follows a message with this hash, or
+    returns None. Later hops may distinguish more dialogs, up to `MOST_PICKS`.
     """
     hashed, picks = 0, first
     while hashed < max(first, min(picks, MOST_PICKS)):
@@ -244,7 +242,7 @@ def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]
 
 
 class _Walk:
-    """A walk, deep first; ``targets``: the broker instances that ways past each choice of an open dialog reach."""
+    """A depth-first walk. ``targets`` collects the broker instances behind each choice of an open dialog."""
 
     def __init__(self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_ways: int) -> None:
         self.network, self.deciding, self.message, self._most_ways = network, deciding, message, most_ways
@@ -254,11 +252,11 @@ class _Walk:
         self.picks, self.tested = 1, 0
 
     def run(self, start: _Ahead, verdict: Verdict, scope: str) -> FollowedTrace:
-        """Follow all ways from a first verdict."""
+        """Follow all paths after the first verdict."""
         return self._walk(self._leave(start, verdict, scope))
 
     def run_from(self, hop: PathHop, sender: SqlInstance) -> FollowedTrace:
-        """Follow all ways on from a hop that a message has left."""
+        """Follow all paths after a hop."""
         owners = self._owners(hop.address, sender)
         return self._walk([_Ahead((hop,), owner, hop.broker_instance, None, 0, (), ()) for owner in owners[::-1]])
 
@@ -272,7 +270,7 @@ class _Walk:
         )
 
     def _arrive(self, ahead: _Ahead) -> list[_Ahead]:
-        """Decide a message that comes from the network; return the ways ahead of it, the first one last."""
+        """Decide an arrival, and return its next steps, the first one last."""
         here, t = ahead.owner, self.message.t
         if here is None:
             self.paths.append(HopPath(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
@@ -305,7 +303,7 @@ class _Walk:
             self.until = moment if self.until is None else min(self.until, moment)
 
     def _leave(self, here: _Ahead, verdict: Verdict, scope: str) -> list[_Ahead]:
-        """Return the ways on from a verdict, the first one last; none where it ends here."""
+        """Return the next steps after a verdict, the first one last, or none if the path ends here."""
         decision, instance = verdict.decision, here.owner
         if instance is None:
             raise ValueError("nothing leaves from outside the estate")
@@ -327,7 +325,7 @@ class _Walk:
     def _onward(
         self, onward: _Ahead, instance: SqlInstance, hop: PathHop, last: RouteSearch | None
     ) -> Iterator[_Ahead]:
-        """Yield the ways on from a hop, to each address that the transport may take, and each instance there."""
+        """Yield a step to each address that the transport may use, and to each instance there."""
         for name, address in () if last is None else last.possible_addresses(self.message.to.address):
             is_reported = (name, address) == (hop.route_name, hop.address)
             taken_hop = hop if is_reported else replace(hop, route_name=name, address=address)
@@ -347,7 +345,7 @@ class _Walk:
                 self.targets[node].add(instance.databases[database].broker)
 
     def _nodes(self, here: _Ahead, search: RouteSearch | None) -> tuple[int, ...]:
-        """Return the choices of an open dialog up to this one; a bound or balanced one makes none."""
+        """Return the choices of an open dialog up to this hop. Bound or balanced dialogs have none."""
         if search is None or search.step not in OPEN_STEPS or search.broker is not None:
             return here.nodes
         self.targets.append(set())

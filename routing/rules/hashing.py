@@ -18,7 +18,7 @@ _STRIPE = Struct("<4Q")
 
 
 def pick(choices: Sequence[T], conversation_id: str) -> T:
-    """Return the choice that a dialog gets of several (section 2.3): pmod of the hash."""
+    """Return the choice of a dialog (section 2.3), by the hash modulo the number of choices."""
     return choices[dialog_id_hash(conversation_id) % len(choices)]
 
 
@@ -36,7 +36,7 @@ def xxhash64(data: bytes, seed: int) -> int:
 
 
 def _stripes(data: bytes, seed: int) -> int:
-    """Return the whole stripes, of four words each; written out, since messages are hashed by the million."""
+    """Fold the whole stripes of four words each. The loop is unrolled for speed."""
     a, b, c, d = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
     for word_a, word_b, word_c, word_d in _STRIPE.iter_unpack(data):
         # What stands above 64 bits is masked before it can come down again.
@@ -60,7 +60,7 @@ def _round(lane: int, word: int) -> int:
 
 
 def _tail(total: int, rest: bytes) -> int:
-    """Return the bytes after the last whole stripe: eights, then a four, then ones."""
+    """Fold the bytes after the last whole stripe: eights, then a four, then ones."""
     while len(rest) >= 8:
         total ^= _round(0, int.from_bytes(rest[:8], "little"))
         total, rest = (_rotate(total, 27) * _P1 + _P4) & _MASK, rest[8:]

@@ -1,4 +1,4 @@
-"""Judge where a message ends, over all the ways that it may take and the acknowledgement back (D17)."""
+"""Judge where a message ends, over all possible paths and the return path (D17)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _OF_ENDING = {
 
 @dataclass(frozen=True)
 class PathWay:
-    """One way of a message, or of its acknowledgement if ``is_return``.
+    """One path of a message, or of its acknowledgement if ``is_return``.
 
-    ``end`` is its own end: NO_RETURN_PATH if the message is delivered and its acknowledgement fails. ``gaps``
-    name what was not read where the way ends NOT_KNOWN at a known instance.
+    ``end`` is NO_RETURN_PATH if the message is delivered and its acknowledgement fails. ``gaps`` name missing
+    exports if the path ends NOT_KNOWN at a known instance.
     """
 
     hop_path: HopPath
@@ -40,25 +40,24 @@ class PathWay:
 
     @classmethod
     def of(cls, hop_path: HopPath, *, is_return: bool) -> PathWay:
-        """Return a way as it ends by itself."""
+        """Return a path with its own ending."""
         return cls(hop_path, _OF_ENDING[hop_path.ending], is_return)
 
     @property
     def is_failing(self) -> bool:
-        """Return True if a message that takes it is not acknowledged."""
+        """True if a message on this path gets no acknowledgement."""
         return self.end not in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN)
 
 
 @dataclass(frozen=True)
 class JudgedPath:
-    """All ways there and back, and the joint end.
+    """All paths there and back, with the joint ending.
 
-    ``failing`` are the ways on which the message or its acknowledgement gets stuck. ``spared`` are ways that fail
-    while another partner of the same route delivers. ``decisive`` is the way there that has the joint end, None if
-    ways that are not followed decide. ``is_cut``: there are more ways than are followed.
-    ``has_multiple_targets`` is that of the trace. ``is_back_unknown``: the sending service, or the broker instance
-    of its database, is not known. ``assumed`` are addresses on the ways, each with the instance that is taken to
-    listen there by its name.
+    ``failing`` are paths on which the message or its acknowledgement gets stuck. ``spared`` are paths that fail
+    although another partner of the same route delivers. ``decisive`` is the path with the joint ending, or None if
+    unfollowed paths decide. ``is_cut``: more paths exist than were followed. ``has_multiple_targets`` is that of
+    the trace. ``is_back_unknown``: the sending service or the broker instance of its database is unknown.
+    ``assumed`` are addresses with the instance that is assumed there because of its name.
     """
 
     there: tuple[PathWay, ...]
@@ -74,35 +73,35 @@ class JudgedPath:
 
     @property
     def first_failure(self) -> PathWay | None:
-        """Return the first way that fails: of the acknowledgement if the end is NO_RETURN_PATH."""
+        """The first failing path. If the ending is NO_RETURN_PATH, it is one of the acknowledgement."""
         is_return = self.end is PathEnd.NO_RETURN_PATH
         return next((one for one in self.failing if one.is_return is is_return), None)
 
     @property
     def all_ways(self) -> tuple[PathWay, ...]:
-        """Return the ways there, then those back."""
+        """The paths there, then the return paths."""
         return self.there + self.back
 
     @property
     def ends(self) -> frozenset[PathEnd]:
-        """Return all ends that messages on this path may have: the first is `end`."""
+        """All endings that messages may have, `end` included."""
         return frozenset([self.end, *(one.end for one in self.failing if not one.is_return)])
 
     @property
     def unread_addresses(self) -> list[str]:
-        """Return the addresses that no known instance has, as they are written, each once."""
+        """The addresses that no known instance has, in their own spelling, each once."""
         left = (one.hop_path for one in self.all_ways if one.hop_path.ending is Ending.LEFT_ESTATE)
         return list(dict.fromkeys(hop_path.address for hop_path in left if hop_path.address is not None))
 
 
 NO_WAY_FOLLOWED = JudgedPath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
-"""The path of a message whose group has had all the ways that are followed."""
+"""The path of a message if its group has reached the limit of followed paths."""
 
 
 class JudgedWays(NamedTuple):
-    """The end of several ways together, the ways that fail, and those that fail while a partner delivers.
+    """The joint ending of several paths, the failing ones, and the spared ones, whose partner delivers.
 
-    ``decisive`` is the way whose end is that of all; None without a way.
+    ``decisive`` is the path with the joint ending, or None if there is no path.
     """
 
     end: PathEnd
@@ -112,13 +111,13 @@ class JudgedWays(NamedTuple):
 
 
 Place = tuple["str | None", "str | None"]
-"""An instance and a database of it."""
+"""An instance and one of its databases."""
 ReadWays = Callable[[MessageTrace, bool], Sequence[PathWay]]
-"""Returns the ways of a trace (of an acknowledgement or not), as far as what decides them is known."""
+"""Returns the paths of a trace (True: of an acknowledgement) as far as they are known."""
 
 
 def read_all(trace: MessageTrace, is_return: bool) -> Sequence[PathWay]:
-    """Return the ways of a trace where everything is known, each once."""
+    """Return each path of a trace once, assuming that everything is known."""
     return [PathWay.of(hop_path, is_return=is_return) for hop_path in dict.fromkeys(trace.hop_paths)]
 
 
@@ -130,14 +129,14 @@ def judge_path(
 ) -> JudgedPath:
     """Judge the path of a message there and back.
 
-    A message that its own instance delivers, keeps or drops ends there. One that leaves arrives if it is delivered
-    and its acknowledgement reaches the database that sent it.
+    A message ends at its own instance if that delivers, keeps or drops it. Otherwise it arrives if it is delivered
+    and its acknowledgement reaches the sending database.
 
     Args:
-        trace: the ways there.
-        sender: the instance and the database that sent.
-        follow_reply: returns the ways back from where a way was delivered; None if the sender is not known.
-        read_ways: returns the ways of a trace as far as they are known.
+        trace: the paths there.
+        sender: the sending instance and database.
+        follow_reply: returns the return paths of a delivered path, or None if the sender is unknown.
+        read_ways: returns the paths of a trace as far as they are known.
     """
     first = trace.hop_paths[0]
     if len(first.hops) == 1 and first.hops[0].outcome not in LEAVES:
@@ -162,7 +161,7 @@ def judge_path(
 
 
 class _Replies:
-    """The acknowledgements of one message: from each database that a way of it is delivered to."""
+    """The acknowledgements of one message, from each database that may get it."""
 
     def __init__(
         self, sender: Place, follow_reply: Callable[[HopPath], MessageTrace | None], read_ways: ReadWays
@@ -173,7 +172,7 @@ class _Replies:
         self.is_unknown = self.is_cut = False
 
     def judge(self, one: PathWay) -> PathWay:
-        """Return a way there with its end, which depends on the acknowledgement if it is delivered."""
+        """Return a path with its ending, which depends on the acknowledgement if it is delivered."""
         if one.hop_path.ending is not Ending.DELIVERED:
             return one
         place = one.hop_path.instance, one.hop_path.database
@@ -183,7 +182,7 @@ class _Replies:
         return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
 
     def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
-        """Yield the ways back that fail of ways there that fail for that."""
+        """Yield the failing return paths that make these paths fail."""
         places = {(one.hop_path.instance, one.hop_path.database): None for one in failing}
         for place in places:
             if place in self._judged:
@@ -191,7 +190,7 @@ class _Replies:
 
     @property
     def spared(self) -> Iterator[PathWay]:
-        """Yield the ways back that fail while a partner's way does not."""
+        """The return paths that fail although a partner delivers."""
         for judged in self._judged.values():
             yield from judged.spared
 
@@ -207,14 +206,14 @@ class _Replies:
 
 
 def judge_reply(trace: MessageTrace, sender: Place, read_ways: ReadWays = read_all) -> JudgedPath:
-    """Judge the ways of a reply by themselves: it must reach the database that sent the message."""
+    """Judge only a reply, which must reach the database that sent the message."""
     back = tuple(_ways_back(trace, sender, read_ways))
     judged = judge_ways(back)
     return JudgedPath((), back, judged.failing, judged.end, judged.spared, is_cut=trace.is_cut)
 
 
 def _ways_back(trace: MessageTrace, sender: Place, read_ways: ReadWays) -> Iterator[PathWay]:
-    """Yield ways back with their ends; delivery to another database than the sender's does not count."""
+    """Yield return paths with their endings. Delivery to another database than the sender's is a failure."""
     for one in read_ways(trace, True):
         is_elsewhere = (one.hop_path.instance, one.hop_path.database) != sender
         if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
@@ -224,20 +223,20 @@ def _ways_back(trace: MessageTrace, sender: Place, read_ways: ReadWays) -> Itera
 
 
 def judge_ways(path_ways: Sequence[PathWay]) -> JudgedWays:
-    """Judge all ways of a message, or of an acknowledgement, together.
+    """Judge all paths of a message or an acknowledgement together.
 
-    The transport may use any of several routes: each has to arrive. Of an address and its mirror, and of several
-    instances with one address, only one is the principal, so it is enough that one of them arrives.
+    The transport may use any of several routes, so each must arrive. Only one of two mirror partners is the
+    principal, so one arrival is enough. The same holds for several instances at one address.
     """
     return _judge([(one, _choices(one.hop_path)) for one in path_ways], 0)
 
 
 _Choice = tuple["str | None", tuple["str | None", "str | None"]]
-"""A route, and the address and the instance that is met there."""
+"""A route, its address, and the instance there."""
 
 
 def _choices(hop_path: HopPath) -> list[_Choice]:
-    """List the transport's choice at each hop that a message left."""
+    """List the transport's choice at each hop that the message left."""
     left: tuple[PathHop, ...] = hop_path.hops[:-1] if hop_path.ending in _ENDS_AT_A_HOP else hop_path.hops
     met = [*(hop.instance_name for hop in hop_path.hops[1:]), hop_path.instance]
     return [(hop.route_name, (hop.address, there)) for hop, there in zip(left, met, strict=False)]

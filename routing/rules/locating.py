@@ -1,4 +1,4 @@
-"""Rule book, sections 1 and 4: which database of an instance a message is delivered to, or why to none."""
+"""Rule book, sections 1 and 4: find the database of an instance that gets a message."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from routing.terms import Reason
 
 
 class DestinationLocation(NamedTuple):
-    """The destination's name, None where there is none, and then the reason."""
+    """The name of the destination, or None and the reason."""
 
     destination: str | None
     reason: Reason | None
 
 
 def is_reply(instance: SqlInstance, broker: str | None, *, is_from_network: bool, is_initiator: bool) -> bool:
-    """Return whether a message is a reply (section 1): the target's, arrived, for an id of this instance."""
+    """Return True if an arrival from the target has a broker instance of this instance (section 1)."""
     return is_from_network and not is_initiator and broker in instance.brokers
 
 
 def has_id(database: Database, broker: str | None) -> bool:
-    """Return True if a database has the broker instance, where one is known."""
+    """Return True if a database has the broker instance, or if that is None."""
     return broker is None or database.broker == broker
 
 
@@ -31,8 +31,8 @@ def locate(
 ) -> DestinationLocation:
     """Locate a message's destination (section 4, D5, D6).
 
-    ``holders`` are the databases that hold the service, by name; ``sender`` is the sending database, None for an
-    arrival; ``broker`` the id after matching, None while open.
+    ``holders`` are the databases that hold the service, by name. ``sender`` is the sending database, or None for
+    an arrival. ``broker`` is the broker instance after matching, or None for an open message.
     """
     fitting = holders.by_broker.get(broker, NO_HOLDERS)
     if fitting.able:
@@ -50,9 +50,9 @@ def list_influential_holders(
     sender: str | None,
     broker: str | None,
 ) -> list[Database]:
-    """Return the candidates that would change a message's location if they held the service as well.
+    """Return the candidates that would change a message's location if they also held the service.
 
-    Other arguments are those of `locate`. The work does not grow with the number of holders for each candidate.
+    Other arguments are those of `locate`. The work for each candidate does not depend on the number of holders.
     """
     location = locate(instance, holders, sender, broker)
     fitting = holders.by_broker.get(broker, NO_HOLDERS)

@@ -1,4 +1,4 @@
-"""Rule book, section 2: which routes match a message."""
+"""Rule book, section 2: match routes with a message."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from routing.rules.estate import EstateRoute, RoutesByBroker, SqlInstance, by_na
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 UNNAMED = ""
-"""The broker instance of a message that is bound to one that nothing in the instance has: it is equal to none."""
+"""Stands for a broker instance that no object of the instance has. It equals no other."""
 
 
 class MatchKey(NamedTuple):
     """The facts of a message that the matching compares.
 
-    ``service`` is None for a name that nothing names; ``broker`` is None for an open message.
+    ``service`` is None if no known object has the name. ``broker`` is None for an open message.
     """
 
     service: str | None
@@ -29,38 +29,38 @@ def names_service(message: MatchKey, route: EstateRoute) -> bool:
 
 
 def broker_instance(message: MatchKey, route: EstateRoute) -> bool:
-    """Match in step 1: names the service, and has the broker instance that the message is bound to."""
+    """Match in step 1: the route has the service and the broker instance of the bound message."""
     return names_service(message, route) and message.broker is not None and route.broker == message.broker
 
 
 def service(message: MatchKey, route: EstateRoute) -> bool:
-    """Match in step 2: names the service, and has no broker instance."""
+    """Match in step 2: the route has the service and no broker instance."""
     return names_service(message, route) and route.broker is None
 
 
 def balanced(message: MatchKey, route: EstateRoute) -> bool:
-    """Match in step 3: the message is open; names the service, and has a broker instance."""
+    """Match in step 3: the message is open, and the route has the service and a broker instance."""
     return names_service(message, route) and route.broker is not None and message.broker is None
 
 
 def route_request(message: MatchKey, route: EstateRoute) -> bool:
-    """Match in step 4: names the BrokerConfiguration service, which can be asked for a route."""
+    """Match in step 4: the route leads to the BrokerConfiguration service."""
     return route.service == BROKER_CONFIGURATION_SERVICE
 
 
 def any_service(message: MatchKey, route: EstateRoute) -> bool:
-    """Match in step 5: neither service name nor broker instance (D3: an instance alone never matches)."""
+    """Match in step 5: the route has neither service nor broker instance (D3)."""
     return not route.is_implied and route.service is None and route.broker is None
 
 
 def service_of_this_instance(message: MatchKey, route: EstateRoute) -> bool:
-    """Return the LOCAL route of step 6, for a message with a broker instance to a service held here."""
+    """Match in step 6: a bound message to a service of this instance takes the implied LOCAL route."""
     return route.is_implied and message.broker is not None
 
 
 @dataclass(frozen=True)
 class SearchStep:
-    """One step of the search; ``number`` is what tables and pages call it."""
+    """One step of the search with its published number."""
 
     number: MatchingStep
     matches: Callable[[MatchKey, EstateRoute], bool]
@@ -79,7 +79,7 @@ _PLACE = {step.number: place for place, step in enumerate(STEPS)}
 
 
 def step_of(message: MatchKey, route: EstateRoute) -> MatchingStep | None:
-    """Return the first step in which a route matches a message, None where it matches in none."""
+    """Return the first step in which a route matches a message, or None."""
     for step in STEPS:
         if step.matches(message, route):
             return step.number
@@ -87,21 +87,22 @@ def step_of(message: MatchKey, route: EstateRoute) -> MatchingStep | None:
 
 
 def comes_before(step: MatchingStep, other: MatchingStep) -> bool:
-    """Return True if one step stands before another; nothing stands before a reply, and all before the end (7)."""
+    """Return True if one step comes before another. A reply comes first, the end (7) last."""
     return place_of(step) < place_of(other)
 
 
 def place_of(step: MatchingStep) -> int:
-    """Return the place of a step in the search: before all others for a reply, after them for no match."""
+    """Return the position of a step in the search. A reply comes first, no match last."""
     if step is MatchingStep.REPLY:
         return -1
     return _PLACE.get(step, len(STEPS))
 
 
 class RouteMatch(NamedTuple):
-    """The result of a search: the step that ends it, its routes in order, and whether step 4 is met before.
+    """The result of a search: the step that ends it, and its routes in order.
 
-    Where ``asks``, the step stands only while a request is pending; else the message opens one (section 5).
+    If ``asks``, the search passed step 4 first. The result then applies only while a request is pending. Otherwise
+    the message opens one (section 5).
     """
 
     step: MatchingStep
@@ -110,7 +111,7 @@ class RouteMatch(NamedTuple):
 
 
 def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
-    """Search routes that are in force, and the one that a service of this instance implies (steps 1 to 7)."""
+    """Search valid routes, and the implied route to a service of this instance (steps 1 to 7)."""
     routes_by_step: dict[MatchingStep, list[EstateRoute]] = {}
     for route in routes:
         step = step_of(message, route)
@@ -130,8 +131,7 @@ def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
 def picks(match: RouteMatch) -> list[tuple[str | None, tuple[EstateRoute, ...]]]:
     """Return the distinct broker instances of step 3's matches, sorted, each with its routes.
 
-    Of any other step it is one None with all of them: nothing is picked. The dialog-ID hash chooses among the ids
-    (section 6).
+    For any other step the result is a single None with all routes. The dialog-ID hash picks one entry (section 6).
     """
     if match.step is not MatchingStep.BALANCED:
         return [(None, match.routes)]
@@ -143,18 +143,18 @@ def picks(match: RouteMatch) -> list[tuple[str | None, tuple[EstateRoute, ...]]]
 
 
 def required_broker(route: EstateRoute) -> str | None:
-    """Return the broker instance to which a bound message must be bound to match a route; None for any.
+    """Return the broker instance that a bound message needs to match a route, or None for any.
 
-    A route that matches what is bound to a broker instance which nothing has matches every bound message.
+    A route that matches an unknown broker instance matches every bound message.
     """
     matches_any = step_of(MatchKey(route.service, UNNAMED), route) is not None
     return None if matches_any else route.broker
 
 
 def routes_naming(message: MatchKey, instance: SqlInstance, database: str) -> Sequence[EstateRoute]:
-    """Return the routes of a database that name a message's service and may match it, by name.
+    """Return the routes of a database to a message's service that may match it, by name.
 
-    Of a service with very many broker instances a bound message looks at its own and those without one.
+    An index avoids a scan if the service has very many broker instances.
     """
     routes = instance.naming(database, message.service)
     if message.broker is None:
@@ -170,9 +170,9 @@ def routes_naming(message: MatchKey, instance: SqlInstance, database: str) -> Se
 def routes_to_search(message: MatchKey, instance: SqlInstance, database: str) -> list[EstateRoute]:
     """Return the routes of a database that may match a message, by name.
 
-    They name its service, any, or the one that is asked for routes.
+    They have its service, no service, or the BrokerConfiguration service.
     """
-    # Those that are asked for routes are among the others.
+    # `unnamed` already has the routes to the BrokerConfiguration service.
     named = () if message.service == BROKER_CONFIGURATION_SERVICE else routes_naming(message, instance, database)
     return sorted((*named, *instance.unnamed(database)), key=by_name)
 
@@ -180,7 +180,7 @@ def routes_to_search(message: MatchKey, instance: SqlInstance, database: str) ->
 def concerning(message: MatchKey, routes: Iterable[EstateRoute]) -> list[EstateRoute]:
     """Select the routes that can change a message's decision at any time.
 
-    Left out is what matches in no step, and what comes in a later step than a route which is always in force.
+    Routes that match in no step are left out. So are those in a later step than a route that is always valid.
     """
     stepped = [(route, step_of(message, route)) for route in routes]
     ending = [

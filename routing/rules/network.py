@@ -1,4 +1,4 @@
-"""Instances as a message meets them: who has an address, what is asked of each, which requests are pending."""
+"""Find the instances at an address, and the route requests on record."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from routing.terms import LOOPBACK_HOSTS
 
 @dataclass(frozen=True)
 class ServiceAddress:
-    """The service that a message is for: its name, and the address that the name begins with, as it is written.
+    """The target service of a message: its name, and the address at the beginning of the name.
 
-    ``name`` is None for a name that nothing known names; ``holds_address`` without ``address``: it begins with
-    one that no known instance has.
+    ``name`` is None if no known object has it. ``holds_address`` without ``address`` means that the address
+    belongs to no known instance.
     """
 
     name: str | None
@@ -27,14 +27,14 @@ class ServiceAddress:
 
     @classmethod
     def of_name(cls, name: str) -> ServiceAddress:
-        """Return the addressee of a message."""
+        """Return the address of a service name."""
         address = text.address_in_name(name)
         return cls(name, address, address is not None)
 
     def key(
         self, instance: SqlInstance, database: str | None, broker: str | None, *, is_initiator: bool
     ) -> RoutingKey:
-        """Return the key of a message for it at an instance."""
+        """Return the routing key of a message to this service at an instance."""
         return RoutingKey(database, self.name, broker, is_initiator, self._address_at(instance))
 
     def _address_at(self, instance: SqlInstance) -> NameAddress:
@@ -46,21 +46,20 @@ class ServiceAddress:
 
 @dataclass(frozen=True)
 class EstateNetwork:
-    """The instances, and the requests that are on record: by instance, database and service."""
+    """All instances, and the requests on record by instance, database and service."""
 
     instances: Mapping[str, SqlInstance]
     on_record: Mapping[tuple[str, str, str], Sequence[RouteRequest]] = field(default_factory=dict)
 
     @cached_property
     def places(self) -> Mapping[str, tuple[SqlInstance, ...]]:
-        """Who has an address, as it is compared; by the instances' names."""
+        """The instances at each address (in its form for comparison), by name."""
         return places_of(self.instances.values())
 
     def owners(self, address: str, here: SqlInstance) -> tuple[SqlInstance, ...]:
-        """Return the instances at an address that one of them sends to.
+        """Return the instances at an address that an instance sends to.
 
-        A loopback name leads to the instance of the sender's machine that listens on the port: the sender itself
-        where the port is its own, else any other.
+        A loopback address leads to the sender if the port is its own, otherwise to instances of its machine.
         """
         compared = text.comparable_address(address)
         if text.host(compared) not in LOOPBACK_HOSTS:
@@ -68,15 +67,15 @@ class EstateNetwork:
         return (here,) if compared in here.own_addresses else self._listening_beside(here, compared)
 
     def _listening_beside(self, here: SqlInstance, loopback: str) -> tuple[SqlInstance, ...]:
-        """Return the other instances of a machine that listen on the port of a loopback address, by name."""
+        """Return the other instances of the machine that listen on this port, by name."""
         return tuple(other for other in self._on_machine_of(here) if loopback in other.own_addresses)
 
     def addresses_beside(self, here: SqlInstance) -> frozenset[str]:
-        """Return the addresses of the other instances of a machine, as they are compared."""
+        """Return the addresses of the other instances of the machine, in their form for comparison."""
         return frozenset().union(*(other.own_addresses for other in self._on_machine_of(here)))
 
     def _on_machine_of(self, here: SqlInstance) -> list[SqlInstance]:
-        """Return the other instances of a machine, by name."""
+        """Return the other instances of the machine, by name."""
         near = (other for name in here.machine_names for other in self._by_machine.get(name, ()))
         others = {other.name: other for other in near if other.name != here.name}
         return [others[name] for name in sorted(others)]
@@ -91,17 +90,17 @@ class EstateNetwork:
 
     @cached_property
     def waiting_conversations(self) -> frozenset[str]:
-        """The conversations, by id as compared, whose requests are on record: each waits by itself (D10)."""
+        """The folded ids of conversations with a request on record. Each of them waits as a whole (D10)."""
         requests = (request for recorded in self.on_record.values() for request in recorded)
         return frozenset(one.endpoint.conversation_id for one in requests if one.endpoint is not None)
 
     def is_requested(
         self, here: SqlInstance, scope: str, to: ServiceAddress, t: int, endpoint: ConversationEndpoint | None
     ) -> tuple[bool, int | None]:
-        """Return whether step 4 ends the way of a message in a database, by requests on record; and until when.
+        """Return whether step 4 stops a message in a database by requests on record, and the end of that state.
 
-        It does where none is pending for the service, or one of the message's own conversation endpoint (D10),
-        which is None where it is not known. Ids of messages are not compared: what was made before is pending.
+        A message stops if no request for the service is pending, or if its own conversation endpoint has one
+        (D10). ``endpoint`` is None if unknown. Message ids are not compared: earlier requests count as pending.
         """
         on_record = self.on_record.get((here.name, scope, to.name or ""), ())
         moments = (moment for request in on_record for moment in (request.requested_at + 1, request.ended_at))

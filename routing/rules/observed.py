@@ -1,7 +1,7 @@
-"""Compare what SQL Server itself said of a message with the reason that the rule book gives it (section 7).
+"""Compare SQL Server's error number for a message with the reason of the rule book (section 7).
 
-Numbers are those of sys.messages. `TOPICS` says what each is about, `TABLE` what it says of each reason; a number
-stands in one topic, and the first line of the table that has the pair counts.
+Numbers are those of sys.messages. `TOPICS` has one topic for each number. `TABLE` has the agreement of numbers
+with reasons, and the first line with a pair decides.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NumberTopic(Word):
 
 @dataclass(frozen=True)
 class ReasonComparison:
-    """A reason beside a number; ``why`` is one sentence, None where the agreement says it all."""
+    """The agreement of a number with a reason. ``why`` is an explanation in one sentence, or None."""
 
     agreement: NumberAgreement
     why: str | None
@@ -89,7 +89,7 @@ _SCOPE_OFF = (Reason.SCOPE_BROKER_DISABLED,)
 
 @dataclass(frozen=True)
 class AgreementLine:
-    """A line of the table: numbers, or a whole topic, with reasons; ``in_msdb`` None where it is all the same."""
+    """A line of the table: numbers or a topic, with reasons. ``in_msdb`` is None if it does not matter."""
 
     numbers: tuple[int, ...] | NumberTopic
     reasons: tuple[Reason, ...]
@@ -98,7 +98,7 @@ class AgreementLine:
     in_msdb: bool | None = None
 
     def has(self, reason: Reason, number: int, in_msdb: bool) -> bool:
-        """Return True if the pair is one of this line's."""
+        """Return True if this line has the pair."""
         of_number = (
             _TOPIC[number] == self.numbers if isinstance(self.numbers, NumberTopic) else number in self.numbers
         )
@@ -256,19 +256,19 @@ TABLE = (
     ),
     AgreementLine(NumberTopic.IDENTITY, _EVERY, _SAYS_NOTHING, "It tells of a broker's id, not of routes."),
 )
-"""Earlier lines win; every known number has a line for every reason."""
+"""The first matching line decides. Every known number has a line for every reason."""
 
 NOT_SAID = ReasonComparison(_SAYS_NOTHING, "Not tried yet, or sent and not acknowledged.")
 NOT_KNOWN = ReasonComparison(_SAYS_NOTHING, "A number that this project does not know.")
 
 
 def topic_of(number: int | None) -> NumberTopic | None:
-    """Return the topic of a number; None for no number, and for an unknown one."""
+    """Return the topic of a number, or None if it is missing or unknown."""
     return None if number is None else _TOPIC.get(number)
 
 
 def numbers_of(reason: Reason) -> tuple[int, ...]:
-    """Return the numbers that agree with a reason, that of SQL Server's event first; empty without any."""
+    """Return the numbers that agree with a reason, the one of SQL Server's event first."""
     agreeing = [
         number
         for line in TABLE
@@ -279,7 +279,7 @@ def numbers_of(reason: Reason) -> tuple[int, ...]:
 
 
 def compare(reason: Reason, number: int | None, *, in_msdb: bool = False) -> ReasonComparison:
-    """Compare SQL Server's number with a reason; ``in_msdb`` where the routes of msdb were searched."""
+    """Compare SQL Server's number with a reason. ``in_msdb``: the last search was in msdb."""
     if number is None:
         return NOT_SAID
     if number not in _TOPIC:

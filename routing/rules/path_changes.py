@@ -1,4 +1,4 @@
-"""Compare the paths of a message on two sides: where it ends, and the hop at which its paths part."""
+"""Compare the paths of a message on two sides: the endings, and the first hop that differs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from routing.terms import PathEnd
 
 
 class PathEnding(NamedTuple):
-    """The end of a message, jointly over all its ways (D17), by which two sides are compared.
+    """The joint ending of a message (D17), by which two sides are compared.
 
-    ``ending_reason`` is that of the hop at which the message ends or, for NO_RETURN_PATH, its acknowledgement. The
-    place is that of the message itself: for NO_RETURN_PATH the database that gets it.
+    ``ending_reason`` belongs to the last hop of the message or, for NO_RETURN_PATH, of its acknowledgement. The
+    instance and database are those of the message.
     """
 
     ending: str
@@ -25,7 +25,7 @@ class PathEnding(NamedTuple):
 
 
 class HopPlace(NamedTuple):
-    """A hop of a way there or back (``hop_direction``) by its number from 1 on, and whose routes decide there."""
+    """A hop by direction and number (from 1), with the instance and scope that decide there."""
 
     hop_direction: str
     hop: int
@@ -34,7 +34,7 @@ class HopPlace(NamedTuple):
 
 
 class PathStep(NamedTuple):
-    """A hop with what is compared of it; after the last one of a way comes the way's end, at the same place."""
+    """A hop with its compared values. The last step of a path has the ending instead."""
 
     place: HopPlace
     compared: Hashable
@@ -61,18 +61,18 @@ def ending_of(judged: JudgedPath) -> PathEnding:
 
 
 def ending_at_first_hop(first: FirstHop, instance: str) -> PathEnding:
-    """Return the end of a message that its own instance keeps or drops, whatever the routes."""
+    """Return the ending of a message that its own instance keeps or drops, independent of routes."""
     return PathEnding(str(first.joint_ending), str(first.reason), instance, None)
 
 
 def steps_of(judged: JudgedPath) -> Iterator[PathStep]:
-    """Yield the steps of all ways there, then of all ways back."""
+    """Yield the steps of all paths there, then of all return paths."""
     for way in judged.all_ways:
         yield from _steps_of_way(way)
 
 
 def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[PathStep]:
-    """Yield the steps of a message that its own instance keeps or drops, whatever the routes."""
+    """Yield the steps of a message that its own instance keeps or drops, independent of routes."""
     yield PathStep(HopPlace(THERE, 1, instance, scope), (str(first.ending), str(first.reason)))
 
 
@@ -87,10 +87,10 @@ def _steps_of_way(way: PathWay) -> Iterator[PathStep]:
 
 
 def first_change(before: Sequence[PathStep], after: Sequence[PathStep]) -> HopPlace | None:
-    """Return the first hop in which two paths differ; None where they are the same.
+    """Return the first hop in which two paths differ, or None.
 
-    Steps are compared one after another. Of the first two that differ, the earlier hop counts (ways there before
-    ways back); if both have one number, the side after names the place.
+    Of the first two different steps the earlier hop counts, and paths there come before return paths. If both have
+    the same number, the place is that of the side after.
     """
     for old, new in zip_longest(before, after):
         if old != new:

@@ -25,9 +25,9 @@ from routing.terms import Ending, MatchingStep, Outcome, PathEnd, Reason
 
 @dataclass(frozen=True)
 class PathSender:
-    """The sender: ``database`` None for an arrival. ``back_to`` is the service that sent, None where unknown.
+    """The sender. ``database`` is None for an arrival. ``back_to`` is the sending service, or None if unknown.
 
-    ``conversation_id`` is None where the conversation is not known, or no request on record is of it (D10).
+    ``conversation_id`` is None if it is unknown or has no request on record (D10).
     """
 
     instance: SqlInstance
@@ -38,16 +38,15 @@ class PathSender:
 
     @property
     def broker(self) -> str | None:
-        """The id of the database that sent, to which a reply is bound; None where it is not known, or has none."""
+        """The broker instance of the sending database, to which a reply is bound, or None."""
         return None if self.database is None else self.instance.databases[self.database].broker
 
 
 @dataclass(frozen=True)
 class PathWithReturn:
-    """The path of a message, and that of the reply to it.
+    """The path of a message and of its reply.
 
-    ``back`` is None if there is no trace of it: nothing was delivered, or ``is_back_unknown``. ``judged`` is the
-    same path judged over all its ways (D17).
+    ``back`` is None if no path delivers, or if ``is_back_unknown``. ``judged`` has the joint ending (D17).
     """
 
     there: MessageTrace
@@ -57,12 +56,12 @@ class PathWithReturn:
 
     @property
     def end(self) -> HopPath | None:
-        """The way that counts: the first; None for TOO_MANY_WAYS."""
+        """The first path, or None for TOO_MANY_WAYS."""
         return None if self.there.is_cut else self.there.hop_paths[0]
 
     @property
     def back_ending(self) -> Ending | None:
-        """How the reply ends; None where nothing was delivered."""
+        """The ending of the reply, or None if no path delivers."""
         if self.back is None:
             return Ending.NOT_KNOWN if self.is_back_unknown else None
         return self.back.ending
@@ -71,9 +70,9 @@ class PathWithReturn:
 def trace_back(
     network: EstateNetwork, deciding: Deciding, sender: PathSender, there: MessageTrace, t: int
 ) -> tuple[PathWithReturn, int | None]:
-    """Return the path of a message that was traced there, with its reply; and the time before which it holds.
+    """Return the path of a traced message with its reply, and the end of its validity.
 
-    The reply in the table goes from where the first way was delivered; the joint end follows one from each place.
+    The table has the reply from the first delivery. The joint ending follows a reply from each place.
     """
     replies: dict[Place, FollowedTrace | None] = {}
 
@@ -99,9 +98,9 @@ def trace_reply(
     t: int,
     most_ways: int = MOST_WAYS,
 ) -> FollowedTrace | None:
-    """Follow the reply from where a way was delivered to the service that sent, bound to the sender's id.
+    """Follow the reply from a delivery to the sending service, bound to the sender's broker instance.
 
-    None where the service, or the id of its database, is not known.
+    Returns None if the service or that broker instance is unknown.
     """
     back_to, broker = sender.back_to, sender.broker
     if back_to is None or broker is None or delivered.instance is None:
@@ -120,7 +119,7 @@ def trace_reply(
 def _reply(
     network: EstateNetwork, decision: Decision, here: SqlInstance, key: RoutingKey, message: TracedMessage
 ) -> tuple[Verdict, int | None]:
-    """Return the verdict of a reply where it is sent, by the requests on record; and until when it holds."""
+    """Return the verdict of a reply at its own instance, and the end of its validity."""
     until: int | None = None
     if decision.asks:
         stops, until = network.is_requested(here, key.scope, message.to, message.t, message.endpoint)
@@ -135,7 +134,7 @@ def _reply(
 
 
 def earliest(*moments: int | None) -> int | None:
-    """Return the first of some times, None for never."""
+    """Return the earliest time. None means never."""
     return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -143,7 +142,7 @@ def earliest(*moments: int | None) -> int | None:
 
 
 class HopRow(NamedTuple):
-    """A hop as the table has it."""
+    """A hop with the columns of the table."""
 
     instance_name: str
     scope: str
@@ -155,9 +154,9 @@ class HopRow(NamedTuple):
 
 
 class PathRow(NamedTuple):
-    """A path as the table has it. ``reason`` and the end's place are null where there is none (`HopPath`).
+    """A path with the columns of the table. ``reason`` and the place of the ending may be null (`HopPath`).
 
-    ``joint_ending`` is the `PathEnd` over all ways there and back; null in rows of releases before 0.3.0.
+    ``joint_ending`` is the `PathEnd` over all paths. It is null in rows of releases before 0.3.0.
     """
 
     outcome: str
@@ -177,7 +176,7 @@ class PathRow(NamedTuple):
 
 
 def path_row(path: PathWithReturn) -> PathRow:
-    """Return the row of a path. Where there are too many ways its hops are still those of the first."""
+    """Return the row of a path. With too many paths it has the hops of the first one."""
     there, back = path.there, path.back
     end = path.end
     reply = None if back is None or back.is_cut else back.hop_paths[0]
@@ -201,13 +200,13 @@ def path_row(path: PathWithReturn) -> PathRow:
 
 
 def reads_address(there: MessageTrace) -> bool:
-    """Return True if the last hop of the first way has the address of a service name that is not known."""
+    """Return True if the last hop of the first path takes its address from an unknown service name."""
     last = there.hop_paths[0].hops[-1]
     return last.reads_address and last.address is None
 
 
 class FirstHop(NamedTuple):
-    """The end of a message at its first hop, whatever the routes: why, and in which step."""
+    """The ending of a message at its first hop, independent of routes, with reason and step."""
 
     ending: Ending
     reason: Reason
@@ -222,7 +221,7 @@ REQUESTED = FirstHop(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_
 
 
 def end_at_first_hop(first: FirstHop, instance: str, scope: str) -> PathRow:
-    """Return the row of a path that ends at its first hop; ``scope``: the database whose routes were searched."""
+    """Return the row of a path that ends at its first hop. ``scope`` is the searched database."""
     step = None if first.step is None else int(first.step)
     ending, reason = str(first.ending), str(first.reason)
     hops = (HopRow(instance, scope, step, None, None, ending, reason),)

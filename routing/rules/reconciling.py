@@ -1,7 +1,7 @@
-"""Compare what the rule book says of a message with what SQL Server did with it: one class for each pair.
+"""Compare the verdict on a message with SQL Server's report about it.
 
-Numbers are compared as `rules.observed` does it; the further pairs of events stand here. The hash of SQL
-Server is not published, so that another pick of the same set of broker instances is no contradiction.
+`rules.observed` compares numbers. This module adds pairs that only events have. SQL Server's hash is not
+published, so another pick of the same broker instances is no contradiction.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class PairClass(Word):
 
 
 MATCHING = (PairClass.CONFIRMED, PairClass.COMPATIBLE)
-"""The classes of which an observation does not contradict the tables."""
+"""The classes that do not contradict the tables."""
 
 
 class SeenMessage(NamedTuple):
-    """The facts that SQL Server reported of a message.
+    """The facts that SQL Server reported about a message.
 
-    ``outcome`` is None where it cannot be known, ``broker_instance`` as ids are compared, ``next_hop`` as it was
-    told. ``is_unknown_text``: a status text without a number that this project knows. Hops and seconds are those
-    that an event of a forwarded message has, else None.
+    ``outcome`` is None if it is unknown. ``broker_instance`` is folded, ``next_hop`` keeps its spelling.
+    ``is_unknown_text``: a status text without a known number. Hops and seconds come from events of forwarded
+    messages, and are otherwise None.
     """
 
     source: str
@@ -50,7 +50,7 @@ class SeenMessage(NamedTuple):
 
 
 class PairComparison(NamedTuple):
-    """The class of a pair; ``why`` is one sentence, None where the class says it all."""
+    """The class of a pair. ``why`` is an explanation in one sentence, or None."""
 
     kind: PairClass
     why: str | None = None
@@ -82,14 +82,14 @@ OTHER_PICK = PairComparison(
 
 @dataclass(frozen=True)
 class PairRule:
-    """A pair of what was seen and predicted, by which it is classed."""
+    """A condition on an observation and a prediction, with their class."""
 
     holds: Callable[[SeenMessage, Verdict, bool], bool]
     says: Callable[[SeenMessage, Verdict, bool], PairComparison]
 
 
 def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
-    """Compare by the number, as `rules.observed` does, and by an event's own word for the outcome."""
+    """Compare by the number (`rules.observed`), and by the outcome of the event."""
     compared = observed.compare(verdict.reason, seen.error_number, in_msdb=in_msdb)
     kind = _OF_AGREEMENT[compared.agreement]
     if kind is PairClass.CONFIRMED and seen.outcome not in (None, verdict.outcome):
@@ -98,7 +98,7 @@ def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairCompar
 
 
 def _by_hop(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
-    """Compare equal outcomes by the address and the broker instance, where SQL Server gave them."""
+    """Compare equal outcomes by address and broker instance, if SQL Server reported them."""
     hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
         others = [one for route in verdict.alternative_routes for one in (route.address, route.mirror_address)]
@@ -124,7 +124,7 @@ def _is_blank(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
 
 
 def _is_same_without_why(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
-    """Return whether an event tells DELAYED or DROPPED without the reason, not even by its hops."""
+    """Return True if an event reports DELAYED or DROPPED without a reason, and its hops show none."""
     hops = seen.hops_remaining
     tells_why = verdict.reason is Reason.HOP_LIMIT and hops is not None and hops <= 0
     return seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not tells_why
@@ -140,13 +140,13 @@ RULES = (
     PairRule(_is_same_without_why, lambda *_: NO_NUMBER),
     PairRule(lambda *_: True, _by_hop),
 )
-"""Earlier rules win; the last one holds for whatever has the outcome that was predicted."""
+"""The first rule that holds decides. The last one holds for every pair with the predicted outcome."""
 
 
 def compare(
     seen: SeenMessage, verdict: Verdict, others: Sequence[Verdict] = (), *, in_msdb: bool = False
 ) -> PairComparison:
-    """Compare an observation with a verdict; ``in_msdb`` where the routes of msdb were searched last.
+    """Compare an observation with a verdict. ``in_msdb``: the last search was in msdb.
 
     ``others`` are the verdicts of the other broker instances that step 3 may pick (section 2.3).
     """

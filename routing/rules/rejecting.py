@@ -20,25 +20,24 @@ TEXTS = (
 )
 """The columns of a message that hold text, in the order of the table."""
 DECODED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
-"""The texts of a message without another fault that may be no UTF-8.
+"""The texts of an otherwise valid message that may not be UTF-8.
 
-A GUID, and an instance or database that is known, is ASCII or equal to a text of the configuration.
+GUIDs are ASCII, and known instances and databases equal a text of the configuration.
 """
 INT_RANGE = (-(2**31), 2**31 - 1)
 """The least and the greatest value of an integer column."""
 
 
 def is_int(number: int) -> bool:
-    """Return whether an integer is one of 32 bits."""
+    """Return True if an integer fits into 32 bits."""
     least, most = INT_RANGE
     return least <= number <= most
 
 
 def rejections(row: ReadRow, instance: SqlInstance | None) -> list[str]:
-    """Return the codes for a row of ``messages``, in the order of tables.md; empty where it can be judged.
+    """Return the rejection codes of a row of ``messages``, in the order of tables.md.
 
-    ``instance`` is the one that the row names, None where it is not listed. A row may lack columns that may be
-    null.
+    ``instance`` is that of the row, or None if it is unlisted. The row may lack optional columns.
     """
     undecoded = [name for name in TEXTS if isinstance(row.get(name), UndecodedText)]
     # A listed name may be what the undecodable bytes are written as, but it is not those bytes.
@@ -69,9 +68,9 @@ def is_sound(
     to_service_name: str | None,
     hops_remaining: int | None,
 ) -> bool:
-    """Return whether a message of a listed place has no `rejections`; in a fraction of their time.
+    """Return True if a message of a listed database has no `rejections`. This is much faster than computing them.
 
-    Its texts are UTF-8, which is looked at for many rows at once (`storage.columns.Columns.undecoded`).
+    The caller has checked that its texts are UTF-8.
     """
     is_told = message_id and conversation_id and to_service_name and is_initiator is not None
     return bool(

@@ -1,4 +1,4 @@
-"""Rule book, section 5: which messages open a request for a route or wait for one, and what they ask."""
+"""Rule book, section 5: find messages that open a route request or wait for one, and write the request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class ConversationEndpoint(NamedTuple):
-    """One end of a conversation, which waits as a whole (D10); of equal rows the smallest opens a request."""
+    """One endpoint of a conversation, which waits as a whole (D10). Of equal rows the smallest opens a request."""
 
     conversation_id: str
     is_initiator: bool
 
     @classmethod
     def of_row(cls, conversation_id: str | None, is_initiator: bool | None) -> ConversationEndpoint | None:
-        """Return the endpoint that a row names; None where either is missing, or the id is no GUID."""
+        """Return the endpoint of a row, or None if a value is missing or the id is not a GUID."""
         if conversation_id is None or is_initiator is None or not text.is_guid(conversation_id):
             return None
         return cls(text.fold(conversation_id), is_initiator)
@@ -34,7 +34,7 @@ class ConversationEndpoint(NamedTuple):
 class RouteRequest:
     """A request for a route.
 
-    ``ended_at`` is None while it has no end, ``endpoint`` where it is not known whose it is.
+    ``ended_at`` is None while it is pending. ``endpoint`` is None if it is unknown.
     """
 
     requested_at: int
@@ -43,12 +43,12 @@ class RouteRequest:
     endpoint: ConversationEndpoint | None = None
 
     def is_pending(self, t: int, message_id: str) -> bool:
-        """Return True if a message that is decided at ``t`` finds it pending."""
+        """Return True if the request is pending for a message that is decided at ``t``."""
         is_earlier = (self.requested_at, self.message_id) < (t, message_id)
         return is_earlier and (self.ended_at is None or t < self.ended_at)
 
     def is_of(self, t: int, message_id: str) -> bool:
-        """Return True if it is this message's own."""
+        """Return True if this message opened the request."""
         return (self.requested_at, self.message_id) == (t, message_id)
 
 
@@ -56,32 +56,32 @@ class RequestAction(Enum):
     """The action of a message that meets step 4."""
 
     OPENS = auto()
-    """It opens a request, or its own one again, and waits for the route."""
+    """The message opens a request, or its own one again, and waits for the route."""
     WAITS = auto()
-    """A request of its own conversation endpoint is pending, and it waits with it (D10)."""
+    """A request of its own conversation endpoint is pending, so the message waits (D10)."""
     GOES_ON = auto()
-    """A request of another endpoint is pending: it goes on with step 5 (D2)."""
+    """A request of another endpoint is pending, so the message continues with step 5 (D2)."""
 
     @property
     def stops(self) -> bool:
-        """Return True if step 4 ends the way of the message."""
+        """True if step 4 stops the message."""
         return self is not RequestAction.GOES_ON
 
 
 @dataclass
 class RequestScope:
-    """The requests for one service in one database: those on record, and those that messages open.
+    """The requests for one service in one database: on record, and opened by messages.
 
-    Messages must ask in the order of (t, message_id, endpoint); once all have asked, they may ask again in any.
+    Messages must ask in the order of (t, message_id, endpoint). After all have asked, any order is allowed.
     """
 
     on_record: tuple[RouteRequest, ...] = ()
     opened: RouteRequest | None = field(default=None, init=False)
     reopened: dict[tuple[int, str], RouteRequest] = field(default_factory=dict, init=False)
-    """The requests on record that messages have opened again, by position, each of the endpoint that did so."""
+    """The requests on record that messages opened again, by position, with the endpoint of the message."""
 
     def ask(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> RequestAction:
-        """Return the action of a message that meets step 4; ``endpoint`` is None for one of any dialog."""
+        """Return the action of a message in step 4. ``endpoint`` is None for a message without a dialog."""
         if self.find_awaited(t, message_id, endpoint) is not None:
             return RequestAction.WAITS
         if self.is_pending_on_record(t, message_id):
@@ -95,7 +95,7 @@ class RequestScope:
         return RequestAction.OPENS
 
     def find_awaited(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> RouteRequest | None:
-        """Return a request of a message's own endpoint that it finds pending, None where there is none."""
+        """Return a pending request of the message's own endpoint, or None."""
         if endpoint is None:
             return None
         opened = self.opened
@@ -104,7 +104,7 @@ class RequestScope:
         return _find_pending(self._by_endpoint.get(endpoint, ()), t, message_id)
 
     def _reopen(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> None:
-        """Set the endpoint that opens this message's requests again; the first in order does so."""
+        """Record the first endpoint that opens this message's request again."""
         position = (t, message_id)
         if position in self.reopened:
             return
@@ -114,7 +114,7 @@ class RequestScope:
             self._by_endpoint[endpoint] = _lasting([*self._by_endpoint.get(endpoint, ()), *own_requests])
 
     def is_pending_on_record(self, t: int, message_id: str) -> bool:
-        """Return True if a message finds a request on record pending."""
+        """Return True if a request on record is pending for a message."""
         return _find_pending(self.lasting, t, message_id) is not None
 
     def is_on_record(self, t: int, message_id: str) -> bool:
@@ -123,12 +123,12 @@ class RequestScope:
 
     @cached_property
     def lasting(self) -> Sequence[RouteRequest]:
-        """The requests on record that messages may find pending, in their order."""
+        """The requests on record that can be pending for a message, in order."""
         return _lasting(self.on_record)
 
     @cached_property
     def _by_endpoint(self) -> dict[ConversationEndpoint, Sequence[RouteRequest]]:
-        """The requests on record of each endpoint that is known."""
+        """The requests on record by their endpoint, if that is known."""
         requests: dict[ConversationEndpoint, list[RouteRequest]] = {}
         for request in self.on_record:
             if request.endpoint is not None:
@@ -140,16 +140,16 @@ class RequestScope:
         return frozenset(map(_position, self.on_record))
 
     def is_settled(self, t: int, message_id: str) -> bool:
-        """Return True if no message from this one on opens a request, its own again or another."""
+        """Return True if neither this message nor a later one opens a request."""
         unended = (request for request in self.lasting if request.ended_at is None)
         return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
 
     def all(self) -> tuple[RouteRequest, ...]:
-        """Return every request: those on record, and the one that a message opened."""
+        """Return the requests on record and the one that a message opened."""
         return self.on_record if self.opened is None else (*self.on_record, self.opened)
 
     def all_opened(self) -> Iterator[RouteRequest]:
-        """Yield every request that messages have opened, one on record that was opened again included."""
+        """Yield every request that messages opened, including those on record that were opened again."""
         yield from self.reopened.values()
         if self.opened is not None:
             yield self.opened
@@ -160,9 +160,9 @@ def _position(request: RouteRequest) -> tuple[int, str]:
 
 
 def _lasting(requests: Iterable[RouteRequest]) -> Sequence[RouteRequest]:
-    """Return requests in their order without those that end no later than one before.
+    """Return requests in order, without those that end no later than an earlier one.
 
-    A message that finds any request pending finds one of these, and finds the last that was made before it.
+    If any request is pending for a message, the last of these before it is.
     """
     lasting: list[RouteRequest] = []
     for request in sorted(requests, key=_position):
@@ -172,13 +172,13 @@ def _lasting(requests: Iterable[RouteRequest]) -> Sequence[RouteRequest]:
 
 
 def _find_pending(lasting: Sequence[RouteRequest], t: int, message_id: str) -> RouteRequest | None:
-    """Return the last request before a message, where it finds that one pending."""
+    """Return the last request before a message if it is pending, otherwise None."""
     before = bisect_left(lasting, (t, message_id), key=_position) - 1
     return lasting[before] if before >= 0 and lasting[before].is_pending(t, message_id) else None
 
 
 def _lasts_longer(request: RouteRequest, other: RouteRequest) -> bool:
-    """Return True if a request ends after another, or never and the other does."""
+    """Return True if a request ends later than another, or never ends."""
     if request.ended_at is None or other.ended_at is None:
         return other.ended_at is not None
     return request.ended_at > other.ended_at
@@ -186,7 +186,7 @@ def _lasts_longer(request: RouteRequest, other: RouteRequest) -> bool:
 
 @dataclass
 class InstanceRequests:
-    """The requests of one instance, by database and service; what is not there has none."""
+    """The requests of one instance by database and service."""
 
     scopes: dict[tuple[str, str], RequestScope] = field(default_factory=dict)
 
@@ -199,11 +199,11 @@ class InstanceRequests:
         return cls({scope: RequestScope(tuple(requests)) for scope, requests in by_scope.items()})
 
     def of(self, database: str, service: str) -> RequestScope:
-        """Return the requests for a service in a database, which are created if there are none."""
+        """Return the requests for a service in a database, creating an empty scope if needed."""
         return self.scopes.setdefault((database, service), RequestScope())
 
     def all_opened(self) -> Iterator[tuple[str, str, RouteRequest]]:
-        """Yield (database, service, request) of every request that messages have opened."""
+        """Yield (database, service, request) for every request that messages opened."""
         for (database, service), scope in self.scopes.items():
             for request in scope.all_opened():
                 yield database, service, request
@@ -220,10 +220,10 @@ def missing_route(service_name: str, namespace: str) -> str:
 
 
 def contract_of(namespace: str) -> str:
-    """Return the contract of requests, whose message type is the namespace of their bodies (D7)."""
+    """Return the contract of requests (D7). Their message type is the namespace of the bodies."""
     return namespace.removesuffix("/MissingRoute")
 
 
 def escaped_attribute(namespace: str) -> str:
-    """Return a namespace as an attribute of XML holds it."""
+    """Return a namespace escaped for an XML attribute."""
     return namespace.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")

@@ -1,4 +1,4 @@
-"""Decide one message with what is its own: its dialog, the hash, the requests that are pending, and its hops.
+"""Decide one message by its dialog, its hash, pending requests and its hops.
 
 The columns of a verdict in tables are the fields of `VerdictColumns`.
 """
@@ -15,7 +15,7 @@ from routing.rules.requesting import ConversationEndpoint, InstanceRequests, Req
 from routing.terms import MatchingStep, Outcome, Reason, TableRow, Word
 
 ALTERNATIVE_COLUMNS = ("route_name", "address", "mirror_address")
-"""What a table says of an alternative route."""
+"""The columns of an alternative route."""
 
 
 def names_of(columns: type) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def names_of(columns: type) -> tuple[str, ...]:
 
 
 def plain_columns(row: object, names: tuple[str, ...]) -> TableRow:
-    """Return some fields by name, with values as tables hold them; an alternative route is a tuple."""
+    """Return some fields by name, with values for tables. An alternative route is a tuple."""
     values = vars(row)
     return {name: _plain(values[name]) for name in names}
 
@@ -51,20 +51,19 @@ MESSAGE_COLUMNS = (
     "to_broker_instance",
     "hops_remaining",
 )
-"""What `RoutedMessage.of_row` takes of a row, in this order."""
+"""The arguments of `RoutedMessage.of_row`, in this order."""
 DIALOG_COLUMNS = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged_at", "lifetime")
-"""What `DialogFacts.of_row` takes of a row, in this order."""
+"""The arguments of `DialogFacts.of_row`, in this order."""
 MATTERS = ("far_broker_instance", "acknowledged_at", "lifetime")
-"""What of a dialog can change a decision; one that has none of these is like one that is not listed."""
+"""The columns of a dialog that can change a decision. Without any of them it counts as unlisted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedMessage:
-    """A message as the rules read it (section 0).
+    """A message with the values that the rules use (section 0).
 
-    ``t`` is the time of the decision, ``database`` None for an arrival, ``broker`` the id that the message itself
-    names. ``conversation_id`` is None where any dialog is meant: then each broker instance that step 3 may pick
-    counts.
+    ``t`` is the time of the decision. ``database`` is None for an arrival. ``broker`` is the broker instance that
+    the message names. ``conversation_id`` is None for any dialog, so that every pick of step 3 counts.
     """
 
     message_id: str
@@ -79,7 +78,7 @@ class RoutedMessage:
 
     @property
     def endpoint(self) -> ConversationEndpoint | None:
-        """The conversation endpoint that sends it; None where any dialog is meant."""
+        """The conversation endpoint that sends the message, or None for any dialog."""
         conversation = self.conversation_id
         return None if conversation is None else ConversationEndpoint(conversation, self.is_initiator)
 
@@ -99,7 +98,7 @@ class RoutedMessage:
         *,
         as_of: int | None,
     ) -> RoutedMessage:
-        """Return a row of ``messages`` without a fault; ``as_of`` is the time at which all are decided, if any."""
+        """Return the message of a valid row of ``messages``. ``as_of`` is a common decision time, if any."""
         seen = enqueue_time if observed_at is None else observed_at
         return cls(
             message_id,
@@ -116,7 +115,7 @@ class RoutedMessage:
 
 @dataclass(frozen=True, slots=True)
 class DialogFacts:
-    """The facts of a message's dialog: the ids that it is bound to, and when it ends."""
+    """The broker instances and the lifetime of a message's dialog."""
 
     far_broker: str | None = None
     acknowledged_broker: str | None = None
@@ -131,7 +130,7 @@ class DialogFacts:
         acknowledged_at: int | None,
         lifetime: int | None,
     ) -> DialogFacts:
-        """Read a row of ``dialogs``."""
+        """Return the facts of a row of ``dialogs``."""
         far, acknowledged = text.broker_id(far_broker_instance), text.broker_id(acknowledged_broker_instance)
         return cls(far, acknowledged, acknowledged_at, lifetime)
 
@@ -148,13 +147,13 @@ NO_DIALOG = DialogFacts()
 
 
 def bound_broker(message: RoutedMessage, dialog: DialogFacts) -> str | None:
-    """Return the broker instance that a message is bound to, None while it is open (section 0)."""
+    """Return the broker instance of a message, or None while it is open (section 0)."""
     return message.broker or dialog.acknowledged(message.t) or dialog.far_broker
 
 
 @dataclass(frozen=True)
 class VerdictColumns:
-    """The columns of ``resolved_routes`` that the rules decide; tables and rows derive from these fields."""
+    """The columns of ``resolved_routes`` that the rules decide. Tables and rows derive from these fields."""
 
     broker_instance: str | None
     outcome: Outcome
@@ -175,9 +174,9 @@ VERDICT_COLUMNS = names_of(VerdictColumns)
 class Verdict(VerdictColumns):
     """The verdict on a message.
 
-    ``decision`` is what led to it, None for an expired dialog. ``requested_in`` is the database in which step 4
-    ends its way, so that it waits for a route that was requested; None where it does not. ``opens_request``: it
-    opens the request itself; else its conversation waits for an earlier one (D10).
+    ``decision`` is None for an expired dialog. ``requested_in`` is the database in which the message waits for a
+    requested route, or None. ``opens_request`` is True if the message opens the request. Otherwise its
+    conversation waits for an earlier one (D10).
     """
 
     decision: Decision | None = None
@@ -190,7 +189,7 @@ class Verdict(VerdictColumns):
 
 
 def key_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -> RoutingKey:
-    """Return the routing key of a message: messages of equal keys have equal decisions at a time."""
+    """Return the routing key of a message. Messages with equal keys have equal decisions at a time."""
     broker = bound_broker(message, dialog)
     return RoutingKey.of_names(
         instance, message.database, message.service, broker, is_initiator=message.is_initiator
@@ -198,7 +197,7 @@ def key_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -
 
 
 def judge(message: RoutedMessage, dialog: DialogFacts, decision: Decision, requests: InstanceRequests) -> Verdict:
-    """Judge a message by a decision: the end of its dialog first, then a request, then its hops."""
+    """Judge a message by its expired dialog first, then by requests, then by the decision and its hops."""
     broker = bound_broker(message, dialog)
     if dialog.is_expired(message.t):
         return Verdict(broker, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
@@ -215,20 +214,20 @@ def judge(message: RoutedMessage, dialog: DialogFacts, decision: Decision, reque
 
 
 def is_out_of_hops(hops_remaining: int | None) -> bool:
-    """Return True if a message must not be forwarded any more; null means no limit."""
+    """Return True if a message must not be forwarded again. None means no limit."""
     return hops_remaining is not None and hops_remaining <= 0
 
 
 def requested(decision: Decision, broker: str | None, database: str) -> Verdict:
-    """Return the verdict of a message that waits for a route, in a database whose routes were searched."""
+    """Return the verdict of a message that waits for a requested route in a database."""
     step, reason = MatchingStep.ROUTE_REQUEST, Reason.ROUTE_REQUESTED
     return Verdict(broker, Outcome.DELAYED, reason, step, decision=decision, requested_in=database)
 
 
 def requested_again(decision: Decision, broker: str | None) -> Verdict:
-    """Return the verdict of a message that waits in msdb, to which it came back; ``broker`` is the id it brings.
+    """Return the verdict of a message that came back and waits in msdb.
 
-    It keeps the id that was picked before, and the route that led it back.
+    ``broker`` is its broker instance before the search. It keeps an earlier pick, and the route that led it back.
     """
     picked = decision.first.pick
     verdict = requested(decision, broker if picked is None else picked, ARRIVALS)
@@ -238,7 +237,10 @@ def requested_again(decision: Decision, broker: str | None) -> Verdict:
 def verdict_of(
     decision: Decision, broker: str | None, hops_remaining: int | None, address_in_name: str | None
 ) -> Verdict:
-    """Return the verdict of a decision that step 4 does not end; ``broker`` is the id that the message brings."""
+    """Return the verdict of a decision that step 4 does not stop.
+
+    ``broker`` is the broker instance of the message before the search.
+    """
     search, picked = decision.last, decision.pick
     no_hops = search.end.counts_hops and is_out_of_hops(hops_remaining)
     return Verdict(

@@ -1,4 +1,4 @@
-"""Compare ids, names and addresses, and read what an address is (rule book, sections 0 and 3; tables.md)."""
+"""Compare ids, names and addresses, and parse addresses (rule book, sections 0 and 3)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _REMEMBERED = lru_cache(maxsize=10_000)
 
 
 class UndecodedText(str):
-    r"""A text read from bytes that are no UTF-8: each byte that cannot be decoded is written ``\xNN``."""
+    r"""A text from bytes that are not UTF-8. Each undecodable byte is written ``\xNN``."""
 
     __slots__ = ()
 
 
 def decode_utf8(data: bytes) -> str:
-    r"""Return the text of bytes; an `UndecodedText` where they are no UTF-8.
+    r"""Return the text of bytes, or an `UndecodedText` if they are not UTF-8.
 
     >>> decode_utf8(b"caf\xe9")
     'caf\\xe9'
@@ -39,12 +39,12 @@ def decode_utf8(data: bytes) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the text with the letters A to Z in lower case; every other character stays as it is."""
+    """Return the text with A to Z in lower case and all other characters unchanged."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
 def collated(name: str) -> str:
-    """Fold an object's name as a collation without case does, without blanks at the end; for no rule."""
+    """Fold a name like a case-insensitive collation, without trailing blanks. No rule uses this."""
     return name.rstrip(" ").casefold()
 
 
@@ -55,7 +55,7 @@ def empty_as_null(text: str | None) -> str | None:
 
 @_REMEMBERED
 def broker_id(text: str | None) -> str | None:
-    """Return a broker instance in its compared form: no blanks, no braces, folded; None where it is none."""
+    """Return a broker instance in its form for comparison: folded, without blanks and braces. Zeros are None."""
     if text is None:
         return None
     folded = fold(_bare(text))
@@ -63,25 +63,25 @@ def broker_id(text: str | None) -> str | None:
 
 
 def _bare(text: str) -> str:
-    """Return a text without what tools print around a GUID: blanks, and braces."""
+    """Return a text without the blanks and braces that tools print around a GUID."""
     bare = text.strip(BLANKS)
     return bare[1:-1].strip(BLANKS) if bare.startswith("{") and bare.endswith("}") else bare
 
 
 def is_guid(text: str | None) -> bool:
-    """Return whether a text is the 36 characters of a GUID in any case, without braces."""
+    """Return True if a text is a GUID of 36 characters, in any case and without braces."""
     return text is not None and _GUID.fullmatch(text) is not None
 
 
 def printed_guid(text: str) -> str | None:
-    """Return the GUID that a tool has printed, in braces or blanks or not; folded, None where it is none."""
+    """Return the folded GUID of a text with or without braces and blanks, or None if it is not a GUID."""
     bare = _bare(text)
     return fold(bare) if is_guid(bare) else None
 
 
 @_REMEMBERED
 def comparable_address(address: str) -> str:
-    """Return an address as two are compared: folded, no blanks around, no slashes after (section 3)."""
+    """Return an address in its form for comparison: folded, without outer blanks and final slashes (section 3)."""
     return fold(address.strip(BLANKS)).rstrip("/")
 
 
@@ -99,26 +99,26 @@ def is_transport(address: str | None) -> bool:
 
 @_REMEMBERED
 def is_tcp(address: str | None) -> bool:
-    """Return whether an address is ``tcp://HOST`` with an optional port (the grammar in tables.md)."""
+    """Return True if an address is ``tcp://HOST`` with an optional port (tables.md)."""
     return address is not None and _TCP_ADDRESS.fullmatch(comparable_address(address)) is not None
 
 
 @_REMEMBERED
 def host(address: str | None) -> str | None:
-    """Return the host of a tcp address as it is compared, None where there is none."""
+    """Return the folded host of a tcp address, or None."""
     match = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
     return match[1] if match else None
 
 
 @_REMEMBERED
 def port(address: str | None) -> str | None:
-    """Return the port of a tcp address as text, None where it has none."""
+    """Return the port of a tcp address as text, or None."""
     match = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
     return match[2] if match else None
 
 
 def address_in_name(service_name: str | None) -> str | None:
-    """Return the address that a TRANSPORT route reads from a service name, None without one (section 3)."""
+    """Return the address that a TRANSPORT route reads from a service name, or None (section 3)."""
     match = None if service_name is None else _ADDRESS_IN_NAME.match(service_name)
     return match[1] if match else None
 
@@ -136,17 +136,16 @@ _NO_BLANKS = str.maketrans("", "", BLANKS)
 
 
 class SpelledName:
-    """A service name with which others are compared; it may be very long, and is looked at once."""
+    """A service name that is compared with many others. It may be very long, so it is analysed once."""
 
     def __init__(self, name: str) -> None:
         self._core, self._edges = name_core(name), name_edges(name)
         self._likeness = self._core.lower()
 
     def list_differences(self, named: str) -> list[str]:
-        """List the differences of another name from this one, empty where there are none.
+        """List how another name differs from this one.
 
-        CASE, AROUND and SLASH for names that differ in case, blanks around or slashes after alone;
-        OTHER_SERVICE alone for all others.
+        The codes are CASE, AROUND (outer blanks) and SLASH (final slashes), or only OTHER_SERVICE.
         """
         core = name_core(named)
         if self._likeness != core.lower():
@@ -159,12 +158,12 @@ class SpelledName:
 
 
 def likeness(name: str) -> str:
-    """Return the common form of names that differ in case, blanks around or slashes after alone."""
+    """Return the common form of names that differ only in case, outer blanks or final slashes."""
     return name_core(name).lower()
 
 
 def name_core(name: str) -> str:
-    """Return a name without the blanks around it and the blanks and slashes after."""
+    """Return a name without outer blanks and final slashes."""
     return name.rstrip(_EDGE).lstrip(BLANKS)
 
 

@@ -1,6 +1,6 @@
-"""Rule book, section 0: times, and those between which the routes in force stay the same.
+"""Rule book, section 0: convert times, and cut them into intervals with the same valid routes.
 
-A time is a number, of microseconds since 1970 in UTC: exact, whatever the zone of session and machine.
+A time is a number of microseconds since 1970 in UTC, so it does not depend on the zone of a session or machine.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def moment_of(micros: int) -> datetime:
 
 
 def micros_of(time: datetime) -> int:
-    """Return a time as microseconds since 1970; one without a zone is UTC."""
+    """Return a time in microseconds since 1970. A time without a zone is UTC."""
     return (as_utc(time) - _EPOCH) // timedelta(microseconds=1)
 
 
 def as_utc(time: datetime) -> datetime:
-    """Return a time as an aware one; one without a zone is UTC."""
+    """Return a time with a zone. A time without one is UTC."""
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
@@ -40,9 +40,9 @@ _FIRST, _LAST = (micros_of(time.replace(tzinfo=timezone.utc)) for time in (datet
 
 @dataclass(frozen=True)
 class TimeInterval(Generic[C]):
-    """The decision from a time (inclusive) to another (exclusive), None for no bound.
+    """The decision from one time (inclusive) to another (exclusive). None means no bound.
 
-    Of several choices the dialog-ID hash takes one (sections 2.3 and 6).
+    The dialog-ID hash picks one of several choices (sections 2.3 and 6).
     """
 
     valid_from: int | None
@@ -55,7 +55,7 @@ class TimeInterval(Generic[C]):
 
 
 class TimeSpan(NamedTuple):
-    """A half-open interval of time, None for no bound, and the routes of each table that are in force in it."""
+    """A half-open interval (None for no bound), and the routes of each table that are valid in it."""
 
     valid_from: int | None
     valid_to: int | None
@@ -63,10 +63,9 @@ class TimeSpan(NamedTuple):
 
 
 def spans(*tables: Sequence[EstateRoute]) -> Iterator[TimeSpan]:
-    """Yield the intervals that the bounds of routes cut, in order; the routes of each table in the order given.
+    """Yield the intervals between the bounds of routes, in order. Routes keep the order of their table.
 
-    A sweep: each bound is met once, so that many versions of a route cost what they are, not what all of them are
-    beside each other.
+    The sweep visits each bound once, so the cost grows linearly with the versions of a route.
     """
     routes = [(number, route) for number, table in enumerate(tables) for route in table]
     starts: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
-"""Ask an existing session what it takes: settings, Python UDFs, cached frames; and how far its tasks are.
+"""Query the abilities of an existing session: settings, Python UDFs, cached frames and progress of tasks.
 
-Settings are read and set one by one, for a platform may refuse any of them. Serverless compute refuses most: to
-set them, and to tell what they are, even with a default.
+Settings are read and set separately, because a platform may refuse any of them. Serverless compute refuses to set
+or read most settings, even with a default.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# How a session refuses what it is asked for.
+# The errors of sessions that refuse a request.
 
 
 def condition(error: BaseException) -> str:
-    """Return the error condition that Spark gives its errors, such as PATH_NOT_FOUND; empty where there is none.
+    """Return the error condition of a Spark error, such as PATH_NOT_FOUND, or an empty text.
 
-    An error of Java that py4j hands on as it is, as of a file that a task does not find, has it within itself or
-    in one of its causes.
+    For an error of Java that py4j passes through, such as a missing file in a task, the condition is in the error
+    itself or in one of its causes.
     """
     get_condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
     if get_condition is not None:
@@ -45,11 +45,11 @@ def _condition_in_java(java: Any) -> str:
     try:
         return str(java.getErrorClass() or "")
     except Py4JError:
-        # No error of Spark.
+        # Not an error of Spark.
         return ""
 
 
-# How serverless compute refuses, and any session what it had to begin with; the last one is that of Spark 3.5.
+# The refusals of serverless compute, and of any session for static settings. The last one is that of Spark 3.5.
 _REFUSED = frozenset(
     (
         "NOT_SUPPORTED_WITH_SERVERLESS",
@@ -64,7 +64,7 @@ _NOT_SUPPORTED = "0A"
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return True if a session says that it does not do what it was asked for at all; anything else went wrong."""
+    """Return True if a session does not support the request at all, and False for any other error."""
     state = getattr(error, "getSqlState", None)
     is_unsupported = state is not None and str(state() or "").startswith(_NOT_SUPPORTED)
     return is_unsupported or condition(error).partition(".")[0] in _REFUSED
@@ -73,12 +73,12 @@ def is_refusal(error: BaseException) -> bool:
 # Settings.
 
 
-# True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).
+# True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs forever (SPARK-58241).
 COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 
 
 def find_setting(spark: SparkSession, key: str) -> str | None:
-    """Return a setting as the session has it; None where nobody has set it, or the session does not tell."""
+    """Return a setting of the session, or None if it is not set or cannot be read."""
     from pyspark.errors import PySparkException
 
     try:
@@ -90,23 +90,23 @@ def find_setting(spark: SparkSession, key: str) -> str | None:
 
 
 def apply_settings(spark: SparkSession, settings: Mapping[str, str], on_note: Callable[[str], None]) -> None:
-    """Set the settings that the session takes, and note in one sentence the others, with reasons.
+    """Apply the settings that the session accepts, and write one note about the others with reasons.
 
-    No decision depends on a setting; what a run cannot do without is refused where it is used
-    (`check_udf`), or fails there. Raises ConfigError for a value that no session takes.
+    No decision depends on a setting. If a run requires one, it fails later or is refused at its use (`check_udf`).
+    Raises ConfigError for an invalid value.
     """
     reasons = {key: _refused(spark, key, value) for key, value in settings.items()}
     refused = [f"{quote(key)} ({why})" for key, why in reasons.items() if why is not None]
     if refused:
-        on_note(f"the Spark session has refused {join_bounded(refused, 'setting')}; the command goes on without")
+        on_note(f"the Spark session has refused {join_bounded(refused, 'setting')}; the command continues without")
 
 
 def _refused(spark: SparkSession, key: str, value: str) -> str | None:
-    """Return the reason why the session refuses a setting; None where it has it."""
+    """Return the reason why the session refuses a setting, or None if it has the setting."""
     from pyspark.errors import IllegalArgumentException, PySparkException
 
     if find_setting(spark, key) == value:
-        # What a session has begun with it may not take again.
+        # A session may refuse to set a static setting again.
         return None
     try:
         spark.conf.set(key, value)
@@ -120,7 +120,7 @@ def _refused(spark: SparkSession, key: str, value: str) -> str | None:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return True if this is a Spark Connect session, where no JVM is at hand."""
+    """Return True if this is a Spark Connect session, which has no JVM here."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -134,18 +134,18 @@ def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
 
 
 def check_udf(spark: SparkSession) -> None:
-    """Refuse a Python UDF where it would hang (README, Versions and platforms). Raises ConfigError."""
-    # A session that does not tell has what is its default.
+    """Refuse a Python UDF if it would hang (README, Versions and platforms). Raises ConfigError."""
+    # A session that refuses the question has the default.
     if spark.version.startswith("4.2.0") and str(find_setting(spark, COLUMNAR_UDF)).lower() != "false":
         raise ConfigError.hanging_udf(spark.version, COLUMNAR_UDF)
 
 
-# Whether a session keeps frames (`persist`), and letting go of what it keeps.
+# Caching of frames (`persist`), and their release.
 
 
-# What the errors of a session are called once it has ended.
+# The errors of a session that has ended.
 _ENDED = ("INVALID_HANDLE", "NO_ACTIVE_SESSION")
-# Whether sessions of Spark Connect keep frames, as far as it was tried.
+# True for sessions of Spark Connect that cache frames, as far as tested.
 _tried: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
 
@@ -161,7 +161,7 @@ def takes_persist(spark: SparkSession) -> bool:
 def _try_to_persist(spark: SparkSession) -> bool:
     from pyspark.errors import PySparkException
 
-    # A session knows kept frames by what they are made of: this one is nobody else's.
+    # A session identifies cached frames by their plan, and no other frame has this one.
     frame = spark.createDataFrame([("whether this session keeps frames",)], "asked string")
     try:
         frame.persist()
@@ -175,7 +175,7 @@ def _try_to_persist(spark: SparkSession) -> bool:
 
 
 def let_go(cached_frame: DataFrame) -> None:
-    """Release a cached frame; a session that has ended keeps none."""
+    """Release a cached frame. A session that has ended holds no frames."""
     from pyspark.errors import PySparkException
 
     try:
@@ -185,15 +185,15 @@ def let_go(cached_frame: DataFrame) -> None:
             raise
 
 
-# How far Spark has come with the tasks of what it works at.
+# The progress of Spark's tasks.
 
 
 def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
-    """Return a function that tells how many tasks of the active stages are done, and how many there are.
+    """Return a function for the numbers of finished and of all tasks in the active stages.
 
-    None where no stage is active, and always on Spark Connect, which does not tell. All stages of the application
-    are counted, in a session that is shared those of others too. It raises what a session raises that refuses to
-    tell, or whose Java has ended.
+    The function returns None if no stage is active, and always on Spark Connect. It counts all stages of the
+    application, including those of other users of a shared session. It raises an error if the session refuses the
+    request or its Java process has ended.
     """
     if is_connect(spark):
         return lambda: None
@@ -201,7 +201,7 @@ def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
     def count() -> tuple[int, int] | None:
         tracker = spark.sparkContext.statusTracker()
         active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        # One that has ended since.
+        # A stage may have ended since.
         stages = [stage for stage in active if stage is not None]
         if not stages:
             return None
@@ -210,15 +210,15 @@ def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
     return count
 
 
-# Who has a Spark session, or may have one started.
+# Objects that have a Spark session or may start one.
 
 
 class HasSession(Protocol):
-    """Whatever has a session; where none is there yet it is started when it is first asked for."""
+    """An object with a session. A missing session is started at its first use."""
 
     @property
     def spark(self) -> SparkSession:
-        """The session. Raises EnvironmentFault where none can be started."""
+        """The session. Raises EnvironmentFault if none can be started."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""Start a SparkSession, or take the one that is given: no other builds one (README, Versions and platforms).
+"""Start a SparkSession, or use an existing one. No other module builds one (README, Versions and platforms).
 
-A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: it gets what the
-configuration sets, as far as it takes that, and nothing of these. Only a session that this command starts by
-itself is made small, quiet and UTC.
+An existing session (a notebook, Databricks, spark-submit's context) stays unchanged, except for the settings of
+the configuration that it accepts. Only a new session gets the settings here: small, quiet and UTC.
 """
 
 from __future__ import annotations
@@ -38,26 +37,26 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _LOCAL_CORES = 8
-# Java leaves methods over 8,000 bytes uncompiled. What Spark makes to resolve messages is shorter; longer is what
-# it makes to follow every message where routes read addresses from service names.
+# Java leaves methods over 8,000 bytes uncompiled. Spark's code for resolving messages is shorter. Its code for
+# following every message is longer if routes read addresses from service names.
 JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
-# For a session that sees little data: what Java's second compiler makes, and the code that Spark generates for
-# each query, take longer to be made than they ever run. The demo takes a quarter less time so.
+# In a session with little data, Java's second compiler and Spark's generated code take longer to compile than they
+# ever run. Without them the demo takes a quarter less time.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _FOR_LITTLE_DATA = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
-    # Rows that the driver holds are one task, not one for each core: to send it takes longer than to run it.
+    # Rows in the driver are one task, not one for each core, because sending a task takes longer than running it.
     "spark.sql.leafNodeDefaultParallelism": "1",
     **INTERPRETED,
 }
-# What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
+# Environment variables of processes with a session, by spark-submit, Spark Connect and Databricks.
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
-# Of the Java processes that this process has started and that no failed command speaks of.
+# Logs of Java processes started here, unless the error of a failed command refers to them.
 _java_logs: list[Path] = []
 
 
 def _small_local_run() -> dict[str, str]:
-    """Return settings that make a local run start and finish fast; wrong on a cluster."""
+    """Return settings for a fast start and end of a local run. They are wrong on a cluster."""
     partitions = str(min(_LOCAL_CORES, os.cpu_count() or 1))
     return {
         "spark.master": "local[*]",
@@ -66,15 +65,15 @@ def _small_local_run() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.log.level": "ERROR",
         COLUMNAR_UDF: "false",
-        # Spark 4 asks the JVM several times for each Column where in Python it was written; nobody reads it here.
+        # For each Column Spark 4 calls the JVM several times to record its place in Python, which is unused.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # A run compiles more than the hundred pieces of code that Spark remembers by default.
+        # A run compiles more than the hundred pieces of code that Spark caches by default.
         "spark.sql.codegen.cache.maxEntries": "1000",
-        # Adaptive execution prints the plan at each step, kept frames with all that they were made of: without a
-        # limit many large ones took four times as long to print, and more memory than there was.
+        # Adaptive execution prints the plan at each step, including the plans of cached frames. Without a limit,
+        # many large ones took four times as long and ran out of memory.
         "spark.sql.maxPlanStringLength": "100000",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        # Names of hosts are not looked up: a laptop without a network resolves itself slowly or not at all.
+        # Host names are not looked up, because a laptop without a network resolves itself slowly or not at all.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
@@ -91,9 +90,9 @@ def is_of_platform() -> bool:
 
 
 def find_active() -> SparkSession | None:
-    """Return the session that is active in this process; None where there is none."""
+    """Return the active session of this process, or None."""
     if "pyspark.sql" not in sys.modules:
-        # To ask for a session is no reason to import Spark.
+        # A question for a session must not import Spark.
         return None
     from pyspark.sql import SparkSession
 
@@ -107,12 +106,12 @@ def start(
     little_data: bool = False,
     on_note: Callable[[str], None] = warnings.warn,
 ) -> SparkSession:
-    """Return the session to work in: the given one, or a new local one with Delta.
+    """Return the session to work in: an existing one, or a new local one with Delta.
 
-    ``settings`` are the configuration's own Spark settings and win; ``on_note`` is called with a note on those
-    that a given session refuses. Java's messages go to a file unless ``verbose``. A new session for
-    ``little_data`` handles little data fast and much data slowly. Raises EnvironmentFault where pyspark,
-    delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
+    ``settings`` are the configuration's Spark settings and have priority. ``on_note`` is called with a note on
+    settings that an existing session refuses. Java's messages go to a file unless ``verbose``. A new session for
+    ``little_data`` is fast for small data and slow for large data. Raises EnvironmentFault if pyspark, delta-spark
+    or Java is missing, and ConfigError for an invalid setting.
     """
     check_installed()
     from pyspark.sql import SparkSession
@@ -131,17 +130,17 @@ def start(
 
 @checked
 def start_of_config(config: Config) -> SparkSession:
-    """Return the session of this process, or start the small local one that commands start, with Delta.
+    """Return the session of this process, or start a small local one with Delta, as commands do.
 
     Args:
-        config: the configuration, whose section ``spark`` has settings of the session.
+        config: the configuration. Its section ``spark`` has settings of the session.
 
     Returns:
         The session.
 
     Raises:
         EnvironmentFault: pyspark, delta-spark or Java is missing.
-        ConfigError: a setting has a wrong value.
+        ConfigError: a setting has an invalid value.
 
     Example:
         >>> routing.spark_session(routing.load_config("job.yaml")) is spark
@@ -151,18 +150,18 @@ def start_of_config(config: Config) -> SparkSession:
 
 
 def check_installed() -> None:
-    """Raise EnvironmentFault where there is no pyspark."""
+    """Raise EnvironmentFault if pyspark is missing."""
     if find_spec("pyspark") is None:
         raise EnvironmentFault.no_package("pyspark", "local")
 
 
 def _is_submitted() -> bool:
-    """Return whether spark-submit started this process for a session that is still to begin."""
+    """Return True if spark-submit started this process for a session that has not begun yet."""
     return "PYSPARK_GATEWAY_PORT" in os.environ and "SPARK_REMOTE" not in os.environ
 
 
 def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path] = _java_logs) -> SparkSession:
-    """Start Spark in this process, with a log of Java, which ``logs`` get, unless its messages are shown."""
+    """Start Spark in this process. Java's messages go to a log in ``logs`` unless they are shown."""
     from pyspark.sql import SparkSession
 
     # Workers must run the interpreter of this command: another one may lack pyspark or differ in version.
@@ -183,10 +182,10 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path]
 
 
 def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> tuple[SparkSession.Builder, bool]:
-    """Add Delta's jars to the builder; tell whether Ivy is asked for them alone, so that they can be kept.
+    """Add Delta's jars to the builder. Return True if Ivy finds only these, so that they can be cached.
 
-    Where jars, or where Ivy finds them, are named here or in Spark's defaults, Ivy's present answer is taken.
-    Raises EnvironmentFault where delta-spark is missing.
+    If the settings or Spark's defaults name jars or repositories, Ivy resolves them now. Raises EnvironmentFault
+    if delta-spark is missing.
     """
     try:
         import pyspark
@@ -231,9 +230,9 @@ def settle_java_logs(*, ended_well: bool) -> None:
 
 
 def remove_java_logs() -> None:
-    """Remove Java's logs now; no Java writes to them any more."""
+    """Remove Java's logs now, when no Java process writes to them."""
     for log in _java_logs:
-        # Windows removes no file that Java has open.
+        # Windows cannot remove a file that Java has open.
         with suppress(OSError):
             log.unlink()
 
@@ -251,14 +250,14 @@ def _why_no_start(error: Exception, log: Path | None) -> str:
 
 @contextmanager
 def _java_messages_in(file: Path | None) -> Iterator[None]:
-    """Redirect standard error, which the Java process inherits when it starts, to a file.
+    """Redirect standard error, which the Java process inherits at its start, to a file.
 
-    What Python writes meanwhile, in other threads, goes where it ever does.
+    Other Python threads still write to the original standard error.
     """
     if file is None:
         yield
         return
-    # Left open: a thread may be writing there at the very end.
+    # It stays open, because a thread may be writing to it at the very end.
     saved_descriptor, shown = os.dup(2), sys.stderr
     own_stream = None
     if shown is not None:
@@ -270,25 +269,25 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
         yield
     finally:
         os.dup2(saved_descriptor, 2)
-        # Unless somebody has led it elsewhere.
+        # Unless other code has redirected it.
         if sys.stderr is own_stream:
             sys.stderr = shown
 
 
-# Delta's jars on this machine: those of the last local session, so that the next one need not look for them.
+# Delta's jars of the last local session on this machine, so that the next one starts without Ivy.
 #
-# Ivy, which fetches packages for Spark, takes three seconds at each start to find again what it has fetched. What
-# is remembered is code that will run: it counts only where nobody else could have put it there, and while each jar
-# is the one that was fetched.
+# Ivy, which fetches packages for Spark, takes three seconds at each start to find its packages again. The cached
+# jars are code that will run. They are used only if no other user could have written them, and while each jar is
+# unchanged.
 
 
 def _is_own(file: Path) -> bool:
-    """Return True if a file and every folder above it belong to this user or root, and no other may write there.
+    """Return True if a file and all its folders belong to this user or root, and nobody else can write there.
 
-    A folder where all may write is fine with the sticky bit, as /tmp has it. A link is nobody's own: name what
-    it leads to. Raises OSError where there is no such file.
+    Folders that all users may write are safe with the sticky bit, such as /tmp. Links are never safe: pass their
+    target. Raises OSError if the file does not exist.
     """
-    if os.name == "nt":  # pragma: no cover - Windows has other rights; a profile's folders are its user's.
+    if os.name == "nt":  # pragma: no cover - On Windows only the user can write to the profile.
         return file.is_file()
     return stat.S_ISREG(file.lstat().st_mode) and all(
         _is_safe(part.lstat()) for part in (file, *file.absolute().parents)
@@ -306,7 +305,7 @@ def _is_safe(status: os.stat_result) -> bool:
 
 
 def _is_own_group(user: int, group: int) -> bool:
-    """Return True if a group is that of one user alone: the one of the user's name, which many systems make."""
+    """Return True if a group has only one user: the group with the user's name, which many systems make."""
     import grp
     import pwd
 
@@ -322,7 +321,7 @@ def _file() -> Path:
 
 
 def _pair() -> str | None:
-    """Return the installed pair; None where pyspark comes from no package but, say, from ``SPARK_HOME``."""
+    """Return the installed pair, or None if pyspark does not come from a package but, say, from ``SPARK_HOME``."""
     try:
         return f"pyspark {version('pyspark')}, delta-spark {version('delta-spark')}"
     except PackageNotFoundError:
@@ -330,15 +329,15 @@ def _pair() -> str | None:
 
 
 def _read_remembered() -> dict[str, dict[str, str]]:
-    """Read each pair's jars with their hashes; empty where the file is missing, another user's, or malformed."""
+    """Read each pair's jars with their hashes. Empty if the file is missing, malformed, or another user's."""
     try:
         file = Path(os.path.realpath(_file()))
         stored = json.loads(file.read_text(encoding="utf-8")) if _is_own(file) else None
     except (OSError, ValueError, RuntimeError):
-        # RuntimeError: there is no home, or brackets a thousand deep.
+        # RuntimeError: there is no home folder, or the brackets are a thousand deep.
         return {}
     pairs = stored.items() if isinstance(stored, dict) else ()
-    # The first release kept lists of paths: these are looked for anew.
+    # The first release stored lists of paths, which are ignored.
     return {
         pair: jars for pair, jars in pairs if isinstance(jars, dict) and all(_is_text(jar) for jar in jars.items())
     }
@@ -349,7 +348,7 @@ def _is_text(jar: tuple[object, object]) -> bool:
 
 
 def _hash(jar: str) -> str | None:
-    """Return a jar's SHA-256; None where it cannot be read, or somebody else may change it."""
+    """Return a jar's SHA-256, or None if it cannot be read or another user may change it."""
     try:
         return hashlib.sha256(Path(jar).read_bytes()).hexdigest() if _is_own(Path(jar)) else None
     except OSError:
@@ -363,7 +362,7 @@ def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
 
 
 def find_remembered_jars() -> list[str]:
-    """Return the jars of the installed pair of pyspark and delta-spark; none where one is gone or changed."""
+    """Return the jars of the installed pair of pyspark and delta-spark, or none if one is missing or changed."""
     pair = _pair()
     jars = {} if pair is None else _read_remembered().get(pair, {})
     return list(jars) if _hashes(list(jars)) == jars else []
@@ -371,7 +370,7 @@ def find_remembered_jars() -> list[str]:
 
 def remember_jars(jars: Sequence[str]) -> None:
     """Keep the paths or file URIs of the jars that a session has for the installed pair, if Delta is one."""
-    # Without links: where one leads may be changed by whoever owns a folder on the way.
+    # Without links, because the owners of folders on the path could change their targets.
     pair, paths = _pair(), [os.path.realpath(jar.removeprefix("file://")) for jar in jars]
     has_delta = any("delta-spark" in Path(path).name for path in paths)
     if pair is None or not has_delta:
@@ -380,18 +379,18 @@ def remember_jars(jars: Sequence[str]) -> None:
     if None in hashes.values():
         return
     text = json.dumps({**_read_remembered(), pair: hashes}, indent=1)
-    # A home that cannot be written to, or none, costs the next start its three seconds, no more.
+    # Without a writable home folder, only the next start takes three seconds longer.
     with suppress(OSError, RuntimeError):
         file = _file()
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Whole or not at all: another command may be reading it.
+        # Replaced atomically, because another command may be reading it.
         new_file = file.with_name(f"{file.name}.{os.getpid()}")
         new_file.write_text(text, encoding="utf-8")
         new_file.replace(file)
 
 
 def jars_of_defaults(home: Path) -> dict[str, str]:
-    """Return the settings ``spark.jars…`` of the user's own ``spark-defaults.conf``; ``home`` is Spark's."""
+    """Return the settings ``spark.jars…`` of the user's ``spark-defaults.conf``. ``home`` is Spark's."""
     folder = os.environ.get("SPARK_CONF_DIR") or home / "conf"
     try:
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")

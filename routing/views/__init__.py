@@ -1,1 +1,1 @@
-"""The questions that users ask of a configuration and its messages; a folder answers each with rows."""
+"""Answer the questions of users about a configuration and its messages. Each folder answers one with rows."""

@@ -24,7 +24,7 @@ _BOUNDS = ("valid_from", "valid_to", "lifetime")
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 Name = tuple[Any, ...]
 RouteValues = tuple[Any, ...]
-# What a route says, in the order and by the names in which it is told.
+# The columns of a route with their displayed names, in order.
 _CALLED = {
     "remote_service_name": "service",
     "broker_instance": "broker",
@@ -32,7 +32,7 @@ _CALLED = {
     "mirror_address": "mirror",
     "lifetime": "lifetime",
 }
-# How a value is compared where it is not as it is written.
+# The forms for comparison of values that are not compared as written.
 _COMPARED: Mapping[str, Callable[[Any], Any]] = {
     "remote_service_name": text.empty_as_null,
     "broker_instance": text.broker_id,
@@ -41,12 +41,11 @@ _COMPARED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def find_route_changes(diff_sides: DiffSides) -> SchemaRows:
-    """List routes in force that one side alone has, or that differ, by instance, database and name.
+    """List valid routes that only one side has or that differ, by instance, database and name.
 
-    A route counts by its name; versions of it that say the same are one. A lifetime that is not over yet is part
-    of what a route says.
+    Routes are identified by name, and equal versions count once. A future lifetime is part of a route.
     """
-    # At one time only routes of which a row differs can.
+    # At one time, only routes with different rows can differ.
     near = (
         {row[: len(_NAME)] for row in diff_sides.differing.get("routes", ())} if diff_sides.is_one_time else None
     )
@@ -61,7 +60,7 @@ def find_route_changes(diff_sides: DiffSides) -> SchemaRows:
 
 
 def _in_force(one_side: OneSide, near: Collection[Name] | None) -> dict[Name, RouteValues]:
-    """Return the columns of a side's routes in force, by name; with ``near`` of these names alone."""
+    """Return the columns of a side's valid routes, by name. ``near`` limits them to its names."""
     routes, at = one_side.settings["routes"], one_side.at
     if near is not None:
         routes = routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in near])
@@ -90,7 +89,7 @@ def _row(name: Name, old: RouteValues | None, new: RouteValues | None) -> TableR
 
 
 def list_differences(row: ReadRow, before_or_after: str) -> str | None:
-    """Write the columns of a route of ROUTE_CHANGES on a side; of a changed route those that differ."""
+    """Write the columns of a route of ROUTE_CHANGES on one side, only the different ones for a changed route."""
     is_changed = row["change"] == CHANGED
     differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
     differences = [
@@ -110,7 +109,7 @@ def _text(value: Any) -> str:
 def describe_route_changes(
     before: TableColumns, after: TableColumns, before_at: int, after_at: int
 ) -> tuple[RouteChange, ...]:
-    """Describe the routes in force at two times that one table alone has, or that differ.
+    """Describe the valid routes at two times that only one table has, or that differ.
 
     ``before`` and ``after`` are columns of ``routes``, the times microseconds since 1970. A route counts by its
     name, as in `find_route_changes`.
@@ -127,7 +126,7 @@ def _describe_change(row: ReadRow) -> RouteChange:
     return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences)))
 
 
-# Which findings of `lint` a change brings, and which it takes away.
+# Findings of `lint` that a change adds or removes.
 
 
 COMES, GOES = "comes", "goes"
@@ -137,10 +136,10 @@ _WORST_FIRST = [str(severity) for severity in Severity]
 def find_finding_changes(
     diff_sides: DiffSides, dialogs: Sequence[TableColumns | None], settings: LintSettings
 ) -> SchemaRows:
-    """Return the findings that one side alone has, those that come first, the worst of each first.
+    """Return the findings that only one side has: new ones first, the worst of each first.
 
-    Whole rows are compared: a finding that says something else goes, and comes. ``dialogs`` are, for each side,
-    the rows of dialogs that can tell something at its time. Suppressed findings are left out.
+    Whole rows are compared, so a finding with another message is gone and new. ``dialogs`` are, for each side, the
+    rows of relevant dialogs at its time. Suppressed findings are left out.
     """
     if diff_sides.is_one_time and not diff_sides.differing:
         return SchemaRows(FINDING_CHANGES, ())

@@ -1,4 +1,4 @@
-"""Write one way of a message as a list: a hop each, then where it ends if that is at no hop."""
+"""Write one path of a message as a list of hops, then its end if that is not at a hop."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
 
 
 ENDING_WORDS = {
-    Ending.LEFT_ESTATE: "nobody of the known instances has that address; what happens there is not known",
-    Ending.LOOP: "it comes by here again, and goes round until its hops run out",
+    Ending.LEFT_ESTATE: "no known instance has that address, so the rest of the path is not known",
+    Ending.LOOP: "it comes back here, and circulates until its hops run out",
     Ending.NOT_KNOWN: "neither its databases nor its endpoint are known: import them",
-    Ending.TOO_MANY_WAYS: "there are more ways than are followed",
+    Ending.TOO_MANY_WAYS: "there are more paths than are followed",
 }
 
 
@@ -42,7 +42,7 @@ def way_blocks(
     most_hops: int | None = None,
     indent: int = 0,
 ) -> Iterator[ListItem]:
-    """Yield the hops of a way as a numbered list, of more than ``most_hops`` the last; then where it ends."""
+    """Yield the hops of a path as a numbered list, only the last ``most_hops`` if given, then its end."""
     left_out = 0 if most_hops is None else max(len(hop_path.hops) - most_hops, 0)
     if left_out:
         yield ListItem(f"{count(left_out, 'hop')} before these", "  ", indent)
@@ -64,7 +64,7 @@ def _hop(hop: PathHop, hop_path: HopPath) -> Words:
 
 
 def _rest(hop: PathHop, hop_path: HopPath) -> str:
-    """Write the rest of a hop after its outcome: where to, or why not."""
+    """Write the rest of a hop after its outcome: the target or the reason."""
     if hop.outcome in _ON_ITS_WAY:
         return f" to {quote(hop.address)} ({hop.reason})"
     if hop.outcome is Outcome.DELIVERED:

@@ -1,4 +1,4 @@
-"""Print a remedy: what to do and where, what it costs, and the statement to paste."""
+"""Print a remedy: the action and its place, the risk, and the statement to paste."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from routing.document import Block, LabelledFact, ListItem, Paragraph, SqlStatem
 def list_remedy(
     remedy: Remedy, label: str, why: str = "", *, about: Sequence[str] | None = None, indent: int = 0
 ) -> Iterator[Block]:
-    """Yield a remedy under a label; its cause is left out where it is ``why``, which stands above.
+    """Yield a remedy under a label. Its cause is left out if it equals ``why``, which is printed above.
 
-    ``about`` are the comments of the statement where it stands alone.
+    ``about`` are the comments of the statement for use without its context.
     """
     sentences = list_sentences(remedy, why)
     if len(sentences) == 1:

@@ -30,7 +30,7 @@ def text_of(done: CommandResult, *, width: int = _WIDTH) -> str:
 
     Args:
         done: the result.
-        width: the greatest length of a line; statements keep theirs.
+        width: the maximal length of a line. Statements are not wrapped.
 
     Returns:
         The text, with line ends.

@@ -1,4 +1,4 @@
-"""The documents of runs: the list, one run, and what `resolve` says of the run that it made."""
+"""Write documents of runs: the list, one run, and the summary that `resolve` prints."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def make_run_list(rows: Sequence[ReadRow], *, are_more: bool) -> Document:
 
 
 def describe_run(row: ReadRow) -> Document:
-    """Return one run as a row of `find_run`: what it counted, its stages, versions and settings."""
+    """Return one run as a row of `find_run`: its counts, stages, versions and settings."""
     return [
         _say_counts(row, row["seconds"]),
         *_run_facts(row),
@@ -160,9 +160,9 @@ def _version_rows(row: ReadRow) -> Iterator[tuple[Cell, ...]]:
 
 
 def _version(versions: Mapping[str, int | None], name: str) -> str:
-    """Return the version of a table; what was read as it is has none."""
+    """Return the version of a table. Tables that are not versioned have none."""
     version = versions.get(name, "-")
-    return "as it was" if version is None else str(version)
+    return "unversioned" if version is None else str(version)
 
 
 def _list_settings(value: Any, key: str) -> Iterator[LabelledFact]:
@@ -191,7 +191,7 @@ def _listed_row(row: ReadRow, length: int) -> tuple[Cell, ...]:
 
 
 def _say_not_passed_on(row: ReadRow) -> Cell:
-    """Return the outcomes that are no way on, with how many messages have them."""
+    """Return the outcomes of messages that were not passed on, with their numbers."""
     counts = {**row["outcome_counts"], REJECTED: row["rows_rejected"]}
     stuck = {name: number for name, number in _largest_first(counts) if number and name not in _PASSED_ON}
     if not stuck:
@@ -201,7 +201,7 @@ def _say_not_passed_on(row: ReadRow) -> Cell:
 
 
 def _shortest_beginning(ids: Sequence[str]) -> int:
-    """Return the number of characters that tell ids apart, at least six."""
+    """Return the number of characters that distinguish ids, at least six."""
     different = set(ids)
     longest = max(map(len, different))
     return next(
@@ -213,7 +213,7 @@ def _shortest_beginning(ids: Sequence[str]) -> int:
 
 def _last_words(*, are_more: bool) -> str:
     more = "There are older ones; --limit N lists more. " if are_more else ""
-    return f"{more}sbroute runs RUN shows one; RUN is as much of its id as is unique."
+    return f"{more}sbroute runs RUN shows one; RUN is its id or a unique prefix."
 
 
 def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -229,11 +229,11 @@ def _share(share: float | None) -> str | None:
     return None if share is None else f"{100 * share:.1f} %"
 
 
-# The runs so far, and one of them: the table ``runs`` in, rows for people and programs out (tables.md).
+# The runs so far, or one of them: from the table ``runs`` to rows for people and programs (tables.md).
 
 
 NEAREST = 3
-# As many of the newest runs are looked through for one that was meant.
+# The number of newest runs that are searched for a similar id.
 _LOOKED_THROUGH = 1_000
 _MICROSECONDS = 1e6
 _NEWEST_FIRST = ("started_at", "run_id")
@@ -244,7 +244,7 @@ _IDS = Schema(tuple(f for f in RUNS if f.name in _NEWEST_FIRST))
 def read_runs(runs: Table, limit: int | None = None) -> SchemaRows:
     """Return the recorded runs, newest first, without settings, versions and stages.
 
-    ``runs`` is the table of that name. Rows of `result_schemas.LISTED_RUNS`.
+    ``runs`` is the table of that name. The rows are those of `result_schemas.LISTED_RUNS`.
     """
     run_rows = read_rows(runs, _OF_A_LIST, last_by=_NEWEST_FIRST, limit=limit)
     return SchemaRows(
@@ -253,9 +253,9 @@ def read_runs(runs: Table, limit: int | None = None) -> SchemaRows:
 
 
 def find_run(runs: Table, asked: str, location: str) -> SchemaRows:
-    """Find the run that has this id, or else the only one whose id begins with it. Raises RunError.
+    """Find the run with this id, or the only one with an id that begins with it.
 
-    One row of `result_schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
+    Returns one row of `result_schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
     """
     newest = [str(row["run_id"]) for row in read_rows(runs, _IDS, last_by=_NEWEST_FIRST)]
     ids = [run_id for run_id in dict.fromkeys(newest) if run_id.startswith(asked)]
@@ -277,7 +277,7 @@ def _seconds(row: ReadRow) -> float:
 
 
 def _slow_stages(row: ReadRow) -> list[TableRow]:
-    """Return the stages, slowest first, with their share of the run; a run of no time has no shares."""
+    """Return the stages, slowest first, with their share of the run. A run without duration has no shares."""
     whole = _seconds(row)
     slowest = sorted(((seconds, stage) for stage, seconds in row["stage_seconds"].items()), reverse=True)
     return [
@@ -287,8 +287,8 @@ def _slow_stages(row: ReadRow) -> list[TableRow]:
 
 
 def _nearest(ids: Sequence[str], asked: str) -> list[str]:
-    """Return the ids that are spelled most alike, of the newest runs; the newest where none is alike."""
-    # What was typed may be the beginning of an id.
+    """Return the most similar ids among the newest runs, or the newest ids if no id is similar."""
+    # The user may have typed the beginning of an id.
     beginnings: dict[str, str] = {}
     for run_id in ids:
         beginnings.setdefault(run_id[: len(asked)], run_id)

@@ -32,7 +32,7 @@ def shown(key: str) -> dict[str, Any]:
 
 
 def installed(command: str) -> bool:
-    return "service-broker-routing[import] @ git+https://" in command
+    return "service-broker-routing[check] @ git+https://" in command
 
 
 def test_the_workflow_of_github() -> None:
@@ -72,8 +72,8 @@ def test_the_hook_of_pre_commit() -> None:
         asked = cli._parser().parse_all([*hook["entry"].split()[1:], *arguments, "a.sql", "b.sql"])
         assert (asked.command, asked.paths, asked.fail_on) == ("lint", ["a.sql", "b.sql"], "error")
     # What reads T-SQL comes with this extra.
-    assert hook["additional_dependencies"] == [".[import]"]
-    assert 'import = ["sqlglot"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert hook["additional_dependencies"] == [".[check]"]
+    assert 'check = ["sqlglot"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_the_rule_of_ones_own(

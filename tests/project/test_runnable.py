@@ -22,6 +22,7 @@ BUNDLE = "tests/project/test_platforms.py::test_the_bundle_is_as_published_and_n
 DOCS = "tests/project/test_docs.py::"
 ZIP = "tests/project/test_platforms_emr_zip.py::"
 DEMO_IMPORT = "tests/project/test_runnable.py::test_demo_import_runs_whole"
+REPOSITORY = "tests/project/test_repository.py::"
 BY_HAND = "by hand: "
 
 RUN_BY = {
@@ -44,6 +45,11 @@ RUN_BY = {
     "make wheel": "tests/project/test_runnable.py::test_a_target_ends_with",
     "make format": BY_HAND + "changes the source; make check asks the same tools",
     "make clean": "tests/project/test_runnable.py::test_clean_removes_what_was_built",
+    "make docs": "tests/project/test_site.py::test_every_page_is_built_and_has_a_place_in_the_navigation",
+    "make docs-serve": BY_HAND + "serves until it is ended; what it serves is tested as make docs",
+    "scripts/owner.py": REPOSITORY + "test_one_command_fills_in_the_account",
+    "deploy/kubernetes/Dockerfile": REPOSITORY + "test_the_image_for_kubernetes_is_made_of_what_exists",
+    "make owner": REPOSITORY + "test_one_command_fills_in_the_account",
     "make docs-output": SHOWN,
     "make pictures": "tests/project/test_terminal_pictures.py::test_a_picture_shows_what_the_command_prints",
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
@@ -88,6 +94,7 @@ RUN_BY = {
     "conf/examples/scripts": DEMO_IMPORT,
     "conf/examples/labels.sql": SHOWN,
     "conf/examples/no-return": SHOWN,
+    "conf/examples/pasted": SHOWN,
     "databricks.yml": BUNDLE,
     "resources/nightly.job.yml": BUNDLE,
     "resources/resolve.job.yml": BUNDLE,

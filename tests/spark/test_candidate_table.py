@@ -63,7 +63,7 @@ def test_the_command_replaces_the_table_and_says_what_it_read(
         assert "Candidates by the step that they match in" in shown
         assert shown.splitlines()[-2:] == [
             "7 messages read = 4 with candidates + 1 without + 2 rejected; version 1 of output.route_candidates",
-            "resolve lists the rejected ones, with what is wrong with each",
+            "resolve lists the rejected ones with their faults",
         ]
     else:
         done = json.loads(shown)

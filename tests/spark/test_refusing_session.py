@@ -72,8 +72,8 @@ def test_a_run_goes_on_without(
     assert line == (
         "note: the Spark session has refused 2 settings: 'spark.sql.adaptive.enabled' ([CONFIG_NOT_AVAILABLE]"
         " Configuration spark.sql.adaptive.enabled is not available. SQLSTATE: 42K0I); 'spark.executor.memory'"
-        " ([CONFIG_NOT_AVAILABLE] Configuration spark.executor.memory is not available. SQLSTATE: 42K0I);"
-        " the command goes on without"
+        " ([CONFIG_NOT_AVAILABLE] Configuration spark.executor.memory is not available. SQLSTATE: 42K0I); the"
+        " command continues without"
     )
     assert refusing.count("persist") == 1
     run_id = json.loads(out)["run_id"]

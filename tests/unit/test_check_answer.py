@@ -86,13 +86,13 @@ ANSWERS: list[Any] = [
     pytest.param(
         [waiting(1, "//a"), waiting(2, "//b")],
         {"routes": None},
-        "What becomes of 2 of 2 messages is not known.",
+        "The outcome of 2 of 2 messages is not known.",
         id="nothing is known",
     ),
     pytest.param(
         [waiting(1, "//a")],
         {"routes": None, "services": None, "databases": None, "service_broker_endpoints": None},
-        "What becomes of 1 message is not known.",
+        "The outcome of 1 message is not known.",
         id="a queue alone",
     ),
     pytest.param(
@@ -135,9 +135,9 @@ def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path
     head = "1. DELAYED, SCOPE_BROKER_DISABLED: 40 messages from 'SHOP', database 'Orders' to 40 services"
     assert f"\n{head}\n" in text
     assert "\n2. " not in text
-    assert text.count("ALTER DATABASE [Orders] SET ENABLE_BROKER") == 1
+    assert text.count("ALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT") == 1
     assert "and 30 more rows" in text
-    assert "SQL Server says nothing of 40 messages, " in text
+    assert "SQL Server reports nothing for 40 messages, " in text
 
 
 def test_what_sql_server_says_of_several_services_is_counted_together(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_sql_server_says_of_several_services_is_counted_together(tmp_path: 
         "5 of 5 messages are stuck for 1 reason: a connection fails; routing keeps no message back.\n"
     )
     assert "fails: 5 messages from 'SHOP', database 'Orders' to 2 services\n" in text
-    assert f"  why: SQL Server says of 5 messages: 9754, '{REFUSED}'\n" in text
+    assert f"  why: SQL Server reports for 5 messages: 9754, '{REFUSED}'\n" in text
     assert "\n2. " not in text
 
 

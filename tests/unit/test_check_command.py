@@ -62,7 +62,7 @@ def test_a_page_is_written_besides(capsys: pytest.CaptureFixture[str], tmp_path:
     told = page.read_text(encoding="utf-8").replace("<wbr>", "")
     for words in (
         "With shop-fix.sql: 4 of 6 stuck messages would be sent.",
-        "8 SENT; with conf/examples/scripts/shop-fix.sql in force",
+        "8 SENT; with conf/examples/scripts/shop-fix.sql applied",
         "What the scripts change",
         "//billing",
     ):
@@ -88,18 +88,21 @@ def test_a_page_needs_packages_of_its_own_and_says_so_at_once(tmp_path: Path) ->
 
 def test_without_a_page_nothing_of_its_packages_is_needed() -> None:
     done = without((*SPARK, "jinja2", "altair", "vl_convert", "pyarrow"), "check", *EXAMPLES)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "9 files read, 0 skipped, 0 rows refused\n")
 
 
 KEYS = (
     "read",
     "notes",
     "not_known",
+    "refused",
     "decided_at",
+    "refused_messages",
     "messages",
     "outcomes",
     "ends",
     "groups",
+    "troubles",
     "findings",
     "other_findings",
     "then",
@@ -168,12 +171,12 @@ def test_one_message_by_what_one_holds(asked: str, capsys: pytest.CaptureFixture
 def test_one_message_that_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shop(tmp_path, waiting(1, "//a"), routes=None)
     assert run(capsys, folder, "--message", conversation(1), *UNWRAPPED) == (
-        f"Message '{conversation(1)}:I:0:Orders' waits; what becomes of it is not known: NOT_KNOWN, from 'SHOP',"
+        f"Message '{conversation(1)}:I:0:Orders' waits; its outcome is not known: NOT_KNOWN, from 'SHOP',"
         " database 'Orders' to service '//a'.\n"
         "\n"
         "  waiting: 5 h 59 min, since 2026-01-05T12:01:00Z\n"
-        "  why: What decides was not read.\n"
-        "  what would be needed: 'SHOP', database 'Orders': its routes are not known; export sys.routes\n"
+        "  why: The deciding exports are missing.\n"
+        "  missing: 'SHOP', database 'Orders': its routes are not known; export sys.routes\n"
     )
     told = json.loads(run(capsys, folder, "--message", handle(1), "--format", "json"))
     assert [gap["code"] for gap in told["explained"][0]["not_known"]] == ["ROUTES"]
@@ -194,9 +197,9 @@ def test_both_ends_of_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("views", "codes", "said"),
     [
-        ({}, ["SBR043"], "and reaches no such service: the message waits for ever"),
+        ({}, ["SBR043"], "and reaches no such service: the message waits forever"),
         ({"services": {"msdb": [], "Orders": [{"name": ASKED}]}}, [], "it arrives in database 'Orders' of 'SHOP'"),
-        ({"services": None}, [], "on 'SHOP' not all is known that decides what becomes of it"),
+        ({"services": None}, [], "on 'SHOP' the facts that decide its outcome are incomplete"),
     ],
     ids=["nobody holds the service", "Orders holds it", "services that were not exported"],
 )

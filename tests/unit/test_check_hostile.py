@@ -225,7 +225,7 @@ def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) 
     for outcome in ("DELAYED", "DROPPED", "SENT", "NOT_KNOWN"):
         assert re.search(rf"^\d+\. {outcome}", out, re.MULTILINE)
     assert "near: " in out
-    assert "What else lint says" in out
+    assert "Other findings of lint" in out
     assert "rejected: " in out
     # Markup is text.
     assert "[red]a[/red] [link=x] <b>b</b>" in out

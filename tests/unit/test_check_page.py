@@ -154,7 +154,7 @@ def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried
     assert tried.answer is not None
     assert tried.answer.startswith("With fix.sql: 2 of 2 stuck messages would be sent. Then: ")
     assert tried.headline.startswith("4 messages in ")
-    assert tried.headline.endswith("fix.sql in force")
+    assert tried.headline.endswith("fix.sql applied")
     assert tried.problems is not None
     # What waited for a service is mended; what was sent before is not acknowledged still.
     assert not any("DELAYED" in one.title for one in tried.problems)

@@ -88,8 +88,8 @@ def test_a_hundred_ways_of_one_message_are_followed(tmp_path: Path, capsys: pyte
     assert (len(result.path.there), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
     assert main(["check", str(tmp_path), "--all", *UNWRAPPED]) == 0
     told = capsys.readouterr().out
-    assert "there, by 100 or more ways that the transport may take; none fail:" in told
-    assert "  and 97 more ways (--verbose lists all)" in told
+    assert "there, by 100 or more paths that the transport may take; none fail:" in told
+    assert "  and 97 more paths (--verbose lists all)" in told
 
 
 def test_a_test_may_follow_fewer(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_a_blank_status_says_that_it_was_sent_once_it_is_old(
     message = waiting(1, "//stock", from_service_name="//orders", enqueue_time=f"2026-01-05T{at}")
     folder = queued(tmp_path, servers, message)
     assert main(["check", folder, *UNWRAPPED]) == 0
-    assert (f"SQL Server says nothing of {words}" in capsys.readouterr().out) is is_listed
+    assert (f"SQL Server reports nothing for {words}" in capsys.readouterr().out) is is_listed
     assert main(["check", folder, "--all", *UNWRAPPED]) == 0
-    assert f" SQL Server says nothing of {words}\n" in capsys.readouterr().out
+    assert f" SQL Server reports nothing for {words}\n" in capsys.readouterr().out
 
 
 def test_where_every_hop_is_right_the_target_queue_is_next(
@@ -232,7 +232,7 @@ def test_of_a_long_way_the_last_hops_are_printed(tmp_path: Path, capsys: pytest.
     assert "    41. 'H39', 'msdb': step 2, route 'S', FORWARDED to 'TCP://h40:4022' (NETWORK_ADDRESS)\n" in told
 
 
-# What fails of the ways that the transport may take, and what the head of the group says of it.
+# What fails of the paths that the transport may take, and what the head of the group says of it.
 HEADS = [
     ("the only way", LACKING, ", but DROPPED at 'STOCK' (SERVICE_NOT_FOUND): "),
     (
@@ -242,12 +242,12 @@ HEADS = [
             "STOCK": stock(),
             "DEPOT": stock(services=["//other"]),
         },
-        ", but by 1 of 2 ways DROPPED at 'DEPOT' (SERVICE_NOT_FOUND): ",
+        ", but by 1 of 2 paths DROPPED at 'DEPOT' (SERVICE_NOT_FOUND): ",
     ),
     (
         "one of two ways back",
         {"SHOP": shop(), "STOCK": stock(BACK, to("Z", "//orders", "depot")), "DEPOT": stock(services=["//other"])},
-        ", but by 1 of 2 ways no acknowledgement comes back from 'DEPOT' (",
+        ", but by 1 of 2 paths no acknowledgement comes back from 'DEPOT' (",
     ),
 ]
 

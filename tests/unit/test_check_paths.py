@@ -769,7 +769,7 @@ def test_an_instance_that_is_taken_to_listen_by_its_name_is_told(tmp_path: Path)
     done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
     [group] = as_object(done)["groups"]
     assert group["path"]["assumed"] == [{"address": "TCP://stock:4022", "instance_name": "STOCK"}]
-    told = "  - by its name 'STOCK' is taken to listen at 'TCP://stock:4022': its own addresses are not known\n"
+    told = "  - judging by its name, 'STOCK' listens at 'TCP://stock:4022': its own addresses are not known\n"
     assert told in print_check(done)
 
 

@@ -126,7 +126,7 @@ def test_rows_that_do_not_count_are_counted(tmp_path: Path, capsys: pytest.Captu
     for file in (tmp_path / "older" / "SHOP").iterdir():
         file.write_text(file.read_text().replace('"exported_at": "2026-01-05T18', '"exported_at": "2026-01-05T17'))
     told = printed(capsys, tmp_path)
-    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, for a newer export tells\n" in told
+    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, because a newer export exists\n" in told
     assert "2 messages in the transmission queues" in told
 
 
@@ -135,8 +135,8 @@ def test_an_explained_message_says_what_is_taken_from_later_exports(
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//stock")])
     note = (
-        "'SHOP': its routes, databases, services and endpoint are taken as they were exported at"
-        " 2026-01-05T18:00:00Z, which is after the time of the decision"
+        "'SHOP': its routes, databases, services and endpoint are those exported at 2026-01-05T18:00:00Z,"
+        " after the time of the decision"
     )
     early = ["--message", handle(1), "--at", "2026-01-05T17:00:00Z"]
     assert printed(capsys, tmp_path, *early).endswith(f"\nnote: {note}\n")

@@ -282,8 +282,8 @@ def test_a_text_of_another_number_is_shown_beside_many_of_one(tmp_path: Path) ->
     queue = [waiting(n, "//stock", transmission_status=RECEIVING.format(f"10061(No {n})")) for n in range(1, 6)]
     whole_shop(tmp_path, [*queue, waiting(9, "//stock", transmission_status="Etwas ganz anderes.")])
     shown = print_check(check([str(tmp_path)]))
-    assert "SQL Server says of 1 message: 'Etwas ganz anderes.'" in shown
-    assert "SQL Server says other things of 3 messages" in shown
+    assert "SQL Server reports for 1 message: 'Etwas ganz anderes.'" in shown
+    assert "SQL Server reports other statuses for 3 messages" in shown
 
 
 def test_the_target_queue_of_another_instance(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_it_is_said_that_not_all_is_known(tmp_path: Path) -> None:
     told = print_check(check([str(tmp_path)]))
     assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in told
     assert "near: route 'To' of 'SHOP', database 'Orders' names '//Billing': it differs in case" in told
-    assert "what would be needed: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in told
+    assert "missing: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in told
     assert "what to do on 'SHOP', as far as is known:\n  - Route 'To' of 'Orders' names '//Billing'" in told
 
 

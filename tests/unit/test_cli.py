@@ -24,6 +24,7 @@ from tests.stored import save_estate
 COMMANDS = (
     "demo",
     "check",
+    "export",
     "import",
     "resolve",
     "candidates",

@@ -59,7 +59,7 @@ def test_what_is_refused_is_named_once_with_its_reason_and_the_rest_is_set() -> 
         "the Spark session has refused 2 settings:"
         " 'spark.sql.adaptive.enabled' ([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not"
         " available. SQLSTATE: 42K0I); 'spark.driver.memory' ([CANNOT_MODIFY_CONFIG] Cannot modify the value of"
-        ' the Spark config: "spark.driver.memory".); the command goes on without'
+        ' the Spark config: "spark.driver.memory".); the command continues without'
     )
 
 
@@ -144,7 +144,7 @@ def test_every_command_notes_once_what_the_session_refuses(monkeypatch: pytest.M
     assert opener.spark is opener.spark is refusing
     why = "([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not available. SQLSTATE: 42K0I)"
     sentence = f"the Spark session has refused 1 setting: 'spark.sql.adaptive.enabled' {why}"
-    assert console.told == [(f"note: {sentence}; the command goes on without", "warning")]
+    assert console.told == [(f"note: {sentence}; the command continues without", "warning")]
 
 
 def test_from_python_a_refused_setting_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

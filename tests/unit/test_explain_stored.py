@@ -53,13 +53,10 @@ def crowded_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_of_a_conversation_the_oldest_message_is_explained(
     crowded_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    oldest = "this is the oldest message of that end of the conversation"
     lines = {
-        handle(
-            20
-        ): "this is the oldest message of that end of the conversation; 4 more of it are stored, and can be"
-        " named by --message-id\n",
-        conversation(21): "this is the oldest message of that end of the conversation; 1 more of it is stored, and"
-        " can be named by --message-id\n",
+        handle(20): f"{oldest}; 4 more of it are stored (--message-id selects one)\n",
+        conversation(21): f"{oldest}; 1 more of it is stored (--message-id selects one)\n",
         conversation(2): "",
     }
     for name, note in lines.items():

@@ -21,7 +21,7 @@ from routing.cases.known_estate import EstateKnowledge
 from routing.cases.missing_knowledge import KnowledgeGap
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.resolved_batches import BatchResolver, MessageScan
-from routing.importing.catalog import StandIns, delimited, typed_rows
+from routing.importing.catalog import StandIns, text_tables, typed_rows
 from routing.importing.catalog.cell_values import TimeForm, read_cell
 from routing.importing.catalog.result_files import read_sources
 from routing.importing.catalog.views import CellKind
@@ -115,7 +115,7 @@ def test_what_messages_share_is_read_and_judged_once(tmp_path: Path, monkeypatch
 
 
 def test_rows_leave_result_sets_as_they_are_read(tmp_path: Path) -> None:
-    found, notes = read_sources([str(many_messages(tmp_path / "exports", 10, 10))], None)
+    found, notes, _ = read_sources([str(many_messages(tmp_path / "exports", 10, 10))], None)
     export = typed_rows.export_of(found, notes, lambda part: StandIns())
     assert len(export.rows["transmission_queue"]) == 10
     assert not any(len(part.rows.rows) for part in found)
@@ -127,7 +127,7 @@ def test_cells_that_fill_up_a_line_are_not_copied_one_by_one() -> None:
     def seconds(size: int) -> float:
         text = f"database_name,name\nOrders,//orders{',' * size}\n"
         begun = time.process_time()
-        [found] = delimited.result_sets(text, "services.csv", None)
+        [found] = text_tables.result_sets(text, "services.csv", None)
         assert [row for _, row in found.rows] == [{"database_name": "Orders", "name": "//orders"}]
         return time.process_time() - begun
 

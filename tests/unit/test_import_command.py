@@ -92,7 +92,22 @@ def test_every_option_is_documented(
 def test_the_queries_are_printed(parser: argparse.ArgumentParser) -> None:
     (script,) = run(parser, "queries").results
     assert script.startswith("-- Exports what")
-    assert script.endswith("OPTION (RECOMPILE);")
+    assert script.endswith("LEFT JOIN @errors AS e ON 1 = 1;")
+
+
+def test_the_queries_leave_people_out_and_limit_endpoints(parser: argparse.ArgumentParser) -> None:
+    (script,) = run(parser, "queries").results
+    assert "SET @most = 1000000;" in script
+    people = (
+        "SUSER_SNAME(v.owner_sid), v.state_desc",
+        "v.principal_name",
+        "v.remote_user_name",
+        "xp_readerrorlog 0",
+    )
+    assert [words for words in people if words not in script] == []
+    (script,) = run(parser, "queries", "--no-people", "--most-endpoints", "5").results
+    assert "SET @most = 5;" in script
+    assert [words for words in people if words in script] == []
 
 
 @pytest.fixture
@@ -170,7 +185,7 @@ def test_what_is_refused_before_a_table_is_opened(
             "2026-07-05T14:00",
             None,
             "2026-07-05T14:00:00+00:00",
-            ["--exported-at '2026-07-05T14:00' names no zone and is taken as UTC (--time-zone)"],
+            ["--exported-at '2026-07-05T14:00' has no time zone and is read as UTC (--time-zone)"],
         ),
         (
             "2026-10-25T02:30",

@@ -144,12 +144,12 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "print": (_is_print, ("commands/terminal_streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
     "reading tables": (_is_read, tuple(f"delta/{name}.py" for name in _READERS)),
-    # os.write is no table: the last line of an interrupted command.
+    # os.write is no table: the last line of an interrupted command. Nor is a file of an export.
     "writing tables": (
         _is_write,
         (
             *("delta/local_tables.py", "delta/data_files.py", "tables/sql_statements.py", "delta/spark_tables.py"),
-            "process.py",
+            *("process.py", "importing/servers/result_file.py"),
         ),
     ),
     # Whoever needs a function of another is given it, or what has it, when it is made.

@@ -15,7 +15,7 @@ from routing.commands import lint as command
 from routing.commands.shared_arguments import SEVERITIES
 from routing.config import ConfigError
 from routing.errors import ContractError
-from routing.lint.catalogue import FINDINGS, Severity
+from routing.lint.catalogue import FINDINGS, PAGES, Severity, read_rule
 from routing.lint.lint_settings import LintSettings, LintSuppression, check_code, page, settings
 from routing.lint.linting import LintResult
 from routing.result_schemas import FINDINGS as FOUND
@@ -28,8 +28,6 @@ from tests.screens import Busy
 from tests.stored import config_text, save_estate
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs" / "lint"
-PAGES = ROOT / "routing" / "lint" / "pages"
 Row = dict[str, Any]
 
 
@@ -43,31 +41,32 @@ def test_every_refusal_of_create_route_has_its_number() -> None:
     assert refusals == {f.error_number for f in FINDINGS if f.code <= "SBR009"}
 
 
-@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.code)
-def test_every_finding_has_its_page(finding: Any) -> None:
-    lines = page(finding.code.lower()).splitlines()
-    assert lines[0] == f"# {finding.code}: {finding.title}"
-    number = f"; SQL Server's number {finding.error_number}" if finding.error_number else ""
-    assert lines[2] == f"Severity: {finding.severity}{number}"
-    assert [line for line in lines if line.startswith("## ")] == ["## Cause", "## Example", "## Remedy"]
+def test_every_page_has_its_parts() -> None:
+    for finding in FINDINGS:
+        lines = page(finding.code.lower()).splitlines()
+        assert [line for line in lines if line.startswith("## ")] == ["## Cause", "## Example", "## Remedy"]
+        assert finding.advice
+    assert {finding.code for finding in FINDINGS if finding.is_default} == {"SBR023", "SBR036", "SBR045"}
 
 
-def test_the_package_holds_the_pages_of_the_documentation() -> None:
-    """They are data of the package, so that a wheel has them; docs/lint/ is where readers look."""
-    pages = {path.name: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
-    assert pages == {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
-    assert sorted(pages) == [f"{finding.code}.md" for finding in FINDINGS]
+@pytest.mark.parametrize(
+    "text", ["", "# SBR1: A\n\nSeverity: error\n\nAdvice: b\n", "# SBR001: A\n\nSeverity: error\n\nAdvise: b\n"]
+)
+def test_a_page_that_begins_otherwise(text: str) -> None:
+    with pytest.raises(ValueError, match="a page of lint begins otherwise"):
+        read_rule(text)
 
 
 def test_the_list_of_codes_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "lint-codes.md").read_text(encoding="utf-8")
     for finding in FINDINGS:
-        assert f"| [{finding.code}](../lint/{finding.code}.md) | {finding.severity} | {finding.title} |" in text
+        link = f"[{finding.code}](../../routing/lint/pages/{finding.code}.md)"
+        assert f"| {link} | {finding.severity} | {finding.title} |" in text
 
 
 def test_an_unknown_code() -> None:
     assert check_code("SBR001") is None
-    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR047"
+    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR048"
     with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
         page("../SBR001")
 
@@ -198,7 +197,7 @@ def test_json_is_one_line(console: Console) -> None:
 
 def test_explain_prints_the_page(console: Console) -> None:
     assert command.run(options("--explain", "sbr004"), console) == 0
-    assert console.printed == [(DOCS / "SBR004.md").read_text(encoding="utf-8").rstrip("\n")]
+    assert console.printed == [PAGES["SBR004"].rstrip("\n")]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,7 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("--config x -v A=1", "-v goes with PATHs"),
         ("a.sql --messages", "--messages goes with --config and no PATH"),
         ("a.sql --fail-under 0", "--fail-under goes with --config and no PATH"),
-        ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' is read by Spark, which PATHs do without"),
+        ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )
 def test_what_does_not_go_together(line: str, told: str, console: Console) -> None:
@@ -245,7 +244,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lint", "--explain", "SBR999"]) == 2
     assert capsys.readouterr().err == (
-        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR047 (sbroute lint --explain CODE)\n"
+        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR048 (sbroute lint --explain CODE)\n"
     )
 
 
@@ -364,7 +363,7 @@ def test_what_every_instance_has_is_one_line(
 ) -> None:
     lines = printed(capsys, _AS_INSTALLED, *line.split())
     assert [text[:6] for text in lines if text.startswith("SBR")] == listed
-    told = "Not listed, since every instance has it by default: SBR023 (2), SBR036 (1); --all lists them"
+    told = "Not listed, because every instance has it by default: SBR023 (2), SBR036 (1); --all lists them"
     assert (told in " ".join(lines)) == counted
     assert "0 errors, 1 warning, 3 info, 0 suppressed; more: sbroute lint --explain CODE" in lines
 

@@ -83,7 +83,7 @@ def test_the_text_says_where(
     assert lines[0] == "SBR031 warning (1): An address without a port"
     assert any(line.startswith("  - r.sql:2, Sales.R: ") for line in lines)
     assert "0 errors, 1 warning, 0 info, 0 suppressed" in out
-    assert err == ""
+    assert err == "1 file read, 0 skipped, 0 rows refused\n"
 
 
 def test_a_script_stands_for_itself_unless_something_tells_its_instance(
@@ -228,7 +228,7 @@ def test_what_was_not_exported_is_not_judged(
     assert {gap["view"] for gap in done["not_known"]} >= {f"sys.{view}"}
     out, _ = run(capsys, str(tmp_path), "--fail-on", "error")
     text = " ".join(out.split())
-    assert "Not judged, since they rest on what was not read: SBR02" in text
+    assert "Not judged, because exports are missing: SBR02" in text
     assert f"; export sys.{view}" in text
 
 

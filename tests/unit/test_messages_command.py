@@ -153,12 +153,12 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("--service //nowhere", "no message in the outputs is one that was asked for"),
+        ("--service //nowhere", "No message matches the filter."),
         (
             "--waiting --instance SPOKE",
             (
-                "none of the 5 messages in the newest exports is one that was asked for; what was imported"
-                " since the last run is not in the outputs yet"
+                "None of the 5 messages in the newest exports matches the filter. Messages imported since the"
+                " last run are not in the outputs yet."
             ),
         ),
     ],
@@ -177,12 +177,12 @@ def test_there_is_nothing_to_find(tmp_path: Path, capsys: pytest.CaptureFixture[
     store_local(arrow_of([], IMPORTS_SCHEMA), tmp_path / "none" / "imports")
     never = ("--set", "tables.imports=none/imports", "--waiting")
     assert phrase(capsys, file, *never) == (
-        "no export of a transmission queue was imported, so no message is known to wait"
+        "No export of a transmission queue was imported, so no waiting messages are\nknown."
     )
     store_local(arrow_of([], OBSERVED_ROUTING), tmp_path / "none" / "observed_routing")
     empty = ("--set", "tables.observed_routing=none/observed_routing", "--waiting")
     assert phrase(capsys, file, *empty) == (
-        "no message waits: the newest exports of the transmission queues are empty"
+        "No message waits: the newest exports of the transmission queues are empty."
     )
 
 

@@ -240,7 +240,7 @@ def test_the_table_is_replaced(job: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(("percent", "status"), [("60.7", 0), ("60.8", 1)])
 def test_fail_under(job: Path, percent: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["reconcile", "--config", str(job), "--fail-under", percent]) == status
-    assert "60.7 % of what was observed matches" in " ".join(capsys.readouterr().out.split())
+    assert "60.7 % of the observed episodes match" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_is_not_configured(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,25 +288,26 @@ def _counted(causes: list[tuple[str, int]] | None = None, **classes: int) -> Rec
     [
         pytest.param(
             _counted(CONFIRMED=1_500, COMPATIBLE=2, CONTRADICTED=40, NOT_OBSERVED=9),
-            "SQL Server decided 40 of 1,542 episodes otherwise than the tables say.",
+            "SQL Server decided 40 of 1,542 episodes differently from the tables.",
             id="some otherwise",
         ),
         pytest.param(
             _counted(CONFIRMED=3, NOT_PREDICTED=1),
-            "SQL Server decided 0 of 4 episodes otherwise than the tables say; of 1 other the tables say nothing.",
+            "SQL Server decided 0 of 4 episodes differently from the tables; the tables predict nothing for 1"
+            " other.",
             id="one that the tables do not know",
         ),
         pytest.param(
             _counted(CONFIRMED=3, COMPATIBLE=1, NOT_OBSERVED=5),
-            "SQL Server decided all 4 episodes as the tables say.",
+            "SQL Server decided all 4 episodes as the tables predict.",
             id="none otherwise",
         ),
         pytest.param(
-            _counted(CONFIRMED=1), "SQL Server decided the one episode as the tables say.", id="one episode"
+            _counted(CONFIRMED=1), "SQL Server decided the one episode as the tables predict.", id="one episode"
         ),
         pytest.param(
             _counted(NOT_OBSERVED=5),
-            "What SQL Server decided was observed of none of 5 episodes.",
+            "No decision of SQL Server was observed in 5 episodes.",
             id="nothing was decided",
         ),
         pytest.param(

@@ -335,7 +335,7 @@ FOUND_OUT_FIRST = [
         (
             "-- USE [Orders];\n-- SELECT conversation_handle, state_desc, far_broker_instance FROM"
             " sys.conversation_endpoints WHERE far_service = N'S';\n"
-            "-- END CONVERSATION '<conversation_handle>' WITH CLEANUP;"
+            "-- END CONVERSATION '<conversation_handle>';"
         ),
     ),
     (

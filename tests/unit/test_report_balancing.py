@@ -52,14 +52,14 @@ def test_dialogs_count_where_they_are_shared_out() -> None:
 # Why there is no band: the ids that compete, the dialogs of each, the words.
 WITHOUT_BAND: list[tuple[tuple[str, ...], dict[str, int], str]] = [
     ((), {}, "no broker instance has dialogs that can be counted"),
-    (("a",), {"a": 100}, "one broker instance alone has dialogs that can be counted"),
-    (("a", "b"), {}, "no dialog was shared out in this time"),
-    (("a", "b"), {"a": 1}, "1 dialog is too few for 2 broker instances: it takes 5 for each"),
-    (("a", "b"), {"a": 9}, "9 dialogs are too few for 2 broker instances: it takes 5 for each"),
+    (("a",), {"a": 100}, "only one broker instance has dialogs that can be counted"),
+    (("a", "b"), {}, "no dialog was balanced in this time"),
+    (("a", "b"), {"a": 1}, "1 dialog is too few for 2 broker instances, at least 5 for each are needed"),
+    (("a", "b"), {"a": 9}, "9 dialogs are too few for 2 broker instances, at least 5 for each are needed"),
     (
         ("a", "b"),
         {"a": 50, "b": 40, "z": 1},
-        "dialogs got broker instances that do not compete by these routes: others were in force then",
+        "dialogs got broker instances that do not compete by these routes: others were valid then",
     ),
 ]
 

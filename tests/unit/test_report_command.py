@@ -203,7 +203,7 @@ def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_p
     found = routing.report(routing.load_config(str(folder / "job.yaml")))
     assert found.not_known == (
         "1 message was rejected by the run, and its outcome is not known: see rejected_messages.",
-        "The table routes is shown as it is now: version 0, which the run read, is not at hand.",
+        "The table routes is shown at its newest version: version 0, which the run read, is no longer available.",
     )
     assert [(row["routes"], row["used"]) for row in found.coverage or ()] == [(1, 1)]
 
@@ -246,7 +246,7 @@ def test_a_wrong_setting_of_lint_is_told_before_a_table_is_opened(tmp_path: Path
         (".", "it is a folder"),
         ("file.txt/report.html", "there is no such folder"),
         ("a" * 300, "File name too long"),
-        ("pipe", "what stands there is no file"),
+        ("pipe", "it is not a regular file"),
     ],
 )
 def test_a_place_that_cannot_be_written(

@@ -295,7 +295,7 @@ def test_what_sql_server_did_beside_what_the_routes_say() -> None:
         [SPOKE, "0", "70", "0", "0", "0"],
     ]
     # 1,270 of 1,300 that say anything.
-    assert "97.7 % of what was observed matches the routes." in page.text
+    assert "97.7 % of the observed episodes match the routes." in page.text
     assert [row[:3] for row in page.rows("observed-causes")] == [[HUB, "ROUTE_CHANGED", "30"]]
     assert [row[:8] for row in page.rows("contradictions")] == [
         [HUB, "Shop", STOCK, "SENT", "\N{EN DASH}", "DELAYED", "NO_ROUTE", "20"],

@@ -157,3 +157,18 @@ def test_every_trouble_has_words_and_numbers() -> None:
         StatusTrouble.OTHER_NUMBER,
         StatusTrouble.UNREAD,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("La tentative a échoué avec l'erreur : '10061(Aucune connexion)'.", StatusTrouble.NOTHING_LISTENS),
+        ("Fehler beim Verbindungsversuch: '10060(Ein Verbindungsversuch)'.", StatusTrouble.NETWORK_FAILS),
+        ("Errore durante la ricezione: '10054(Connessione interrotta)'.", StatusTrouble.CLOSED_BY_OTHER_SIDE),
+        ("Erreur : 15517, État : 1. Impossible d'exécuter en tant que", StatusTrouble.OWNER_NOT_VALID),
+        ("Der Name des Zieldiensts (3) wurde nicht gefunden.", StatusTrouble.UNREAD),
+        ("Fehler 12(34).", StatusTrouble.UNREAD),
+    ],
+)
+def test_numbers_in_any_language(text: str, expected: StatusTrouble) -> None:
+    assert find_trouble(error_number(text), text) == expected

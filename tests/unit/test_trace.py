@@ -132,7 +132,7 @@ def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
         (2, "c", "Stock"),
     ]
     text = _text(done)
-    assert "Path 2 of 2, one of which the dialog-ID hash takes" in text
+    assert "Path 2 of 2; the dialog-ID hash picks one" in text
     assert "of any dialog" in text
 
 
@@ -141,7 +141,7 @@ def test_without_its_sender_the_way_back_is_not_known() -> None:
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, from_service_name=None))
     [path] = done.paths
     assert path.back_ending is Ending.NOT_KNOWN
-    assert "And back: NOT_KNOWN, for who sent it is not known (from_service_name)." in _text(done)
+    assert "And back: NOT_KNOWN, because the sending service is not known (from_service_name)." in _text(done)
 
 
 def test_names_cannot_move_the_cursor() -> None:

@@ -129,7 +129,7 @@ def test_many_ways_and_stations_are_cut() -> None:
     rows = station_rows(ways, hops)
     assert len(rows) == WAYS * STATIONS
     assert [row["instance"] for row in rows[:STATIONS]] == ["i0", "i1", "i2", "i3", "i4", "4 more, to i8"]
-    assert (rows[0]["head"], rows[-1]["head"]) == ("There, way 1 of 20", "There, way 6 of 20")
+    assert (rows[0]["head"], rows[-1]["head"]) == ("There, path 1 of 20", "There, path 6 of 20")
 
 
 def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:

@@ -20,13 +20,21 @@ _TIME = re.compile(
     r"(?:[T ]+(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
     r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
 )
+# What a spreadsheet shows of a time and saves of it: minutes, a number of days, or nothing in a narrow column.
+_SHOWN_TIME = re.compile(r"\d{1,3}:\d{2}(?:[.,]\d{1,7})?|\d{5}(?:[.,]\d+)?|#+")
 _GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
 _PLAIN_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 # Spreadsheets write a flag in the language of their user.
-_TRUE = ("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda")
-_FALSE = ("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz")
+_TRUE = (
+    *("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
+    *("pravda", "igaz", "tosi", "sann", "истина", "doğru", "adevărat"),
+)
+_FALSE = (
+    *("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
+    *("nepravda", "hamis", "epätosi", "usann", "ложь", "yanl\u0131ş", "yanliş", "fals"),
+)
 _FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 _GUID_BYTES = 16
 _BIGINT = 2**63
@@ -66,6 +74,20 @@ def is_iso_time(text: str) -> bool:
     return _TIME.fullmatch(text.strip()) is not None
 
 
+def is_shown_time(cell: object) -> bool:
+    """Return whether a cell holds what a spreadsheet shows of a time, from which the time cannot be known."""
+    return isinstance(cell, str) and _SHOWN_TIME.fullmatch(cell.strip()) is not None
+
+
+class UnknownTime(datetime):
+    """A time that a cell does not tell; its value is that of the export."""
+
+    @classmethod
+    def of_export(cls, at: datetime) -> UnknownTime:
+        """Return the time that stands in for an unknown one."""
+        return cls(*at.timetuple()[:6], at.microsecond, at.tzinfo)
+
+
 def time(cell: object, form: TimeForm | None = None) -> datetime:
     """Return a UTC time, or one without zone where the cell says none. Raises ValueError."""
     if isinstance(cell, datetime):
@@ -81,6 +103,9 @@ def time(cell: object, form: TimeForm | None = None) -> datetime:
 
 def _iso_time(text: str, form: TimeForm | None) -> datetime:
     match = _TIME.fullmatch(text)
+    if is_shown_time(text):
+        how = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
+        raise ValueError(f"{quote(text)} is what a spreadsheet shows of a time, not the time: {how}")
     if match is None:
         others = "(--date-format names another)" if form is None else f"nor of {form.text}"
         raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {others}")
@@ -145,6 +170,11 @@ def _integer(cell: object) -> int:
     if not -_BIGINT <= number < _BIGINT:
         raise ValueError(f"{quote(cell)} does not fit a bigint")
     return number
+
+
+def is_flag(text: str) -> bool:
+    """Return True if a text is 0 or 1, in a spreadsheet's words too."""
+    return text.lower() in _FLAGS
 
 
 def _flag(cell: object) -> bool:

@@ -160,6 +160,11 @@ _PIECES = [
 ]
 _STANDING_ALONE = re.compile(r"(?<![\w:.\-('\"])\d{4,5}(?![\w\-(]|\.\d)")
 _AFTER_ERROR = re.compile(r"\b(?:error|msg)\b(?: number)?[: ]+(\d{3,5})\b(?!\()", re.IGNORECASE)
+# In any language 28005 ends its first sentence, and goes on with "Error: 15517, State: 1.".
+# Chinese and Japanese have wide colons and commas.
+_COLON, _COMMA = r":\uff1a", r",;\uff0c\u3001"
+_EXCEPTION = re.compile(rf"[^{_COLON}]*[{_COLON}]\s*\d{{3,5}}\s*[{_COMMA}][^{_COLON}\d]*[{_COLON}]\s*\d{{1,3}}\b")
+_EXCEPTION_OF_TARGET = 28005
 
 
 def error_number(status: str) -> int | None:
@@ -176,6 +181,8 @@ def error_number(status: str) -> int | None:
     matches = [(start, length, number) for start, length, number in begins if start is not None]
     if matches:
         return min(matches)[-1]
+    if _EXCEPTION.match(status):
+        return _EXCEPTION_OF_TARGET
     named = _AFTER_ERROR.search(status)
     return int(named.group(1)) if named else None
 

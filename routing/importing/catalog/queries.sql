@@ -1,15 +1,22 @@
--- Exports what "sbroute import catalog" reads from one instance: one result set a view. It only reads.
--- Run it as a login that sees all databases (VIEW ANY DEFINITION and VIEW ANY DATABASE, or sysadmin).
+-- Exports what "sbroute check" and "sbroute import catalog" read from one instance: one result set a view. It only
+-- reads, never waits longer than 5 seconds for a lock, and exports no message bodies, keys or hashes.
+-- It runs on SQL Server 2012 and later and on Azure SQL Managed Instance.
 --
 -- With sqlcmd everything goes into one file; -W takes the padding off, -w keeps lines whole:
 --   sqlcmd -S SERVER -E -d master -W -w 65535 -s "," -f 65001 -i queries.sql -o SERVER.csv
 -- With SSMS run it and save each grid by "Save Results As", under any name (.csv), with headers or without.
+--
+-- Every part is tried by itself. A part that is refused is a row of the last result set, export_errors, with its
+-- error number; so is a database that the login cannot open. Permissions that the parts need:
+{permissions}
+-- The routing alone needs VIEW ANY DEFINITION, VIEW ANY DATABASE and CONNECT ANY DATABASE, or sysadmin.
 --
 -- Texts are in quotes, so that separators and blanks in names stay what they are. Databases that are not
 -- online are left out: what the tables hold of them stays. A row with nothing but the first columns says
 -- that the view is empty there.
 SET NOCOUNT ON;
 SET QUOTED_IDENTIFIER ON;
+SET LOCK_TIMEOUT 5000;
 
 DECLARE @instance_name nvarchar(256), @exported_at varchar(40), @sql nvarchar(max);
 DECLARE @machine_name nvarchar(256), @full_name nvarchar(512), @listener_names nvarchar(2000), @domain nvarchar(256);
@@ -26,86 +33,85 @@ END TRY
 BEGIN CATCH
     SET @full_name = NULL;
 END CATCH;
-IF OBJECT_ID(N'sys.availability_group_listeners') IS NOT NULL
+BEGIN TRY
     EXEC sys.sp_executesql
         N'SELECT @names = COALESCE(@names + N'' '', N'''') + dns_name FROM sys.availability_group_listeners;',
         N'@names nvarchar(2000) OUTPUT', @listener_names OUTPUT;
+END TRY
+BEGIN CATCH
+    SET @listener_names = NULL;
+END CATCH;
 
-SELECT 'databases' AS view_name,
-    '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
-    @exported_at AS exported_at,
-    '"' + REPLACE(v.name, '"', '""') + '"' AS name,
-    v.database_id AS database_id,
-    v.service_broker_guid AS service_broker_guid,
-    v.is_broker_enabled AS is_broker_enabled
-FROM sys.databases AS v;
+-- The parts: {db} and {name} stand for each database's name. All of them return the same number of columns.
+DECLARE @most bigint, @number int, @part varchar(40), @database nvarchar(128), @query nvarchar(max);
+SET @most = {most};
+DECLARE @parts TABLE (number int IDENTITY(1, 1), part varchar(40), is_of_databases bit, query nvarchar(max));
+DECLARE @rows TABLE (part varchar(40), database_name nvarchar(128), {columns});
+DECLARE @errors TABLE (part varchar(40), database_name nvarchar(128), error_number int, left_out bigint, message nvarchar(4000));
+DECLARE @databases TABLE (number int IDENTITY(1, 1), name nvarchar(128));
+INSERT INTO @databases (name) SELECT d.name FROM sys.databases AS d WHERE d.state = 0 AND HAS_DBACCESS(d.name) = 1;
+INSERT INTO @errors (part, database_name, error_number, message)
+SELECT 'every part', d.name, CASE WHEN d.state = 0 THEN 916 ELSE 942 END,
+    CASE WHEN d.state = 0 THEN N'the login cannot open the database' ELSE N'the database is ' + d.state_desc END
+FROM sys.databases AS d
+WHERE d.state <> 0 OR COALESCE(HAS_DBACCESS(d.name), 0) = 0;
+{parts}
 
-SELECT 'service_broker_endpoints' AS view_name,
-    '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
-    @exported_at AS exported_at,
-    v.endpoint_id AS endpoint_id,
-    v.is_message_forwarding_enabled AS is_message_forwarding_enabled,
-    '"' + REPLACE(@machine_name, '"', '""') + '"' AS machine_name,
-    '"' + REPLACE(@full_name, '"', '""') + '"' AS full_name,
-    '"' + REPLACE(@listener_names, '"', '""') + '"' AS listener_names,
-    t.port AS port
-FROM (SELECT 1 AS one) AS one
-LEFT JOIN sys.service_broker_endpoints AS v ON 1 = 1
-LEFT JOIN sys.tcp_endpoints AS t ON t.endpoint_id = v.endpoint_id;
+-- Each part of each database by itself: an error of one leaves the others.
+DECLARE @last int, @last_database int, @place int;
+SELECT @number = 1, @last = MAX(p.number) FROM @parts AS p;
+SELECT @last_database = MAX(d.number) FROM @databases AS d;
+WHILE @number <= @last
+BEGIN
+    SET @place = 1;
+    WHILE @place <= @last_database
+    BEGIN
+        SELECT @part = p.part, @query = p.query,
+            @database = CASE WHEN p.is_of_databases = 1 THEN d.name END
+        FROM @parts AS p CROSS JOIN @databases AS d
+        WHERE p.number = @number AND d.number = @place;
+        SET @sql = REPLACE(REPLACE(@query, N'{db}', COALESCE(QUOTENAME(@database), N'master')), N'{name}',
+            COALESCE(N'N''' + REPLACE(@database, N'''', N'''''') + N'''', N'NULL'));
+        BEGIN TRY
+            INSERT INTO @rows EXEC sys.sp_executesql @sql,
+                N'@most bigint, @machine_name nvarchar(256), @full_name nvarchar(512), @listener_names nvarchar(2000)',
+                @most, @machine_name, @full_name, @listener_names;
+        END TRY
+        BEGIN CATCH
+            INSERT INTO @errors (part, database_name, error_number, message)
+            VALUES (@part, @database, ERROR_NUMBER(), ERROR_MESSAGE());
+        END CATCH;
+        SET @place = CASE WHEN @database IS NULL THEN @last_database ELSE @place END + 1;
+    END;
+    SET @number = @number + 1;
+END;
 
-SELECT 'tcp_endpoints' AS view_name,
-    '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
-    @exported_at AS exported_at,
-    v.endpoint_id AS endpoint_id,
-    v.port AS port,
-    '"' + REPLACE(v.ip_address, '"', '""') + '"' AS ip_address
-FROM sys.tcp_endpoints AS v
-WHERE v.type = 3;
+{selects}
 
--- One query over all databases a view: {db} and {name} stand for each database's name.
-DECLARE @views TABLE (number int, query nvarchar(max));
-
-INSERT INTO @views VALUES (1, N'SELECT ''routes'' AS view_name,
-    ''"'' + REPLACE(@instance_name, ''"'', ''""'') + ''"'' AS instance_name,
-    ''"'' + REPLACE({name}, ''"'', ''""'') + ''"'' AS database_name,
-    @exported_at AS exported_at,
-    ''"'' + REPLACE(v.name COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS name,
-    ''"'' + REPLACE(v.remote_service_name COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS remote_service_name,
-    ''"'' + REPLACE(v.broker_instance COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS broker_instance,
-    CONVERT(varchar(30), v.lifetime, 126) AS lifetime,
-    ''"'' + REPLACE(v.address COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS address,
-    ''"'' + REPLACE(v.mirror_address COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS mirror_address
-FROM (SELECT 1 AS one) AS one LEFT JOIN {db}.sys.routes AS v ON 1 = 1');
-
-INSERT INTO @views VALUES (2, N'SELECT ''services'' AS view_name,
-    ''"'' + REPLACE(@instance_name, ''"'', ''""'') + ''"'' AS instance_name,
-    ''"'' + REPLACE({name}, ''"'', ''""'') + ''"'' AS database_name,
-    @exported_at AS exported_at,
-    ''"'' + REPLACE(v.name COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS name
-FROM (SELECT 1 AS one) AS one LEFT JOIN {db}.sys.services AS v ON 1 = 1');
-
-INSERT INTO @views VALUES (3, N'SELECT ''conversation_endpoints'' AS view_name,
-    ''"'' + REPLACE(@instance_name, ''"'', ''""'') + ''"'' AS instance_name,
-    ''"'' + REPLACE({name}, ''"'', ''""'') + ''"'' AS database_name,
-    @exported_at AS exported_at,
-    v.conversation_handle AS conversation_handle,
-    v.conversation_id AS conversation_id,
-    v.is_initiator AS is_initiator,
-    v.conversation_group_id AS conversation_group_id,
-    CONVERT(varchar(30), v.lifetime, 126) AS lifetime,
-    ''"'' + REPLACE(v.far_service COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS far_service,
-    ''"'' + REPLACE(v.far_broker_instance COLLATE Latin1_General_BIN, ''"'', ''""'') + ''"'' AS far_broker_instance
-FROM (SELECT 1 AS one) AS one LEFT JOIN {db}.sys.conversation_endpoints AS v ON 1 = 1');
-
-INSERT INTO @views VALUES (4, N'SELECT {name} AS database_name,
-    v.conversation_handle,
-    v.to_service_name COLLATE Latin1_General_BIN,
-    v.to_broker_instance COLLATE Latin1_General_BIN,
-    v.from_service_name COLLATE Latin1_General_BIN,
-    CONVERT(varchar(30), v.enqueue_time, 126),
-    v.message_sequence_number,
-    v.transmission_status COLLATE Latin1_General_BIN
-FROM (SELECT 1 AS one) AS one LEFT JOIN {db}.sys.transmission_queue AS v ON 1 = 1');
+-- The endpoints go to the client as they are read, for there may be many.
+SET @place = 1;
+WHILE @place <= @last_database
+BEGIN
+    SELECT @database = d.name FROM @databases AS d WHERE d.number = @place;
+    SET @query = N'{endpoints}';
+    SET @sql = REPLACE(REPLACE(@query, N'{db}', QUOTENAME(@database)), N'{name}',
+        N'N''' + REPLACE(@database, N'''', N'''''') + N'''');
+    BEGIN TRY
+        EXEC sys.sp_executesql @sql,
+            N'@most bigint, @instance_name nvarchar(256), @exported_at varchar(40)', @most, @instance_name, @exported_at;
+    END TRY
+    BEGIN CATCH
+        INSERT INTO @errors (part, database_name, error_number, message)
+        VALUES ('conversation_endpoints', @database, ERROR_NUMBER(), ERROR_MESSAGE());
+    END CATCH;
+    SET @place = @place + 1;
+END;
+INSERT INTO @errors (part, database_name, left_out, message)
+SELECT 'conversation_endpoints', c.database_name, SUM(CONVERT(bigint, c.{count_of_endpoints})) - @most, N'more endpoints than --most-endpoints'
+FROM @rows AS c
+WHERE c.part = 'endpoint_counts' AND c.{state_of_endpoints} <> N'CD'
+GROUP BY c.database_name
+HAVING SUM(CONVERT(bigint, c.{count_of_endpoints})) > @most;
 
 -- The queues come by way of a table: the numbers of their statuses are still to be found.
 DECLARE @queue TABLE (
@@ -118,23 +124,38 @@ DECLARE @queue TABLE (
     message_sequence_number bigint,
     transmission_status nvarchar(max) COLLATE Latin1_General_BIN
 );
-
-DECLARE @number int;
-SET @number = 1;
-WHILE @number <= 4
+DECLARE @count bigint;
+SET @place = 1;
+WHILE @place <= @last_database
 BEGIN
-    SET @sql = NULL;
-    SELECT @sql = COALESCE(@sql + NCHAR(10) + N'UNION ALL' + NCHAR(10), N'')
-        + REPLACE(REPLACE(v.query, N'{db}', QUOTENAME(d.name)), N'{name}', N'N''' + REPLACE(d.name, N'''', N'''''') + N'''')
-    FROM @views AS v
-    CROSS JOIN sys.databases AS d
-    WHERE v.number = @number AND d.state = 0 AND HAS_DBACCESS(d.name) = 1;
-    IF @number = 4
-        INSERT INTO @queue EXEC sys.sp_executesql @sql;
-    ELSE
-        EXEC sys.sp_executesql @sql, N'@instance_name nvarchar(256), @exported_at varchar(40)',
-            @instance_name, @exported_at;
-    SET @number = @number + 1;
+    SELECT @database = d.name FROM @databases AS d WHERE d.number = @place;
+    SET @query = N'SELECT TOP (@most) {name},
+    v.conversation_handle,
+    v.to_service_name COLLATE Latin1_General_BIN,
+    v.to_broker_instance COLLATE Latin1_General_BIN,
+    v.from_service_name COLLATE Latin1_General_BIN,
+    CONVERT(varchar(30), v.enqueue_time, 126),
+    v.message_sequence_number,
+    v.transmission_status COLLATE Latin1_General_BIN
+FROM (SELECT 1 AS one) AS one LEFT JOIN {db}.sys.transmission_queue AS v ON 1 = 1';
+    SET @sql = REPLACE(REPLACE(@query, N'{db}', QUOTENAME(@database)), N'{name}',
+        N'N''' + REPLACE(@database, N'''', N'''''') + N'''');
+    BEGIN TRY
+        INSERT INTO @queue EXEC sys.sp_executesql @sql, N'@most bigint', @most;
+        IF @@ROWCOUNT >= @most
+        BEGIN
+            SET @sql = N'SELECT @count = COUNT_BIG(*) FROM ' + QUOTENAME(@database) + N'.sys.transmission_queue';
+            EXEC sys.sp_executesql @sql, N'@count bigint OUTPUT', @count OUTPUT;
+            IF @count > @most
+                INSERT INTO @errors (part, database_name, left_out, message)
+                VALUES ('transmission_queue', @database, @count - @most, N'more rows than --most-endpoints');
+        END;
+    END TRY
+    BEGIN CATCH
+        INSERT INTO @errors (part, database_name, error_number, message)
+        VALUES ('transmission_queue', @database, ERROR_NUMBER(), ERROR_MESSAGE());
+    END CATCH;
+    SET @place = @place + 1;
 END;
 
 -- A status is a text in the language of the server. sys.messages has the texts of every language, with
@@ -229,3 +250,36 @@ SELECT 'transmission_queue' AS view_name,
 FROM @queue AS v
 LEFT JOIN @statuses AS s ON s.transmission_status = CONVERT(nvarchar(4000), v.transmission_status)
 OPTION (RECOMPILE);
+
+-- What the error log says of Service Broker in the last 7 days. The line with a number and the one with its text
+-- have one time and one process.
+DECLARE @log TABLE (log_date datetime, process_info nvarchar(100), line nvarchar(max));
+{read_log}
+SELECT 'error_log' AS view_name,
+    '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
+    @exported_at AS exported_at,
+    CONVERT(varchar(30), l.log_date, 126) AS log_date,
+    '"' + REPLACE(LEFT(REPLACE(REPLACE(l.line, NCHAR(13), N' '), NCHAR(10), N' '), 2000), '"', '""') + '"' AS text
+FROM (
+    SELECT TOP (1000) o.log_date, o.line
+    FROM @log AS o
+    WHERE o.line LIKE N'%Service Broker%'
+        OR EXISTS (
+            SELECT 1
+            FROM @log AS e
+            WHERE e.log_date = o.log_date AND e.process_info = o.process_info
+                AND (e.line LIKE N'%: 28[0-9][0-9][0-9],%' OR e.line LIKE N'%: 9[67][0-9][0-9],%')
+        )
+    ORDER BY o.log_date DESC
+) AS l;
+
+SELECT 'export_errors' AS view_name,
+    '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
+    @exported_at AS exported_at,
+    e.part AS part,
+    '"' + REPLACE(e.database_name, '"', '""') + '"' AS of_database,
+    '"' + REPLACE(REPLACE(REPLACE(LEFT(e.message, 500), NCHAR(13), N' '), NCHAR(10), N' '), '"', '""') + '"' AS message,
+    e.error_number AS error_number,
+    e.left_out AS left_out
+FROM (SELECT 1 AS one) AS one
+LEFT JOIN @errors AS e ON 1 = 1;

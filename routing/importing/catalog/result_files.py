@@ -5,26 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from routing.errors import InputError, first_sentence
-from routing.importing.catalog.cell_rows import SharedTexts
-from routing.importing.catalog.delimited import SEPARATORS, result_sets, unquoted
-from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
+from routing.errors import InputError, first_sentence, quote
+from routing.importing.catalog.cell_rows import CellRows, SharedTexts
 from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
+from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines_of
+from routing.importing.catalog.text_lines import SEPARATORS, unquoted
+from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import (
+    LONGEST,
     OF_A_DATA_ROW,
     VIEW_NAME,
     VIEWS,
     CatalogView,
     ResultSet,
-    are_dashes,
+    find_nearest_view,
     find_view,
     find_view_by_columns,
-    is_remark,
-    lines_of,
+    query_of,
+    say_lack,
 )
+from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
 from routing.importing.import_faults import OtherFileError, missing_package, unknown_view, unreadable_file
-from routing.importing.import_files import KEEP, FilePlace, Reach, copied, list_files, on_this_disk
+from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
+from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.script_statements import length
 from routing.tables.arrow_rows import plain_values
@@ -38,7 +43,7 @@ _RARE = 50
 _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
 
 
-def read_text(path: FilePlace) -> str:
+def read_text(path: FilePlace) -> DecodedScript:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
     Raises InputError where it cannot be read, OtherFileError where it is not text.
@@ -49,7 +54,7 @@ def read_text(path: FilePlace) -> str:
         raise unreadable_file(str(path), error.strerror or "the system says no more") from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
-    return decoded.text
+    return decoded
 
 
 def is_text(decoded: DecodedScript) -> bool:
@@ -210,12 +215,12 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     return part
 
 
-_DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
+_TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html", ".htm"}
 _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet"}
-_ENDINGS = ", ".join(sorted(_DELIMITED | _JSON | _PARQUET))
+_ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
-_LONGEST_HEADER = 20_000
+_LONGEST_HEADER, _HEADS = 20_000, 100
 _TELLING = frozenset(max(view.known_by, key=len) for view in VIEWS.values())
 """The longest of the names that each view is known by."""
 
@@ -229,31 +234,35 @@ class FoundResultSet:
     rows: ResultSet
 
 
-def read_sources(
-    sources: Sequence[str], view: str | None, reach: Reach = on_this_disk
-) -> tuple[list[FoundResultSet], list[str]]:
+class SourcesRead(NamedTuple):
+    """The result sets of files, the notes on these, and how many files were skipped."""
+
+    sets: list[FoundResultSet]
+    notes: list[str]
+    skipped: int
+
+
+def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
     """Read the result sets of files and folders, with the notes on them. Raises InputError.
 
     ``view`` is the view of the one file that is named, ``reach`` gives their places. Raises InputError for a file
     that cannot be read, EnvironmentFault where a package is missing.
     """
     places = [reach(source) for source in sources]
-    sets, notes = _find_in(places, _force(places, view))
-    if not sets:
+    done = _find_in(places, _force(places, view))
+    if not done.sets:
         raise unreadable_file(" ".join(sources), "it holds no export of a view")
-    return sets, notes
+    return done
 
 
-def find_result_sets(
-    sources: Sequence[str], others: Collection[str] = ()
-) -> tuple[list[FoundResultSet], list[str]]:
+def find_result_sets(sources: Sequence[str], others: Collection[str] = ()) -> SourcesRead:
     """Read the result sets of folders that may hold none; ``others`` are endings of files to leave out."""
     return _find_in([on_this_disk(source) for source in sources], others=others)
 
 
 def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, others: Collection[str] = ()
-) -> tuple[list[FoundResultSet], list[str]]:
+) -> SourcesRead:
     sets: list[FoundResultSet] = []
     unread: list[str] = []
     notes: list[str] = []
@@ -262,7 +271,8 @@ def _find_in(
             sets.extend(_read_all(path, forced, others, unread, notes))
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    return sets, [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
+    every = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
+    return SourcesRead(sets, every, len(unread))
 
 
 def _read_all(
@@ -276,11 +286,22 @@ def _read_all(
             if file.suffix.lower() not in others:
                 yield from _read_one_of_many(file, unread, notes, is_lenient=bool(others))
         return
+    if forced is None:
+        _refuse_other_format(path)
     named = _read(path, forced, notes)
     if not named:
+        lack = _find_lack(path)
+        if lack is not None:
+            raise unreadable_file(str(path), lack)
         hint = "copy a grid with its headers, or call the file like its view (import: --view)"
         raise unreadable_file(str(path), "neither its name nor its columns tell its view", hint)
     yield from named
+
+
+def _refuse_other_format(path: FilePlace) -> None:
+    other = other_format_of(path)
+    if other is not None:
+        raise OtherFileError.of_file(str(path), other)
 
 
 def _read_one_of_many(
@@ -291,7 +312,12 @@ def _read_one_of_many(
     ``is_lenient`` where a file may be called like a view without being one.
     """
     suffix = path.suffix.lower()
-    if suffix not in _DELIMITED | _JSON | _PARQUET:
+    try:
+        _refuse_other_format(path)
+    except OtherFileError as error:
+        unread.append(f"{path}: not read, {error.why}")
+        return []
+    if suffix not in _TEXT | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []
     try:
@@ -301,13 +327,31 @@ def _read_one_of_many(
         return []
     except InputError:
         view = find_view(path.stem)
-        if not is_lenient or suffix in _PARQUET or _has_columns(read_text(path), view, is_json=suffix in _JSON):
+        if (
+            not is_lenient
+            or suffix in _PARQUET
+            or _has_columns(read_text(path).text, view, is_json=suffix in _JSON)
+        ):
             raise
         unread.append(f"{path}: not read, it has no column of a view")
         return []
     if not sets:
-        unread.append(f"{path}: not read, neither its name nor its columns tell a view")
+        lack = _find_lack(path)
+        unread.append(f"{path}: not read, {lack or 'neither its name nor its columns tell a view'}")
     return sets
+
+
+def _find_lack(path: FilePlace) -> str | None:
+    """Name the columns that a text lacks to be an export of a view; None if it is nearly of none."""
+    if path.suffix.lower() not in _TEXT:
+        return None
+    for line in lines_of(read_text(path).text)[:_HEADS]:
+        for separator in (*SEPARATORS, None):
+            names = [cell.strip(' "').lower() for cell in line[:_LONGEST_HEADER].split(separator)]
+            view = find_nearest_view(names)
+            if view is not None:
+                return f"{say_lack(view, names)}: export it with {query_of(view)}"
+    return None
 
 
 def _limit_sentences(sentences: Sequence[str], what: str) -> list[str]:
@@ -331,11 +375,12 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
 
     ``notes`` gets a sentence on a view that was recognised by its columns, and on result sets that are of no view.
     """
-    file, view = str(path), forced or find_view(path.stem)
+    file, view, decoded = str(path), forced or find_view(path.stem), None
     if path.suffix.lower() in _PARQUET:
         sets = [parquet(path, file)]
     else:
-        sets = _read_text(file, read_text(path), path.suffix.lower() in _JSON, view)
+        decoded = read_text(path)
+        sets = _read_text(file, decoded.text, path.suffix.lower() in _JSON, view)
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
     if not any(views):
         return []
@@ -343,7 +388,63 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         _refuse_other_columns(file, sets[0], view)
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
-    return [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
+    found = [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
+    _tell_apart(found)
+    if decoded is not None and decoded.encoding == GUESS:
+        notes.append(say_guess(file, as_shown(decoded.text)))
+        _refuse_implausible([part.rows.rows for part in found])
+    return found
+
+
+def _refuse_implausible(parts: Sequence[CellRows]) -> None:
+    """Refuse rows whose names have letters beyond ASCII, where a guess makes any name of the file implausible."""
+    columns = [(rows, name, rows.column(name)) for rows in parts for name in LONGEST]
+    names = [
+        (rows, name, place, cell)
+        for rows, name, cells in columns
+        for place, cell in enumerate(cells)
+        if isinstance(cell, str) and not cell.isascii()
+    ]
+    if all(is_plausible(cell) for _, _, _, cell in names):
+        return
+    for rows, name, place, cell in names:
+        if not is_guessed(cell):
+            continue
+        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give --encoding"
+        rows.faults.setdefault(place, why)
+
+
+def _tell_apart(found: Sequence[FoundResultSet]) -> None:
+    """Reject result sets of one view if nothing tells whose each is; lines around them may name databases.
+
+    Where nothing has to be told apart, such a line does not count: a script may have used a database before.
+    """
+    parts_by_view: dict[str, list[FoundResultSet]] = {}
+    for part in found:
+        owner = "database_name" if part.view.per_database else "instance_name"
+        if owner not in part.rows.columns and part.rows.columns and not part.rows.omits_null:
+            parts_by_view.setdefault(part.view.name, []).append(part)
+    if len({part.rows.database for part in found}) == 1 and all(
+        len(parts) == 1 for parts in parts_by_view.values()
+    ):
+        for part in found:
+            part.rows.database = None
+    for parts in parts_by_view.values():
+        unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
+        if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
+            what = "database" if parts[0].view.per_database else "instance"
+            why = (
+                f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
+            )
+            for rows in unnamed:
+                rows.rejected += [(number, f"{why} of which {what} this one is") for number in rows.rows.numbers]
+                rows.rows.clear()
+
+
+def _are_equal(sets: Sequence[ResultSet]) -> bool:
+    """Return True if result sets hold the same rows, so that it does not matter whose each is."""
+    first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets]
+    return all(one == first for one in others)
 
 
 # Names of columns that files of any program have.
@@ -393,14 +494,18 @@ def _say_by_columns(
 ) -> Iterator[str]:
     """Yield a note on each view that was recognised by its columns, and on rows that are of no view."""
     views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
-    for view in dict.fromkeys(views_of_columns):
-        if view is not None and view is not named:
-            yield f"{file}: its columns tell that it holds sys.{view.name}"
-    for rows, view in zip(sets, views, strict=True):
-        if view is None and (len(rows.rows) or rows.rejected):
-            count = len(rows.rows) + len(rows.rejected)
-            phrase = f"{count} rows beside it are not read, their columns tell no view"
-            yield f"{file}: {phrase}: {', '.join(rows.columns)[:_LONGEST]}"
+    told = [
+        f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named
+    ]
+    if told:
+        yield f"{file}: its columns tell that it holds {', '.join(told)}"
+    others = [
+        rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
+    ]
+    if others:
+        count = sum(len(rows.rows) + len(rows.rejected) for rows in others)
+        columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in others))
+        yield f"{file}: {count} rows beside it are not read, their columns tell no view: {columns[:_LONGEST]}"
 
 
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:
@@ -408,7 +513,7 @@ def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | No
         return json_sets(text, file) if view is not None or _json_tells_its_view(text) else []
     if view is None and not _tells_its_view(text):
         return []
-    return fixed_width(text, file) if is_fixed_width(text) else result_sets(text, file, view)
+    return result_sets(text, file, view)
 
 
 def _tells_its_view(text: str) -> bool:

@@ -13,7 +13,9 @@ from routing.errors import quote
 from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.catalog.cell_values import (
     TimeForm,
+    UnknownTime,
     is_iso_time,
+    is_shown_time,
     moment_of,
     plain_guid,
     read_cell,
@@ -22,7 +24,7 @@ from routing.importing.catalog.cell_values import (
 )
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
-from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn
+from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn, query_of
 from routing.importing.compact_rows import row_maker
 from routing.importing.covered_rows import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
@@ -34,6 +36,8 @@ from routing.terms import TableRow
 
 
 _EXPORTED_AT = "exported_at"
+# A route with a lifetime is another matter: whether it counts depends on that.
+_LENIENT = {"transmission_queue": ("enqueue_time",), "conversation_endpoints": ("lifetime",)}
 _FAULT = object()
 """Stands for the value of a cell that cannot be read."""
 # The numbers that tables hold as an int; all others are bigint, or no column of a table.
@@ -44,11 +48,13 @@ _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
 class TimeFormats:
     """The formats of times beside ISO 8601, and the zone of the clock that ``exported_at`` was read from.
 
-    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says.
+    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says. ``is_lenient`` if a
+    message whose time a spreadsheet has lost counts as one of the time of its export.
     """
 
     form: TimeForm | None = None
     zone: tzinfo | None = None
+    is_lenient: bool = False
 
 
 @dataclass
@@ -119,11 +125,20 @@ class RowReader:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
-    def read_view_columns(self, cells: Mapping[str, object]) -> TableRow:
+    def read_view_columns(self, cells: Mapping[str, object], exported_at: datetime) -> TableRow:
         """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
         row: TableRow = {}
         for column in self.view.columns:
             name = column.name
+            if (
+                self.times.is_lenient
+                and name in _LENIENT.get(self.view.name, ())
+                and is_shown_time(cells.get(name))
+            ):
+                row[name] = UnknownTime.of_export(exported_at) if column.required else None
+                shown = f"{name} {quote(cells[name])} is what a spreadsheet shows of a time, so it is not known"
+                self.notes_by_topic.setdefault(name, shown)
+                continue
             value = self._value(cells, name)
             row[name] = value = None if value == "" else value
             if value is None and column.required:
@@ -156,6 +171,8 @@ class RowReader:
             _check_range(value, column)
         # A time may lie before the first year, or after the last, once its zone counts.
         except (ValueError, OverflowError) as error:
+            if column.beside:
+                return None
             raise ValueError(f"{name}: {error}{_whose(cells)}") from None
         return value
 
@@ -236,6 +253,8 @@ class CatalogExport:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    files_read: int = 0
+    files_skipped: int = 0
 
     def reject(self, view: str, place: str, why: str, whose: Doubt = (None, None, None)) -> None:
         """Note a row that cannot be used; ``whose`` it is, as far as that can be read."""
@@ -255,8 +274,10 @@ def read_export(
 
     Raises InputError and EnvironmentFault.
     """
-    sets, notes = read_sources(sources, view, reach)
-    return export_of(sets, notes, lambda part: stand_ins, times)
+    done = read_sources(sources, view, reach)
+    export = export_of(done.sets, done.notes, lambda part: stand_ins, times)
+    export.files_skipped = done.skipped
+    return export
 
 
 def export_of(
@@ -269,7 +290,7 @@ def export_of(
 
     The rows are taken out of the result sets. Raises InputError.
     """
-    export = CatalogExport(notes=notes)
+    export = CatalogExport(notes=notes, files_read=len({part.file for part in sets}))
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
         file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
@@ -280,7 +301,9 @@ def export_of(
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
     """Find the format of a file's times. Raises InputError where several formats fit."""
-    cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
+    cells = {
+        cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))
+    }
     form = find_culture_form(cells, file) if cells else None
     if form is None:
         return times
@@ -306,7 +329,7 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     export.rows_read[view.name] += len(part.rows.rejected)
     for number, why in part.rows.rejected:
         export.reject(view.name, f"{part.file}, row {number}", why)
-    stand_in_values = stand_ins.as_row()
+    stand_in_values = _stand_in_values(part, stand_ins)
     if not len(part.rows.rows) and all(stand_in_values[name] is not None for name in view.added_columns):
         rows.append(_marker({name: stand_in_values[name] for name in view.added_columns}, part.file))
     reader = RowReader(view, stand_in_values, times)
@@ -332,6 +355,12 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     export.notes += [sentence for sentence in reader_notes if sentence not in export.notes]
 
 
+def _stand_in_values(part: FoundResultSet, stand_ins: StandIns) -> TableRow:
+    """Return the values of missing columns: the database that the text around the rows names comes first."""
+    values = stand_ins.as_row()
+    return values if part.rows.database is None else {**values, "database_name": part.rows.database}
+
+
 def _read_odd_row(
     export: CatalogExport, reader: RowReader, cells: Mapping[str, object], fault: str | None, place: str
 ) -> TableRow | None:
@@ -343,7 +372,7 @@ def _read_odd_row(
         row = reader.read_added_columns(cells)
         if all(cells.get(column.name) in (None, "") for column in view.columns):
             return _marker(row, place)
-        return {**row, **reader.read_view_columns(cells), "place": place}
+        return {**row, **reader.read_view_columns(cells, row["exported_at"]), "place": place}
     except ValueError as error:
         export.reject(view.name, place, str(error), reader.doubt(cells))
         export.rows_read[view.name] += 1
@@ -351,14 +380,14 @@ def _read_odd_row(
 
 
 def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str], stand_ins: StandIns) -> None:
-    view, stand_in_values = part.view, stand_ins.as_row()
+    view, stand_in_values = part.view, _stand_in_values(part, stand_ins)
     for name in view.added_columns:
         if name not in columns and stand_in_values[name] is None:
             raise stand_in_missing(part.file, name, _OPTIONS[name])
     if why := find_lack(part):
-        raise unreadable_file(part.file, why, "see sbroute import queries")
+        raise unreadable_file(part.file, why, f"export it with {query_of(part.view)}")
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
-    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
+    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns and not c.beside]
     if missing and part.rows.omits_null:
         export.notes.append(
             f"{part.file}: {', '.join(missing)} in no row, read as NULL, which FOR JSON leaves out"
@@ -389,6 +418,17 @@ def keep_latest(export: CatalogExport) -> None:
         if earlier:
             export.left_out[view] += len(earlier)
         export.rows[view] = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
+        if view == "service_broker_endpoints":
+            _keep_names(export.rows[view], earlier)
+
+
+def _keep_names(rows: Iterable[TableRow], earlier: Iterable[TableRow]) -> None:
+    """Fill in network names that only an earlier export of an endpoint has: the view itself has none."""
+    known = {(unit_of(row), row["endpoint_id"]): row for row in earlier}
+    for row in rows:
+        before = None if MARKER in row else known.get((unit_of(row), row["endpoint_id"]))
+        if before is not None and all(row[name] is None for name in _EXTRAS):
+            row.update({name: before[name] for name in _EXTRAS})
 
 
 def unit_of(row: TableRow) -> tuple[str, str | None]:

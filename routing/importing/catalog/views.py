@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from importlib.resources import files
 
 from routing.errors import InputError
 from routing.importing.catalog.cell_rows import CellRows
+from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS, EvidenceView
 from routing.importing.import_faults import unreadable_file
 
 
@@ -25,15 +25,17 @@ class CellKind(Enum):
 
 @dataclass(frozen=True)
 class ViewColumn:
-    """A column that the import reads; a row without a value in a ``required`` one is rejected.
+    """A column that is read; a row without a value in a ``required`` one is rejected.
 
-    ``longest`` is the length of a text in SQL Server, in UTF-16 units; None where nothing bounds it.
+    ``longest`` is the length of a text in SQL Server, in UTF-16 units; None where nothing bounds it. A column
+    ``beside`` the routing is evidence for `check`: no table needs it, and what cannot be read of it is NULL.
     """
 
     name: str
     kind: CellKind = CellKind.TEXT
     required: bool = False
     longest: int | None = None
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class CatalogView:
 
     ``layout`` is the view's own columns as the manual lists them, empty where versions of SQL Server differ.
     ``known_by`` are columns that no other view has together. ``exported`` are the columns of ``queries.sql``,
-    ``exported_before`` those of its earlier releases.
+    ``exported_before`` those of its earlier releases. A view of ``evidence`` shows causes beside the routing:
+    `check` reads it, and no table of `resolve` needs it.
     """
 
     name: str
@@ -52,6 +55,7 @@ class CatalogView:
     known_by: frozenset[str] = frozenset()
     exported: tuple[str, ...] = ()
     exported_before: tuple[tuple[str, ...], ...] = ()
+    evidence: bool = False
 
     @property
     def of_queries(self) -> tuple[tuple[str, ...], ...]:
@@ -91,14 +95,33 @@ def _view(
     added: tuple[str, ...] = (),
     per_database: bool = True,
 ) -> CatalogView:
-    """Return a view; ``added`` are columns that the queries did not always export, the newest first."""
+    """Return a view; ``added`` are columns that the queries did not always export, the newest first.
+
+    The columns beside the routing were added after these, all at once.
+    """
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
-    before = tuple(
-        tuple(column for column in exported if column not in added[:many]) for many in range(1, len(added) + 1)
-    )
+    beside = tuple(column.name for column in columns if column.beside)
+    steps = [*([beside] if beside else []), *((*beside, *added[:many]) for many in range(1, len(added) + 1))]
+    before = tuple(tuple(column for column in exported if column not in step) for step in steps)
     layout_columns, known_by_columns = tuple(layout.split()), frozenset(known_by.split())
     return CatalogView(name, columns, per_database, layout_columns, known_by_columns, exported, before)
+
+
+def beside(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]:
+    """Return columns of one kind beside the routing, from their names."""
+    return tuple(ViewColumn(name, kind, beside=True) for name in names.split())
+
+
+def _evidence(one: EvidenceView) -> CatalogView:
+    """Return a view that only shows causes beside the routing."""
+    columns = (
+        *beside(one.texts),
+        *beside(one.flags, CellKind.FLAG),
+        *beside(one.integers, CellKind.INTEGER),
+    )
+    view = _view(one.name, columns, known_by=one.known_by, per_database=one.per_database)
+    return replace(view, evidence=True)
 
 
 VIEWS = {
@@ -125,13 +148,22 @@ VIEWS = {
                 ViewColumn("database_id", CellKind.INTEGER),
                 ViewColumn("service_broker_guid", CellKind.GUID, required=True),
                 ViewColumn("is_broker_enabled", CellKind.FLAG),
+                *beside("owner_sid owner_name state_desc user_access_desc containment_desc"),
+                *beside(
+                    "owner_is_known is_trustworthy_on is_read_only is_master_key_encrypted_by_server",
+                    CellKind.FLAG,
+                ),
+                *beside("replica_id group_database_id", CellKind.GUID),
             ),
             known_by="name service_broker_guid",
             per_database=False,
         ),
         _view(
             "services",
-            (ViewColumn("name", required=True, longest=_NAME),),
+            (
+                ViewColumn("name", required=True, longest=_NAME),
+                *beside("service_id service_queue_id", CellKind.INTEGER),
+            ),
             known_by="name service_queue_id",
             layout="name service_id principal_id service_queue_id",
         ),
@@ -144,6 +176,8 @@ VIEWS = {
                 ViewColumn("full_name", longest=512),
                 ViewColumn("listener_names", longest=2000),
                 ViewColumn("port", CellKind.INTEGER),
+                *beside("name state_desc connection_auth_desc encryption_algorithm_desc certificate_name"),
+                *beside("certificate_id", CellKind.INTEGER),
             ),
             known_by="is_message_forwarding_enabled",
             per_database=False,
@@ -154,6 +188,7 @@ VIEWS = {
                 ViewColumn("endpoint_id", CellKind.INTEGER, required=True),
                 ViewColumn("port", CellKind.INTEGER),
                 ViewColumn("ip_address", longest=45),
+                *beside("name type_desc state_desc"),
             ),
             known_by="endpoint_id port ip_address",
             per_database=False,
@@ -168,6 +203,9 @@ VIEWS = {
                 ViewColumn("lifetime", CellKind.TIME),
                 ViewColumn("far_service", longest=_SERVICE),
                 ViewColumn("far_broker_instance", longest=_BROKER),
+                *beside("state service_name security_timestamp"),
+                *beside("service_id far_principal_id", CellKind.INTEGER),
+                *beside("is_system", CellKind.FLAG),
             ),
             known_by="conversation_handle conversation_id is_initiator",
             layout="conversation_handle conversation_id is_initiator service_contract_id conversation_group_id"
@@ -197,8 +235,12 @@ VIEWS = {
             # Since release 0.2.0 the sender, and since then the number of the status.
             added=("error_number", "from_service_name"),
         ),
+        *(_evidence(one) for one in EVIDENCE_VIEWS),
     )
 }
+
+EVIDENCE = frozenset(name for name, view in VIEWS.items() if view.evidence)
+"""The views that only show causes beside the routing."""
 
 KEPT = frozenset((VIEW_NAME, *(column.name for view in VIEWS.values() for column in (*_ADDED, *view.columns))))
 """The columns that are read of a file: others, such as the bodies of messages, may be large."""
@@ -229,6 +271,7 @@ def find_view(text: str) -> CatalogView | None:
 _BY_COLUMNS = (
     *("transmission_queue", "conversation_endpoints", "service_broker_endpoints", "tcp_endpoints"),
     *("routes", "databases", "services"),
+    *sorted(EVIDENCE),
 )
 """The order counts for joined views: what waits in a queue comes first."""
 
@@ -239,6 +282,35 @@ def find_view_by_columns(columns: Collection[str]) -> CatalogView | None:
     return next((VIEWS[name] for name in _BY_COLUMNS if VIEWS[name].known_by <= names), None)
 
 
+_ALL = {
+    name: {*view.layout, *(column.name for column in view.columns)}
+    for name, view in VIEWS.items()
+    if not view.evidence
+}
+_OWN = {
+    name: columns.difference(*(others for other, others in _ALL.items() if other != name))
+    for name, columns in _ALL.items()
+}
+"""The columns that no other view of the routing has."""
+
+
+def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
+    """Return the view that columns (in lower case) are nearly of: two of them are its alone."""
+    return next((VIEWS[name] for name in _OWN if len(_OWN[name].intersection(columns)) > 1), None)
+
+
+def say_lack(view: CatalogView, columns: Collection[str]) -> str:
+    """State which columns a result set lacks that its view needs."""
+    needed = dict.fromkeys((*(c.name for c in view.columns if c.required), *sorted(view.known_by)))
+    lacking = [name for name in needed if name not in columns]
+    return f"as sys.{view.name} it lacks {', '.join(lacking)}"
+
+
+def query_of(view: CatalogView) -> str:
+    """Return the query that exports a view."""
+    return f"SELECT * FROM sys.{view.name}, or with sbroute import queries"
+
+
 # One result set of a file, whatever the tool wrote it as; and the names by which columns are known.
 
 
@@ -247,75 +319,23 @@ OF_A_DATA_ROW = ("rowerror", "rowstate", "table", "itemarray", "haserrors")
 NAMES = frozenset((*(name for view in VIEWS.values() for name in (*view.layout, *view.exported)), *OF_A_DATA_ROW))
 """The names that make a line a header."""
 
-_SCREEN = 79
-"""sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
-
-SERVER_SAID = "it is what the server said of an error, no row"
-_ERROR = re.compile(r"Msg \d+, *Level \d+, *State \d+\b")
-# SQL Server counts rows in the language of the session, as in (5 Zeilen betroffen).
-_REMARKS = re.compile(r"\(\d+ [^()\d]+\)|Changed database context to '.*'\.|Completion time: .*")
-
 
 @dataclass
 class ResultSet:
     """One result set: its column names in lower case, and a cell or None for each in every row.
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
-    why). ``omits_null`` where a row without a column may have had NULL in it.
+    why). ``omits_null`` where a row without a column may have had NULL in it. ``database`` is the one that the
+    text around the rows names.
     """
 
     columns: tuple[str, ...]
     rows: CellRows = field(default_factory=lambda: CellRows(KEPT))
     rejected: list[tuple[int, str]] = field(default_factory=list)
     omits_null: bool = False
-
-
-def lines_of(text: str) -> list[str]:
-    """Split a text at the line ends that tools write: others, such as U+2028, may be part of a value."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def is_remark(line: str) -> bool:
-    """Return whether a line is blank, or a message of sqlcmd or SSMS between the rows."""
-    return not line.strip() or _REMARKS.fullmatch(line.strip()) is not None
-
-
-def errors_among(lines: Iterable[tuple[int, str]]) -> set[int]:
-    """Return the numbers of lines in which the server names an error, and of the lines with its text below."""
-    error_lines: set[int] = set()
-    was_error = False
-    for number, line in lines:
-        is_error = _ERROR.match(line.strip()) is not None
-        if is_error or was_error:
-            error_lines.add(number)
-        was_error = is_error
-    return error_lines
-
-
-def are_dashes(line: str) -> bool:
-    """Return True if a line is what sqlcmd writes under a header, without a separator."""
-    return "-" in line and not line.strip("- ")
-
-
-def refuse_wrapped(line: str, below: str, file: str) -> None:
-    """Raise InputError where dashes go on in the next line; a short name of dashes alone is a value there."""
-    is_one_column = " " not in line.strip() and " " not in below.strip()
-    if are_dashes(line) and are_dashes(below) and not (is_one_column and len(line) < _SCREEN):
-        raise export_again(file, "sqlcmd has wrapped its lines", "-w 65535")
+    database: str | None = None
 
 
 def export_again(file: str, why: str, option: str) -> InputError:
     """Return a file that another option of sqlcmd would have made readable."""
     return unreadable_file(file, why, f"export it again with {option}, or with sbroute import queries")
-
-
-# The T-SQL scripts that export the views from an instance, and record and read its events.
-
-
-def queries(*, of_events: bool = False) -> str:
-    """Return the script as text; it only reads, and returns one result set a view.
-
-    ``of_events``: the one that records the broker's events instead, and reads them.
-    """
-    name = "events.sql" if of_events else "queries.sql"
-    return (files(__package__) / name).read_text(encoding="utf-8")

@@ -8,33 +8,57 @@ named for what leaves after an error.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
+from routing.importing.tsql.instance_state import NamedRows
 from routing.importing.tsql.script_statements import ConditionGuard
+from routing.importing.tsql.tree import ModuleNode
 
 # Whether a statement runs, as far as script and state tell: surely, never, perhaps.
 
 
+class StatementCourse(Enum):
+    """Whether a statement runs; nothing is said of one whose own IF does not hold in this state."""
+
+    RUNS = "runs"
+    PERHAPS = "may run"
+    AFTER_ERROR = "runs only after an error, which a script is not supposed to meet"
+    NEVER = "does not run"
+    PASSED_OVER = "stands under an IF that does not hold in this state"
+
+
 @dataclass(frozen=True)
 class StatementCondition:
-    """The condition of a statement; ``why_not`` where it is left out.
+    """The condition of a statement: its course, and the reason where it is left out.
 
-    ``never`` tells what surely does not run from what may, ``after_error`` what runs only after an error, which a
-    script is not supposed to meet; ``passed_over`` what stands under an IF that does not hold in this state.
     ``doubt`` is what a statement that is applied depends on all the same. ``guards`` are the conditions around it
     where there is no state to answer them.
     """
 
+    course: StatementCourse = StatementCourse.RUNS
     why_not: str | None = None
-    never: bool = False
-    after_error: bool = False
-    passed_over: bool = False
     doubt: str | None = None
     guards: tuple[ConditionGuard, ...] = ()
 
     @property
     def runs(self) -> bool:
         """Return whether it runs, or is taken to."""
-        return self.why_not is None and not self.passed_over
+        return self.course is StatementCourse.RUNS
+
+    @property
+    def never(self) -> bool:
+        """Return whether it surely does not run."""
+        return self.course is StatementCourse.NEVER
+
+    @property
+    def after_error(self) -> bool:
+        """Return whether it runs only after an error."""
+        return self.course is StatementCourse.AFTER_ERROR
+
+    @property
+    def passed_over(self) -> bool:
+        """Return whether its own IF does not hold."""
+        return self.course is StatementCourse.PASSED_OVER
 
     @property
     def is_certain(self) -> bool:
@@ -47,19 +71,21 @@ class StatementCondition:
 
     def not_held(self) -> StatementCondition:
         """Return the condition of a branch of an IF that does not hold in this state."""
-        return replace(self, passed_over=True)
+        return replace(self, course=StatementCourse.PASSED_OVER, why_not=None)
 
     def perhaps(self, why_not: str) -> StatementCondition:
         """Return the condition of a statement that may not run."""
-        return self if self.why_not else replace(self, why_not=why_not)
+        return replace(self, course=StatementCourse.PERHAPS, why_not=why_not) if self.runs else self
 
     def after_an_error(self, why_not: str) -> StatementCondition:
         """Return the condition of a statement that runs only after an error."""
-        return self if self.why_not else replace(self, why_not=why_not, after_error=True)
+        return replace(self, course=StatementCourse.AFTER_ERROR, why_not=why_not) if self.runs else self
 
     def not_run(self, why_not: str | None) -> StatementCondition:
         """Return the condition of a statement that surely does not run; None changes nothing."""
-        return self if why_not is None or self.never else replace(self, why_not=why_not, never=True)
+        if why_not is None or self.never or self.passed_over:
+            return self
+        return replace(self, course=StatementCourse.NEVER, why_not=why_not)
 
     def doubted(self, doubt: str | None) -> StatementCondition:
         """Return the condition with an assumption that it depends on; the first doubt counts."""
@@ -133,12 +159,28 @@ class BlockFlow:
 # The transaction of a connection: how deep it is, where it and its savepoints began, and whether it is doomed.
 
 
-@dataclass(frozen=True)
-class SavePoint:
-    """A point to go back to: how many effects a script had by then, and how many changes could be undone."""
+@dataclass(frozen=True, slots=True)
+class StoredProcedure:
+    """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
 
-    effects: int
-    changes: int
+    module: ModuleNode
+    database: str | None
+    is_sure: bool
+
+
+ProcedureKey = tuple[str, str, str]
+"""Database, schema and name, in lower case."""
+
+
+@dataclass
+class SavePoint:
+    """A point to go back to: how many effects a script had by then, and what it had made of the instance.
+
+    ``state`` is a copy of the rows and procedures, None as long as nothing has changed since.
+    """
+
+    effects: int = 0
+    state: tuple[NamedRows | None, dict[ProcedureKey, StoredProcedure | None]] | None = None
 
 
 @dataclass
@@ -151,7 +193,7 @@ class OpenTransaction:
     """
 
     depth: int = 0
-    start: SavePoint = SavePoint(0, 0)
+    start: SavePoint = field(default_factory=SavePoint)
     guards: tuple[ConditionGuard, ...] = ()
     name: str | None = None
     doomed: bool = False
@@ -167,6 +209,11 @@ class OpenTransaction:
     def state(self) -> int:
         """Return what XACT_STATE() does."""
         return 0 if not self.is_open else (-1 if self.doomed else 1)
+
+    @property
+    def save_points(self) -> list[SavePoint]:
+        """Return where it can go back to."""
+        return [self.start, *(point for _, point in self.savepoints)] if self.is_open else []
 
     def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
         """Begin the transaction, or one inside it."""

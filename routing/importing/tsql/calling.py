@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from routing.importing.tsql.batch_course import StatementCondition
-from routing.importing.tsql.constants import KnownValue, read_type
+from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
 from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
@@ -15,9 +14,7 @@ from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_eve
 from routing.importing.tsql.script_run import (
     TEMPORARY,
     BatchFrame,
-    ProcedureKey,
     ScriptRun,
-    StoredProcedure,
 )
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, quote
 from routing.importing.tsql.statement_parser import ParserSettings
@@ -33,9 +30,11 @@ from routing.importing.tsql.tree import (
     RunText,
     ScriptNode,
     Words,
+    is_of_group,
     key_of,
     read_parameters,
 )
+from routing.importing.tsql.values import KnownValue, read_type
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
 _RUNS_TEXT = "sp_executesql"
@@ -402,27 +401,35 @@ class CallRunner:
         if effective.runs:
             run.connection.error = 0
         run.created.append(procedure)
-        run.journal.put(run.procedures, key, procedure)
+        run.put_procedure(key, procedure)
 
     def drop(self, node: DropModules, condition: StatementCondition) -> None:
         """Note procedures that are dropped: a call of one fails."""
         run = self._run
         effective = run.restrict_condition(condition)
-        for parts in node.keys:
-            key = self._key_of(parts)
+        for key in self._keys_dropped(node):
             existing = run.procedures.get(key)
             if not effective.runs:
                 is_open = not (effective.never or effective.passed_over)
                 if is_open and existing is not None:
-                    run.journal.put(run.procedures, key, replace(existing, is_sure=False))
+                    run.put_procedure(key, replace(existing, is_sure=False))
                 continue
             if key in run.procedures and existing is None and not node.if_exists:
                 words = f"DROP PROCEDURE in line {node.place[1]}, which fails"
                 run.fail(_NOT_THERE, words, node.place[1], effective)
                 return
             if key in run.procedures or not node.if_exists:
-                run.journal.put(run.procedures, key, None)
+                run.put_procedure(key, None)
             run.connection.error = 0
+
+    def _keys_dropped(self, node: DropModules) -> Iterator[ProcedureKey]:
+        """Yield the keys of the named procedures, and those of the numbered ones of their groups."""
+        for parts in node.keys:
+            key = self._key_of(parts)
+            yield key
+            for other in list(self._run.procedures):
+                if other != key and other[:2] == key[:2] and is_of_group(other[2], key[2]):
+                    yield other
 
     def name_uncalled(self) -> None:
         """Report the statements in procedures that the script creates and does not call."""

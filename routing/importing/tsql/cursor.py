@@ -15,6 +15,7 @@ from routing.importing.tsql.script_statements import (
     UnparsedError,
     length,
     no_value,
+    not_filled_in,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
@@ -22,6 +23,7 @@ from routing.importing.tsql.vocabulary import (
     FOLLOWERS,
     INVISIBLE,
     RESERVED,
+    find_unfilled,
     find_unknown_variable,
     name_character,
 )
@@ -141,7 +143,7 @@ class LexemeCursor:
         """Return an identifier of one part, unquoted and at most a sysname long."""
         lexeme = self.peek()
         if self.at_sign("<"):
-            value = self._bare_placeholder(what)
+            value = self.placeholder(what)
         elif lexeme.kind is LexemeKind.NAME:
             value = self._refuse_unreadable(self.next().text, what)
         else:
@@ -157,7 +159,7 @@ class LexemeCursor:
     def string(self, what: str) -> str:
         """Return a string literal; in double quotes too, which are a string's where no name can stand."""
         if self.at_sign("<"):
-            return self._bare_placeholder(what)
+            return self.placeholder(what)
         if self.peek().kind not in (LexemeKind.STRING, LexemeKind.NAME) or self._text[self.peek().start] == "[":
             raise self.unexpected(f"{what} in quotes")
         return self._refuse_unreadable(drop_line_breaks(self.next().text), what)
@@ -165,7 +167,7 @@ class LexemeCursor:
     def integer(self, what: str) -> int:
         """Return a whole number, which may have a sign."""
         if self.at_sign("<"):
-            digits = self._bare_placeholder(what)
+            digits = self.placeholder(what)
         else:
             sign = "-" if self.take_sign("-") else ""
             if self.peek().kind is not LexemeKind.NUMBER:
@@ -174,6 +176,20 @@ class LexemeCursor:
         if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
             raise UnparsedError(f"the {what} {quote(digits)} is not a whole number")
         return int(digits)
+
+    def placeholder(self, what: str) -> str:
+        """Return a template's ``<name, type, default>`` that stands outside quotes."""
+        start = self.position
+        for _ in range(_PLACEHOLDER_LEXEMES):
+            if self.at_end or self.at_sign(">"):
+                break
+            self.next()
+        text = self._text[self._lexemes[start].start : self.peek().end]
+        if self.at_end or _PLACEHOLDER.fullmatch(text) is None:
+            self.position = start
+            raise self.unexpected(f"the {what}")
+        self.next()
+        return self._refuse_unreadable(text, what)
 
     def end_of_statement(self) -> None:
         """Require a semicolon, the next statement or the end. Raises RefusalError."""
@@ -188,6 +204,9 @@ class LexemeCursor:
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)
+        unfilled = find_unfilled(self._text, lexeme.start)
+        if unfilled is not None:
+            return not_filled_in(unfilled)
         if lexeme.kind is LexemeKind.CUT:
             return UnparsedError(f"the text ends inside a {lexeme.text}", None)
         if lexeme.kind is LexemeKind.SIGN and lexeme.text == "+":
@@ -208,25 +227,14 @@ class LexemeCursor:
             raise self.unexpected(f"the {what}")
         return self._refuse_unreadable(self.next().text, what)
 
-    def _bare_placeholder(self, what: str) -> str:
-        """Return a template's ``<name, type, default>`` that stands outside quotes."""
-        start = self.position
-        for _ in range(_PLACEHOLDER_LEXEMES):
-            if self.at_end or self.at_sign(">"):
-                break
-            self.next()
-        text = self._text[self._lexemes[start].start : self.peek().end]
-        if self.at_end or _PLACEHOLDER.fullmatch(text) is None:
-            self.position = start
-            raise self.unexpected(f"the {what}")
-        self.next()
-        return self._refuse_unreadable(text, what)
-
     def _refuse_unreadable(self, text: str, what: str) -> str:
         """Return the text, unless it holds a variable without value or an unreadable character."""
         missing = find_unknown_variable(text)
         if missing is not None:
             raise no_value(missing)
+        unfilled = find_unfilled(_PLACEHOLDER.sub("", text))
+        if unfilled is not None:
+            raise not_filled_in(unfilled)
         if "\ufffd" in text:
             raise RefusalError(f"the {what} {quote(text)} holds a character that its encoding cannot read")
         unseen = INVISIBLE.search(text)

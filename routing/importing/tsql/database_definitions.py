@@ -430,6 +430,8 @@ def title_of(cursor: LexemeCursor) -> str:
     """Write the title of the definition at the cursor: ``CREATE ROUTE 'name'``."""
     verb, noun, name = cursor.peek().upper, cursor.peek(1).upper, cursor.peek(2)
     is_name = name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED
+    if name.upper == "CURRENT" and noun == "DATABASE":
+        return f"{verb} DATABASE CURRENT"
     return f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
 
 

@@ -104,7 +104,11 @@ def _owner(cursor: LexemeCursor) -> str | None:
 def _skip_object_name(cursor: LexemeCursor) -> None:
     """Skip a queue's name, which has up to three parts and says nothing about routing."""
     while True:
-        lexeme = cursor.next()
+        if cursor.at_sign("<"):
+            cursor.placeholder("queue name")
+            lexeme = cursor.peek(-1)
+        else:
+            lexeme = cursor.next()
         if lexeme.upper in RESERVED:
             why = f"the queue name was expected, not {quote(lexeme.text)}, a reserved keyword"
             raise UnparsedError(why, RESERVED_WORD)

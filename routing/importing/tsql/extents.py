@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.tokens import LexemeKind
-from routing.importing.tsql.vocabulary import STARTERS
+from routing.importing.tsql.vocabulary import RESERVED, STARTERS
 
 _PERMISSIONS = frozenset(["GRANT", "DENY", "REVOKE"])
 _LONGEST_PERMISSION = 300
@@ -18,6 +18,9 @@ _ALTERED_BY_SET = frozenset(["DATABASE", "SERVER", "FULLTEXT", "EXTERNAL", "AVAI
 _DROPPED_PARTS = frozenset(
     ["COLUMN", "CONSTRAINT", "PERIOD", "MEMBER", "TARGET", "ENCRYPTION", "FILE", "ATTRIBUTE", "VALUE", "FOR"]
 )
+_END_OPERANDS = frozenset(["NULL", "END"])
+"""Reserved words that a condition may end with."""
+
 _NOT_RESERVED = frozenset(["SEND", "RECEIVE", "GET", "MOVE", "ENABLE", "DISABLE", "THROW"])
 """Words that begin statements and may be names as well."""
 
@@ -66,6 +69,21 @@ def at_end_of_condition(cursor: LexemeCursor) -> bool:
     if cursor.at_words("UPDATE") and cursor.peek(1).text == "(":
         return False
     return cursor.at_end or cursor.at_sign(";") or cursor.at_label or begins_statement(cursor)
+
+
+def at_query_in_parentheses(cursor: LexemeCursor) -> bool:
+    """Return whether a SELECT in parentheses begins here behind a whole condition, as a statement of its own."""
+    before, ahead = cursor.peek(-1), 0
+    while cursor.peek(ahead).text == "(" and cursor.peek(ahead).kind is LexemeKind.SIGN:
+        ahead += 1
+    if ahead == 0 or cursor.peek(ahead).upper not in ("SELECT", "WITH") or not cursor.at_group:
+        return False
+    if before.kind is LexemeKind.SIGN:
+        return before.text == ")"
+    # A word before two parentheses calls a function with a query.
+    is_word = before.kind in (LexemeKind.WORD, LexemeKind.NAME)
+    is_call = is_word and ahead > 1 and not before.text.startswith("@")
+    return not is_call and (before.upper in _END_OPERANDS or before.upper not in RESERVED)
 
 
 class StatementExtent:

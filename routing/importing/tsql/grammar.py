@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from routing.importing.tsql.database_definitions import find_definition, find_other_fault
-from routing.importing.tsql.extents import at_end_of_condition, begins_statement
+from routing.importing.tsql.extents import at_end_of_condition, at_query_in_parentheses, begins_statement
 from routing.importing.tsql.parse_faults import NOT_BLOCKS, find_foreign_text, find_imbalance, find_misspelt_start
 from routing.importing.tsql.script_statements import RESERVED_WORD, SYNTAX, quote
 from routing.importing.tsql.statement_parser import Locate, ParserSettings, StatementParser
@@ -194,7 +194,7 @@ class _BatchParser(StatementParser):
         cursor = self._cursor
         cursor.next()
         start = cursor.position
-        while not at_end_of_condition(cursor):
+        while not (at_end_of_condition(cursor) or (cursor.position > start and at_query_in_parentheses(cursor))):
             if not cursor.skip_group():
                 cursor.next()
         return self._words(start)

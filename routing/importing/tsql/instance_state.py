@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -70,52 +70,6 @@ class InstanceState:
     whole: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
 
-# Changes that can be undone, the newest first, as ROLLBACK does.
-
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-class UndoJournal:
-    """Records how to undo each change of a mapping."""
-
-    def __init__(self) -> None:
-        self._undo: list[Callable[[], object]] = []
-
-    @property
-    def length(self) -> int:
-        """Return how many changes can be undone."""
-        return len(self._undo)
-
-    def put(self, mapping: MutableMapping[_Key, _Value], key: _Key, value: _Value) -> None:
-        """Set a key of a mapping."""
-        self._note(mapping, key)
-        mapping[key] = value
-
-    def remove(self, mapping: MutableMapping[_Key, _Value], key: _Key) -> None:
-        """Remove a key of a mapping, if it is there."""
-        if key in mapping:
-            self._note(mapping, key)
-            del mapping[key]
-
-    def _note(self, mapping: MutableMapping[_Key, _Value], key: _Key) -> None:
-        if key in mapping:
-            before = mapping[key]
-            self._undo.append(lambda: mapping.__setitem__(key, before))
-        else:
-            self._undo.append(lambda: mapping.__delitem__(key))
-
-    def undo_to(self, length: int) -> None:
-        """Undo changes, the newest first, until this many are left."""
-        while len(self._undo) > length:
-            self._undo.pop()()
-
-    def forget(self) -> None:
-        """Keep all changes: they cannot be undone any more."""
-        self._undo.clear()
-
-
 # An instance's rows while statements change them; names are looked up as SQL Server does.
 
 
@@ -125,18 +79,17 @@ _Row = TypeVar("_Row", RouteState, DatabaseState)
 class NamedRows:
     """The rows by name: of routes and databases in any case, of services exactly.
 
-    ``endpoint`` and ``other_endpoints`` are as in InstanceState. Changes are noted in a ``journal``.
+    ``endpoint`` and ``other_endpoints`` are as in InstanceState.
     """
 
-    def __init__(self, state: InstanceState, journal: UndoJournal | None = None) -> None:
-        self._journal = UndoJournal() if journal is None else journal
+    def __init__(self, state: InstanceState) -> None:
         self._routes: dict[tuple[str, str], list[RouteState]] = {}
         self._services: dict[tuple[str, str], ServiceState] = {}
         self._databases: dict[str, list[DatabaseState]] = {}
         self._spellings: dict[str, str] = {}
-        self._endpoints: dict[str, EndpointState | None] = {"": state.endpoint}
+        self.endpoint = state.endpoint
         self._others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
-        self._stated_names: dict[tuple[str, str, str], bool] = {}
+        self._stated_names: set[tuple[str, str, str]] = set()
         for database in state.databases:
             self.put_database(database)
         for route in state.routes:
@@ -146,16 +99,14 @@ class NamedRows:
         self._in_part = state.in_part
         self._whole = _find_whole(state)
         self._stated_names.clear()
-        self._journal.forget()
 
-    @property
-    def endpoint(self) -> EndpointState | None:
-        """Return the SERVICE_BROKER endpoint."""
-        return self._endpoints[""]
-
-    @endpoint.setter
-    def endpoint(self, endpoint: EndpointState | None) -> None:
-        self._journal.put(self._endpoints, "", endpoint)
+    def copy(self) -> NamedRows:
+        """Return a copy, which later changes leave as it is."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, (dict, set)):
+                setattr(other, name, value.copy())
+        return other
 
     def tells(self, view: str, database: str, name: str = "") -> bool:
         """Return whether an import or the script itself tells what has this name."""
@@ -168,9 +119,7 @@ class NamedRows:
         )
 
     def _note_stated(self, view: str, database: str, name: str) -> None:
-        key = (view, database.casefold(), name if view == SERVICES else name.casefold())
-        if key not in self._stated_names:
-            self._journal.put(self._stated_names, key, True)
+        self._stated_names.add((view, database.casefold(), name if view == SERVICES else name.casefold()))
 
     def note_new_database(self, name: str) -> None:
         """Note that the script created a database, so that all of its contents are known."""
@@ -204,11 +153,11 @@ class NamedRows:
 
     def put_other_endpoint(self, name: str) -> None:
         """Add an endpoint for something else."""
-        self._journal.put(self._others, name.casefold(), name)
+        self._others[name.casefold()] = name
 
     def remove_other_endpoint(self, name: str) -> None:
         """Remove an endpoint for something else."""
-        self._journal.remove(self._others, name.casefold())
+        self._others.pop(name.casefold(), None)
 
     def database(self, name: str) -> DatabaseState | None:
         """Return the database of this name; of several that differ in case, the one spelled so."""
@@ -230,14 +179,14 @@ class NamedRows:
         """Add a route, in the place of another if given."""
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes.get(key, []) if row is not instead_of]
-        self._journal.put(self._routes, key, [*rows, route])
+        self._routes[key] = [*rows, route]
         self._spell_first(route.database_name)
         self._note_stated(ROUTES, *key)
 
     def put_service(self, service: ServiceState) -> None:
         """Add or replace a service."""
         folded = service.database_name.casefold()
-        self._journal.put(self._services, (folded, service.name), service)
+        self._services[(folded, service.name)] = service
         self._spell_first(service.database_name)
         self._note_stated(SERVICES, folded, service.name)
 
@@ -245,22 +194,22 @@ class NamedRows:
         """Add a database, in the place of another if given."""
         key = database.name.casefold()
         rows = [row for row in self._databases.get(key, []) if row is not instead_of]
-        self._journal.put(self._databases, key, [*rows, database])
+        self._databases[key] = [*rows, database]
         self._spell_first(database.name)
         self._note_stated(DATABASES, "", key)
 
     def _spell_first(self, name: str) -> None:
         if name.casefold() not in self._spellings:
-            self._journal.put(self._spellings, name.casefold(), name)
+            self._spellings[name.casefold()] = name
 
     def remove_route(self, route: RouteState) -> None:
         """Remove a route."""
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes[key] if row is not route]
         if rows:
-            self._journal.put(self._routes, key, rows)
+            self._routes[key] = rows
         else:
-            self._journal.remove(self._routes, key)
+            self._routes.pop(key, None)
         self._note_stated(ROUTES, *key)
 
     def note_no_route(self, database: str, name: str) -> None:
@@ -269,7 +218,7 @@ class NamedRows:
 
     def remove_service(self, service: ServiceState) -> None:
         """Remove a service."""
-        self._journal.remove(self._services, (service.database_name.casefold(), service.name))
+        self._services.pop((service.database_name.casefold(), service.name), None)
 
     def note_no_service(self, database: str, name: str) -> None:
         """Note that there is no such service any more, if there was one."""
@@ -278,12 +227,12 @@ class NamedRows:
     def remove_database(self, name: str) -> None:
         """Remove a database, with its routes and services."""
         folded = name.casefold()
-        self._journal.remove(self._databases, folded)
-        self._journal.remove(self._spellings, folded)
+        self._databases.pop(folded, None)
+        self._spellings.pop(folded, None)
         for key in [key for key in self._routes if key[0] == folded]:
-            self._journal.remove(self._routes, key)
+            self._routes.pop(key, None)
         for key in [key for key in self._services if key[0] == folded]:
-            self._journal.remove(self._services, key)
+            self._services.pop(key, None)
         self._note_stated(DATABASES, "", folded)
 
     def rename_database(self, name: str, new_name: str) -> None:
@@ -294,7 +243,7 @@ class NamedRows:
         database = self.database(name)
         is_whole = [view for view in (ROUTES, SERVICES) if self.tells(view, name)]
         self.remove_database(name)
-        self._journal.put(self._spellings, new_name.casefold(), new_name)
+        self._spellings[new_name.casefold()] = new_name
         if database is not None:
             self.put_database(replace(database, name=new_name))
         for route in routes:
@@ -326,6 +275,8 @@ def phrase_guard(guard: ConditionGuard) -> str:
     """Return a condition as a clause: ``the route 'r' exists``."""
     if guard.subject is GuardSubject.BROKER:
         return f"the broker of {quote(guard.name)} is {'' if guard.holds else 'not '}enabled"
+    if guard.subject is GuardSubject.MIGRATION:
+        return f"the migration {quote(guard.name)} is {'' if guard.holds else 'not '}in the table of migrations"
     if guard.name == "":
         return f"there is {'a' if guard.holds else 'no'} {guard.subject.value}"
     return f"the {guard.subject.value} {quote(guard.name)} {'exists' if guard.holds else 'does not exist'}"
@@ -334,6 +285,8 @@ def phrase_guard(guard: ConditionGuard) -> str:
 def answer_guard(holdings: NamedRows, guard: ConditionGuard) -> bool | None:
     """Return whether it exists or its broker is enabled; None where the state cannot tell."""
     database = guard.database
+    if guard.subject is GuardSubject.MIGRATION:
+        return None
     if guard.subject is GuardSubject.DATABASE:
         return holdings.holds_database(guard.name)
     if guard.subject is GuardSubject.BROKER:

@@ -251,11 +251,14 @@ class ScriptInterpreter:
         """Apply statements where they run; report or skip them where they do not."""
         run = self._run
         for read in statements:
+            # ALTER DATABASE CURRENT names the database in use.
+            database = run.connection.database
+            name = read.name or database or ""
             if not effective.runs:
-                self._leave_out(read, effective)
+                self._leave_out(replace(read, name=name), effective)
                 self._rename(read, effective)
                 continue
-            statement = replace(read, database=run.connection.database, doubt=effective.doubt)
+            statement = replace(read, name=name, database=database, doubt=effective.doubt)
             try:
                 self._apply_one(statement, effective.guards)
             except RefusalError as refusal:
@@ -278,17 +281,18 @@ class ScriptInterpreter:
 
     def _apply_one(self, statement: ScriptStatement, guards: tuple[ConditionGuard, ...]) -> None:
         """Apply a statement that runs. Raises RefusalError."""
-        run, connection = self._run, self._run.connection
+        run = self._run
         if statement.name == "":
-            # ALTER DATABASE CURRENT.
-            if connection.database is None:
-                raise UntoldError("the database in use is not known")
-            statement = replace(statement, name=connection.database)
+            raise UntoldError("the database in use is not known")
         if run.leaves_out(statement):
             run.left_out.append(statement)
             return
+        rival = run.rivals.get(statement.key)
+        if rival is not None:
+            raise UntoldError(rival)
+        run.keep_state()
         remark = None if run.holdings is None else change(run.holdings, statement)
-        run.effects.append(StatementEffect(statement, [] if remark is None else [remark]))
+        run.effects.append(StatementEffect(statement, [] if remark is None else [remark], run.changeset))
         self._rename(statement, StatementCondition(guards=guards))
 
     def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:

@@ -34,7 +34,7 @@ def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
     """Return the first parenthesis, BEGIN or END without its counterpart."""
     opened: list[Lexeme] = []
     for index, lexeme in enumerate(lexemes):
-        if lexeme.upper == "CASE" or _opens_block(lexemes, index) or _is_sign(lexeme, "("):
+        if lexeme.upper == "CASE" or opens_block(lexemes, index) or _is_sign(lexeme, "("):
             opened.append(lexeme)
         elif _is_sign(lexeme, ")"):
             if not opened:
@@ -42,7 +42,7 @@ def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
             if not _is_sign(opened[-1], "("):
                 return UnbalancedBatch(opened[-1].row, f"the {opened[-1].upper} that begins here has no END")
             opened.pop()
-        elif _closes(lexemes, index):
+        elif closes_block(lexemes, index):
             if not opened:
                 return UnbalancedBatch(lexeme.row, "an END stands here that no BEGIN opens")
             if _is_sign(opened[-1], "("):
@@ -57,11 +57,12 @@ def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
     )
 
 
-def _opens_block(lexemes: Sequence[Lexeme], index: int) -> bool:
+def opens_block(lexemes: Sequence[Lexeme], index: int) -> bool:
+    """Return whether BEGIN opens a block here."""
     return lexemes[index].upper == "BEGIN" and _upper(lexemes, index + 1) not in NOT_BLOCKS
 
 
-def _closes(lexemes: Sequence[Lexeme], index: int) -> bool:
+def closes_block(lexemes: Sequence[Lexeme], index: int) -> bool:
     """Return whether END closes a block or CASE, not a conversation nor GENERATED ALWAYS AS ROW END."""
     if lexemes[index].upper != "END" or _upper(lexemes, index + 1) == "CONVERSATION":
         return False

@@ -10,7 +10,9 @@ from datetime import datetime, timezone
 from functools import partial
 from hashlib import sha256
 
+from routing.importing.encodings import GUESS, chosen_encoding, say_guess, without_implausible
 from routing.importing.import_files import FilePlace, count_undecodable
+from routing.importing.other_formats import find_other_format
 from routing.importing.script_folders import without_undo
 from routing.importing.sql_projects import SUFFIX as PROJECT
 from routing.importing.sql_projects import read_project
@@ -19,8 +21,15 @@ from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
 from routing.importing.tsql.kept_batches import find_data_runs, keep_batch
+from routing.importing.tsql.liquibase import find_rivals, read_any_batches
 from routing.importing.tsql.script_run import ScriptRun
-from routing.importing.tsql.script_statements import ScriptStatement, StatementProblem, in_order, quote
+from routing.importing.tsql.script_statements import (
+    ScriptStatement,
+    StatementKey,
+    StatementProblem,
+    in_order,
+    quote,
+)
 from routing.importing.tsql.servers import is_same_server
 from routing.importing.tsql.sqlcmd import (
     Include,
@@ -28,7 +37,6 @@ from routing.importing.tsql.sqlcmd import (
     SourceText,
     SqlBatch,
     find_comments,
-    read_batches,
 )
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
@@ -46,9 +54,11 @@ class ReadScript:
     the order of `in_order`, what it leaves unknown or SQL Server refuses whatever the instance holds.
     ``encoding`` is None where the caller gave text; ``database`` is the one in use at the end, ``first_database``
     the one at the beginning; ``statement_count`` is how many statements of T-SQL were recognised, about whatever
-    they are. ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
+    they are. ``rivals`` are the statements of which changesets define one object, with the reason.
+    ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
     read, files of ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of
     its file, where ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
+    ``guesses`` are sentences on files whose encoding was guessed.
     """
 
     file: str
@@ -64,6 +74,13 @@ class ReadScript:
     first_database: str | None = None
     template_defaults: bool = True
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
+    guesses: tuple[str, ...] = ()
+    rivals: Mapping[StatementKey, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether statements were recognised in it, or something is noted on it."""
+        return bool(self.statement_count or self.statements or any(one.counted for one in self.problems))
 
 
 @dataclass(frozen=True)
@@ -109,6 +126,10 @@ def read_parts(
         parts=tuple(parts),
     )
     run = _run_script(script, ScriptRun(database, None))
+    rivals = find_rivals(run.effects)
+    if rivals:
+        script = replace(script, rivals=rivals)
+        run = _run_script(script, ScriptRun(database, None))
     return replace(
         script,
         statements=tuple(effect.statement for effect in run.effects),
@@ -141,6 +162,7 @@ def apply_script(
 
 
 def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
+    run.rivals = script.rivals
     settings = ParserSettings(script.scripted_at, script.template_defaults, is_script=True)
     interpreter = ScriptInterpreter(run, settings)
     connection = 0
@@ -154,10 +176,18 @@ def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
         if part.is_foreign:
             failed = part.parsed.faults[0].place[1] if part.parsed.faults else None
         else:
-            interpreter.run_batch(part.parsed, ALWAYS.not_run(part.why_not).not_run(run.ended))
+            run.changeset = part.changeset
+            doubt = None if part.changeset is None else part.changeset.why_perhaps
+            condition = ALWAYS.doubted(doubt and f"it runs only if {doubt}")
+            interpreter.run_batch(part.parsed, condition.not_run(part.why_not).not_run(run.ended))
             failed = run.connection.failed_line
         if failed is not None and part.exits and run.ended is None:
-            run.ended = f"sqlcmd ends the script after the error in line {failed}, as :on error exit says"
+            error = f"after the error in line {failed}"
+            run.ended = (
+                f"sqlcmd ends the script {error}, as :on error exit says"
+                if part.changeset is None
+                else f"Liquibase ends the update {error}"
+            )
     run.close("the script ends")
     interpreter.calls.name_uncalled()
     return run
@@ -209,7 +239,7 @@ class DecodedScript:
 
 
 def decode(data: bytes, errors: str = "replace") -> DecodedScript:
-    """Decode by byte-order mark, else as UTF-16 by its zero bytes, else as UTF-8, else as Windows-1252.
+    """Decode by byte-order mark, else as UTF-16 by its zero bytes, as UTF-8, as ``--encoding``, as Windows-1252.
 
     ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
     `import_files.KEEP`.
@@ -223,7 +253,8 @@ def decode(data: bytes, errors: str = "replace") -> DecodedScript:
     try:
         return DecodedScript(data.decode("utf-8"), "UTF-8")
     except UnicodeDecodeError:
-        return _decode_bytes(data, "cp1252", "Windows-1252", errors)
+        chosen = chosen_encoding()
+        return _decode_bytes(data, chosen or "cp1252", chosen or GUESS, errors)
 
 
 def _decode_bytes(data: bytes, codec: str, name: str, errors: str) -> DecodedScript:
@@ -300,9 +331,9 @@ def read_script(
         if parsed.statements > 0 and not settings.is_script:
             settings = replace(settings, is_script=True)
         why_not = None if servers is not None else _say_whose(part, instance)
-        parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign))
+        parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
-    read_batches(sources, variables or {}, include and include_and_keep, take)
+    read_any_batches(sources, variables or {}, include and include_and_keep, take)
     script = read_parts(file, since, parts, database, template_defaults)
     digest = _digest_content(contents, database, variables or {})
     return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
@@ -329,7 +360,8 @@ def read_file(
     Files of ``:r`` are looked for beside the file that names them. A project's own database counts before
     ``database``, and ``variables`` before its values. Raises OSError, ValueError for what is no text.
     """
-    opened = _open(path)
+    guesses: list[str] = []
+    opened = _open(path, guesses)
     if scripted_at is None:
         scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     script = read_script(
@@ -339,7 +371,7 @@ def read_file(
         database=opened.database or database,
         instance=instance,
         variables=_with_defaults(variables, opened.variables),
-        include=_includes_of(path),
+        include=_includes_of(path, guesses),
         template_defaults=template_defaults,
         servers=servers,
     )
@@ -350,7 +382,7 @@ def read_file(
     if opened.unreadable:
         why = f"{opened.unreadable} of its characters cannot be read in {opened.encoding}"
         problems = (StatementProblem(str(path), 1, why, counted=True), *problems)
-    return replace(script, problems=problems, encoding=opened.encoding)
+    return replace(script, problems=problems, encoding=opened.encoding, guesses=tuple(dict.fromkeys(guesses)))
 
 
 @dataclass(frozen=True)
@@ -365,11 +397,11 @@ class _OpenedScript:
     undo_line: int | None = None
 
 
-def _open(path: FilePlace) -> _OpenedScript:
+def _open(path: FilePlace, guesses: list[str]) -> _OpenedScript:
     if path.suffix.lower() == PROJECT:
         project = read_project(path)
         return _OpenedScript(project.sources, variables=project.variables, database=project.database)
-    decoded = _decode(path)
+    decoded = _decode_names(path, guesses)
     text, undo_line = without_undo(decoded.text)
     return _OpenedScript([SourceText(text, str(path))], decoded.encoding, decoded.unreadable, undo_line=undo_line)
 
@@ -390,8 +422,8 @@ class ScriptOutline:
 
 def outline_of(path: FilePlace, variables: Mapping[str, str] | None = None) -> ScriptOutline:
     """Return the servers and files that a script names. Raises as `read_file`."""
-    opened, included = _open(path), list[str]()
-    include = _includes_of(path)
+    opened, included = _open(path, []), list[str]()
+    include = _includes_of(path, [])
 
     def include_and_note(including: str, written: str) -> tuple[str, str]:
         file, text = include(including, written)
@@ -416,7 +448,7 @@ def _servers_of(
         if isinstance(part, SqlBatch):
             servers[part.server] = None
 
-    read_batches(sources, variables, include, take)
+    read_any_batches(sources, variables, include, take)
     return tuple(servers)
 
 
@@ -425,7 +457,7 @@ def read_comments(path: FilePlace) -> ScriptComments:
     return find_comments(_decode(path).text)
 
 
-def _includes_of(path: FilePlace) -> Include:
+def _includes_of(path: FilePlace, guesses: list[str]) -> Include:
     """Return the reader of the files of ``:r``: beside the file that names them, else beside the first of all."""
     places = {str(path): path}
 
@@ -438,7 +470,7 @@ def _includes_of(path: FilePlace) -> Include:
         if included_path.exists() and not included_path.is_file():
             raise ValueError("it is not an ordinary file")
         places[str(included_path)] = included_path
-        return str(included_path), _decode(included_path).text
+        return str(included_path), _decode_names(included_path, guesses).text
 
     return include
 
@@ -458,10 +490,23 @@ def _find_in_any_case(folder: FilePlace, name: str) -> FilePlace | None:
 
 
 def _decode(path: FilePlace) -> DecodedScript:
-    decoded = decode(path.read_bytes())
+    data = path.read_bytes()
+    decoded = decode(data)
+    other = find_other_format(path.name, data, decoded.text)
+    if other is not None:
+        raise ValueError(other)
     if not decoded.is_text:
         raise ValueError("it is not text")
     return decoded
+
+
+def _decode_names(path: FilePlace, guesses: list[str]) -> DecodedScript:
+    """Decode a script for its statements: a guess is noted, and counts in no name that it makes implausible."""
+    decoded = _decode(path)
+    if decoded.encoding != GUESS:
+        return decoded
+    guesses.append(say_guess(str(path), decoded.text))
+    return replace(decoded, text=without_implausible(decoded.text))
 
 
 def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:

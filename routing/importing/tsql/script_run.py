@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from routing.importing.tsql.batch_course import ALWAYS, BlockFlow, OpenTransaction, SavePoint, StatementCondition
-from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, answer_condition
-from routing.importing.tsql.constants import ExpressionReader, KnownValue, VariableValues, find_changed
+from routing.importing.tsql.batch_course import (
+    ALWAYS,
+    BlockFlow,
+    OpenTransaction,
+    ProcedureKey,
+    SavePoint,
+    StatementCondition,
+    StoredProcedure,
+)
+from routing.importing.tsql.expressions import ConditionAnswer, SessionFacts, answer_condition, evaluate
 from routing.importing.tsql.held_texts import HeldTexts
-from routing.importing.tsql.instance_state import InstanceState, NamedRows, UndoJournal, answer_guard
+from routing.importing.tsql.instance_state import InstanceState, NamedRows, answer_guard
 from routing.importing.tsql.script_statements import (
     ConditionGuard,
     RefusalError,
     ScriptStatement,
+    StatementKey,
     StatementProblem,
+    UnfilledError,
     UnparsedError,
 )
+from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.tree import ModuleNode, Place
+from routing.importing.tsql.tree import Place
+from routing.importing.tsql.values import KnownValue, Value, VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
 _MOST_STEPS = 200_000
@@ -66,19 +77,7 @@ class StatementEffect:
 
     statement: ScriptStatement
     remarks: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredProcedure:
-    """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
-
-    module: ModuleNode
-    database: str | None
-    is_sure: bool
-
-
-ProcedureKey = tuple[str, str, str]
-"""Database, schema and name, in lower case."""
+    changeset: Changeset | None = None
 
 
 class ScriptRun:
@@ -93,8 +92,7 @@ class ScriptRun:
         state: InstanceState | None,
         leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
     ) -> None:
-        self.journal = UndoJournal()
-        self.holdings = None if state is None else NamedRows(state, self.journal)
+        self.holdings = None if state is None else NamedRows(state)
         self.leaves_out = leaves_out
         self.connection = SqlConnection(database)
         self.frames: list[BatchFrame] = []
@@ -106,6 +104,8 @@ class ScriptRun:
         self.created: list[StoredProcedure] = []
         self.called: set[int] = set()
         self.ended: str | None = None
+        self.changeset: Changeset | None = None
+        self.rivals: Mapping[StatementKey, str] = {}
         self._characters_held = 0
         self._steps = 0
 
@@ -122,15 +122,17 @@ class ScriptRun:
         *,
         counted: bool = False,
         by_server: bool | None = None,
+        is_unfilled: bool = False,
     ) -> None:
         """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
         is_refused = number is not None if by_server is None else by_server
-        self.problems.append(StatementProblem(*place, why, number, counted, is_refused))
+        self.problems.append(StatementProblem(*place, why, number, counted, is_refused, is_unfilled))
 
     def refuse(self, place: Place, title: str, refusal: RefusalError) -> None:
         """Note a statement that was not read or is refused."""
         by_server = refusal.by_server and not isinstance(refusal, UnparsedError)
-        self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server)
+        is_unfilled = isinstance(refusal, UnfilledError)
+        self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server, is_unfilled=is_unfilled)
 
     def takes_step(self, place: Place) -> bool:
         """Return whether one statement more may run in what is called: calls could go on without end."""
@@ -167,8 +169,8 @@ class ScriptRun:
 
     # Values
 
-    def value_of(self, name: str, condition: StatementCondition) -> KnownValue | None:
-        """Return the value of a variable; None where it is not known."""
+    def look_up(self, name: str, condition: StatementCondition) -> Value | None:
+        """Return the value of a variable, which a catalog view may decide; None where it is not known."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
             return KnownValue(str(connection.transaction.depth), is_number=True)
@@ -177,25 +179,39 @@ class ScriptRun:
             return KnownValue(str(connection.error), is_number=True) if is_known else None
         return self.frame.variables.value(name, condition)
 
+    def value_of(self, name: str, condition: StatementCondition) -> KnownValue | None:
+        """Return the value of a variable that is sure; None for any other."""
+        value = self.look_up(name, condition)
+        return value if isinstance(value, KnownValue) else None
+
+    def read_value(
+        self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
+    ) -> Value | None:
+        """Evaluate an expression, which a catalog view may decide; None where its value is not known."""
+        return evaluate(words, self._facts(condition), is_plain=is_plain)
+
     def evaluate(
         self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
     ) -> KnownValue | None:
-        """Evaluate an expression; None where its value is not known."""
-        value_of = partial(self.value_of, condition=condition)
-        return ExpressionReader(words, value_of, self.connection.database, is_plain).value()
+        """Evaluate an expression; None where its value is not sure."""
+        value = self.read_value(words, condition, is_plain)
+        return value if isinstance(value, KnownValue) else None
 
     def answer(self, words: Sequence[Lexeme], condition: StatementCondition) -> ConditionAnswer:
         """Evaluate a condition at this point of the script."""
+        return answer_condition(words, self._facts(condition))
+
+    def _facts(self, condition: StatementCondition) -> SessionFacts:
         connection, caught = self.connection, self.frame.caught
-        facts = SessionFacts(
+        return SessionFacts(
             connection.database,
             connection.error,
             connection.transaction.depth,
             connection.transaction.state,
             caught[-1] if caught else None,
             self._ask,
+            partial(self.look_up, condition=condition),
         )
-        return answer_condition(self.frame.variables.resolve(words, condition), facts)
 
     def _ask(self, guard: ConditionGuard) -> bool | None:
         return None if self.holdings is None else answer_guard(self.holdings, guard)
@@ -257,19 +273,36 @@ class ScriptRun:
 
     def save_point(self) -> SavePoint:
         """Return the point to roll back to later."""
-        return SavePoint(len(self.effects), self.journal.length)
+        return SavePoint(len(self.effects))
+
+    def keep_state(self) -> None:
+        """Copy the state before its first change after each open save point."""
+        changed = [point for point in self.connection.transaction.save_points if point.state is None]
+        if changed:
+            holdings = None if self.holdings is None else self.holdings.copy()
+            state = (holdings, dict(self.procedures))
+            for point in changed:
+                point.state = state
 
     def begin_transaction(self, guards: tuple[ConditionGuard, ...], name: str | None = None) -> None:
         """Begin a transaction, or one inside it."""
-        if not self.connection.transaction.is_open:
-            self.journal.forget()
         self.connection.transaction.begin(self.save_point(), guards, name)
+
+    def put_procedure(self, key: ProcedureKey, procedure: StoredProcedure | None) -> None:
+        """Note a procedure that is made or changed, None for one that is dropped."""
+        self.keep_state()
+        self.procedures[key] = procedure
 
     def roll_back(self, save_point: SavePoint, why: str) -> None:
         """Undo all changes since a mark, and say why."""
         undone = self.effects[save_point.effects :]
         del self.effects[save_point.effects :]
-        self.journal.undo_to(save_point.changes)
+        state = save_point.state
+        if state is not None:
+            self.holdings, self.procedures = state
+            # The copy is the state itself from here on: the next change needs another.
+            for point in self.connection.transaction.save_points:
+                point.state = None if point.state is state else point.state
         for effect in undone:
             statement = effect.statement
             self.report((statement.file, statement.line), f"{statement.title}: {why}")

@@ -22,7 +22,7 @@ class StatementProblem:
     """Something that could not be known or was refused, and the engine's number if it has one.
 
     ``counted`` tells a mere remark, on a statement that was read all the same, from a statement left out;
-    ``by_server`` that SQL Server is sure to refuse it.
+    ``by_server`` that SQL Server is sure to refuse it; ``is_unfilled`` that it holds another tool's placeholder.
     """
 
     file: str
@@ -31,6 +31,7 @@ class StatementProblem:
     number: int | None = None
     counted: bool = False
     by_server: bool = False
+    is_unfilled: bool = False
 
 
 class GuardSubject(Enum):
@@ -42,6 +43,7 @@ class GuardSubject(Enum):
     BROKER_ENDPOINT = "SERVICE_BROKER endpoint"
     DATABASE = "database"
     BROKER = "enabled broker"
+    MIGRATION = "migration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class ConditionGuard:
     """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
 
     ``database`` is where a route or service is looked for. For BROKER_ENDPOINT, an empty ``name`` is any. For
-    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled.
+    BROKER, ``name`` is the database and ``holds`` whether its broker is enabled. A MIGRATION of EF Core is in its
+    table or not, which no state answers.
     """
 
     subject: GuardSubject
@@ -99,9 +102,17 @@ class ScriptStatement:
     words = "statement"
 
     @property
+    def key(self) -> StatementKey:
+        """The file, line and title, which tell statements of a script apart."""
+        return self.file, self.line, self.title
+
+    @property
     def title(self) -> str:
         """How texts call this statement: ``CREATE ROUTE 'name'``."""
-        return f"{self.words} {quote(self.name)}"
+        return f"{self.words} {quote(self.name) if self.name else 'CURRENT'}"
+
+
+StatementKey = tuple[str, int, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -256,6 +267,10 @@ class RefusalError(Exception):
         self.by_server = by_server or (number is not None and number not in _MISSING)
 
 
+class UnfilledError(RefusalError):
+    """A name or text that still holds the placeholder of another tool."""
+
+
 class UntoldError(RefusalError):
     """A statement that is taken to succeed, of which nothing tells what it leaves: it is named and not applied."""
 
@@ -286,6 +301,11 @@ def no_value(variable: UnknownVariable) -> RefusalError:
         f"give it with -v {variable.name}=VALUE" if " " not in variable.name else "let the tool fill it in first"
     )
     return RefusalError(f"{phrase_unknown(variable)}: {advice}")
+
+
+def not_filled_in(placeholder: str) -> RefusalError:
+    """Return the error that a text still holds the placeholder of another tool."""
+    return UnfilledError(f"the placeholder {quote(placeholder)} was not filled in: let its tool do so first")
 
 
 def known_to_the_server(variable: str) -> RefusalError:

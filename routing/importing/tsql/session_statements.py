@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from routing.importing.tsql.batch_course import StatementCondition
-from routing.importing.tsql.constants import join, read_type
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import RefusalError
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
@@ -16,7 +16,9 @@ from routing.importing.tsql.tree import (
     SetOptions,
     TransactionStatement,
     VariableAssignment,
+    Words,
 )
+from routing.importing.tsql.values import CatalogValue, KnownValue, Value, join, read_type
 
 _RUNS_NOTHING = frozenset(["NOEXEC", "PARSEONLY", "SHOWPLAN_XML", "SHOWPLAN_ALL", "SHOWPLAN_TEXT"])
 _IMPLICIT = frozenset(["IMPLICIT_TRANSACTIONS", "ANSI_DEFAULTS"])
@@ -238,14 +240,41 @@ def _assign_one(run: ScriptRun, node: AssignNode, one: VariableAssignment, condi
     if effective.never or effective.after_error:
         frame.texts.hold(one.name, one.value, place, None, replaces=False)
         return
-    is_known = one.sign in ("=", "+=") and not node.has_source
-    value = run.evaluate(one.value, condition) if is_known else None
-    if one.sign == "+=" and value is not None:
-        before = run.value_of(one.name, condition)
-        value = None if before is None else join(before, value)
-    if value is not None and not run.affords(len(value.text), place):
+    value = _read_assigned(run, node, one, condition)
+    if isinstance(value, KnownValue) and not run.affords(len(value.text), place):
         value = None
     assigned_value = frame.variables.assign(one.name, value, condition)
-    text = None if assigned_value is None else assigned_value.text
+    text = assigned_value.text if isinstance(assigned_value, KnownValue) else None
     replaces = one.sign == "=" and not node.has_source and effective.is_certain
     frame.texts.hold(one.name, one.value, place, text, replaces=replaces)
+
+
+def _read_assigned(
+    run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition
+) -> Value | None:
+    """Return the value that a variable is given; None where it is not known."""
+    if node.has_source:
+        return _read_queried(run, node, one, condition) if one.sign == "=" else None
+    if one.sign == "+=":
+        before, added = run.value_of(one.name, condition), run.evaluate(one.value, condition)
+        return None if before is None or added is None else join(before, added)
+    return run.read_value(one.value, condition) if one.sign == "=" else None
+
+
+def _read_queried(
+    run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition
+) -> Value | None:
+    """Return the value of ``SELECT @v = … FROM``: without a row the variable keeps what it holds."""
+    value = run.read_value(_as_query(node, one), condition)
+    if not isinstance(value, CatalogValue) or value.no is not None or run.frame.variables.is_null(one.name):
+        return value
+    before = run.value_of(one.name, condition)
+    return None if before is None else replace(value, no=before)
+
+
+def _as_query(node: AssignNode, one: VariableAssignment) -> Words:
+    first = node.words[0]
+    opening, closing = (replace(first, kind=LexemeKind.SIGN, text=sign, upper="") for sign in "()")
+    source = next((at for at, word in enumerate(node.words) if word.upper == "FROM"), len(node.words))
+    select = replace(first, text="SELECT", upper="SELECT")
+    return (opening, select, *one.value, *node.words[source:], closing)

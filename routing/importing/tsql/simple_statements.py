@@ -20,6 +20,7 @@ from routing.importing.tsql.tree import (
     TransactionStatement,
     VariableAssignment,
     Words,
+    read_number,
 )
 from routing.importing.tsql.vocabulary import STARTERS
 
@@ -227,9 +228,9 @@ def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> ReadC
         variable = cursor.next()
     else:
         parts = read_parts(cursor)
-    if cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER:
-        cursor.next()
-        cursor.next()
+    number = read_number(cursor)
+    if parts:
+        parts[-1] += number
     arguments: list[CallArgument] = []
     is_joined = False
     while not at_end_of_condition(cursor) and not cursor.at_words("WITH"):

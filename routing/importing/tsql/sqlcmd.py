@@ -75,6 +75,21 @@ class LinePlaces:
 
 
 @dataclass(frozen=True, slots=True)
+class Changeset:
+    """A changeset of Liquibase: its name and place.
+
+    ``selector`` are its context and labels, ``why_perhaps`` is what decides whether it runs, if anything does.
+    ``ends_update``: an error in it ends all.
+    """
+
+    name: str
+    place: tuple[str, int]
+    selector: str = ""
+    why_perhaps: str | None = None
+    ends_update: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SqlBatch:
     """A batch as the server gets it: its text, and the file and line of each of its rows.
 
@@ -87,6 +102,7 @@ class SqlBatch:
     server: str | None = None
     exits: bool = False
     connection: int = 0
+    changeset: Changeset | None = None
 
 
 class SourceText(NamedTuple):
@@ -104,7 +120,7 @@ def read_batches(
     take: Callable[[SqlBatch | StatementProblem], None],
 ) -> None:
     """Send the batches of a script's texts to ``take`` one by one, and between them problems of its commands."""
-    reader = _Lines(variables, include, take)
+    reader = BatchLines(variables, include, take)
     for source in sources:
         reader.read(source)
         reader.flush()
@@ -131,7 +147,9 @@ class _PendingText:
         return "\n".join([*self._parts, *self._rows])
 
 
-class _Lines:
+class BatchLines:
+    """Reads the lines of a script into batches, as sqlcmd does."""
+
     def __init__(
         self,
         variables: Mapping[str, str],
@@ -166,13 +184,14 @@ class _Lines:
 
     def flush(self) -> None:
         """End the batch."""
-        pending, self._pending, self._state = self._pending, _PendingText(), CODE
+        pending = self._drop()
         text = pending.join()
         if text and not text.isspace():
             self._take(SqlBatch(text, pending.places, self._server, self._exits, self._connection))
 
-    def _drop(self) -> None:
-        self._pending, self._state = _PendingText(), CODE
+    def _drop(self) -> _PendingText:
+        pending, self._pending, self._state = self._pending, _PendingText(), CODE
+        return pending
 
     def _report(self, file: str, line: int, why: str) -> None:
         self._take(StatementProblem(file, line, why))

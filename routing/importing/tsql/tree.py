@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement
+from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 Place = tuple[str, int]
@@ -272,7 +273,7 @@ class ScriptBatch:
     """A batch as a script sends it; ``why_not`` where it does not run on the instance that is asked about.
 
     ``connection`` numbers the connections of the script. With ``exits`` an error in it ends the script. A batch
-    that ``is_foreign`` is another instance's, of which nothing is said.
+    that ``is_foreign`` is another instance's, of which nothing is said. ``changeset`` is Liquibase's.
     """
 
     parsed: ParsedBatch
@@ -280,6 +281,7 @@ class ScriptBatch:
     exits: bool = False
     why_not: str | None = None
     is_foreign: bool = False
+    changeset: Changeset | None = None
 
 
 # The heads of procedures, functions, triggers and views: names, parameters, and where the body begins.
@@ -304,10 +306,22 @@ def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
     parts = [cursor.next().text]
     while cursor.take_sign("."):
         parts.append("" if cursor.at_sign(".") else cursor.next().text)
-    if cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER:
-        cursor.next()
-        cursor.next()
+    parts[-1] += read_number(cursor)
     return parts[-1], key_of(parts)
+
+
+def read_number(cursor: LexemeCursor) -> str:
+    """Read the number of a procedure as a part of its name, ``;2``; ``;1`` is the procedure itself."""
+    if not (cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER):
+        return ""
+    cursor.next()
+    number = cursor.next().text
+    return "" if number == "1" else f";{number}"
+
+
+def is_of_group(name: str, group: str) -> bool:
+    """Return whether a procedure is of this name, with any number."""
+    return name == group or (name.startswith(f"{group};") and name[len(group) + 1 :].isdecimal())
 
 
 def key_of(parts: list[str] | tuple[str, ...]) -> tuple[str, str]:

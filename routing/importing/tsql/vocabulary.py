@@ -100,6 +100,24 @@ _BROKER_TEXT = re.compile(
 )
 
 
+_UNFILLED = re.compile(
+    r"<%=?[^<>]*%>|<<\s*[A-Za-z_][^<>,]*>>|<\s*[A-Za-z_][^<>,]*>"
+    r"|\{\{?(?![0-9A-Fa-f-]{4,}\})[A-Za-z0-9_][\w.: -]*\}?\}"
+    r"|(?<!\w)__[A-Za-z](?:[A-Za-z0-9-]|_(?!_))*__(?!\w)"
+    r"|%(?![0-9A-Fa-f]{2}%)[A-Za-z_][\w.-]*%"
+    r"|@@?[A-Za-z_][\w.-]*@@?"
+    r"|(?<![\w$])\$[A-Za-z_]\w*(?=[:/\s]|$)"
+)
+"""A place that other tools and installers fill in: ``{0}``, ``{Name}``, ``<name>``, ``__NAME__``, ``%NAME%``,
+``@NAME@``, ``$name``. In T-SQL outside names and texts these signs mean other things."""
+
+
+def find_unfilled(text: str, start: int | None = None) -> str | None:
+    """Return the first place of another tool that a name or text holds, or that begins at ``start``."""
+    match = _UNFILLED.search(text) if start is None else _UNFILLED.match(text, start)
+    return None if match is None else match.group()
+
+
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"

@@ -1,6 +1,8 @@
-"""Write a check as one object for programs; docs/reference/json.md documents its keys."""
+"""Write a check as one JSON object for programs. See docs/reference/json.md for its keys."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
@@ -9,6 +11,7 @@ from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import MessageResult
 from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
+from routing.importing.catalog.cell_values import UnknownTime
 from routing.lint.lint_estate import LintFinding
 from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
@@ -32,11 +35,14 @@ def as_object(done: Check) -> JsonObject:
         "read": _read(done.evidence),
         "notes": find_notes(done),
         "not_known": [gap_object(gap) for gap in shown.gaps],
+        "refused": [one._asdict() for one in shown.evidence.server.list_refusals()],
         "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(shown.estate.times.items())},
+        "refused_messages": done.evidence.log.refused_messages,
         "messages": len(shown.results),
         "outcomes": dict(shown.outcomes),
         "ends": dict(shown.ends),
         "groups": [_group(one, shown) for one in shown.groups],
+        "troubles": [one.as_object() for one in shown.troubles],
         "findings": [_finding(one) for one in shown.findings],
         "other_findings": dict(shown.other_findings),
         "then": None if done.tried is None or done.trial is None else _then(done, done.tried, done.trial),
@@ -97,7 +103,7 @@ def _group(one: MessageGroup, done: Check) -> JsonObject:
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],
         "count": len(one.results),
-        "oldest": format_time(one.oldest),
+        "oldest": _time(one.oldest),
         "matching_steps": list(one.steps),
         "steps": [{"matching_step": step, "count": count} for step, count in one.steps.items()],
         "route_name": None if verdict is None else verdict.route_name,
@@ -124,7 +130,7 @@ def _group(one: MessageGroup, done: Check) -> JsonObject:
 
 
 def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
-    """Return the path of messages that leave their instance: every way there and back, and what was not read."""
+    """Return the path of messages that leave their instance, there and back, with the missing exports."""
     unread = [_unread(address, knowledge) for address in path.unread_addresses]
     return {
         "end": str(path.end),
@@ -196,7 +202,11 @@ def _message(result: MessageResult) -> JsonObject:
     row: ReadRow = result.row
     names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
     identifying = {name: row.get(name) for name in names}
-    return {**identifying, "conversation_handle": result.handle, "enqueue_time": format_time(row["enqueue_time"])}
+    return {**identifying, "conversation_handle": result.handle, "enqueue_time": _time(row["enqueue_time"])}
+
+
+def _time(at: datetime) -> str | None:
+    return None if isinstance(at, UnknownTime) else format_time(at)
 
 
 def _finding(one: LintFinding) -> JsonObject:

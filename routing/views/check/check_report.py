@@ -1,4 +1,4 @@
-"""Write a check as a document: the answer, each problem with its remedy, what was read and what is not known."""
+"""Write a check as a document: the answer, each problem with its remedy, the read exports, and the gaps."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ _TONES = {
 
 
 EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
-"""What `--verbose` prints."""
+"""The limits of `--verbose`."""
 
 
 def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
-    """Describe a check; messages that are simply on their way are only counted unless ``with_all``."""
+    """Describe a check. Messages that are on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
     problems = find_problems(done.shown.groups)
     listed_problems = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
@@ -76,6 +76,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
         *_list_changes(done, limits),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
         *report.others(listed_problems[len(shown) :]),
+        *report.troubles(),
         *report.lint(),
         *report.not_known(),
         *_Report(done, limits).read(),
@@ -83,7 +84,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
 
 
 def _state_trial(done: Check) -> str | None:
-    """State the effect of scripts; None without any."""
+    """State the effect of scripts, or return None without scripts."""
     if done.trial is None or done.tried is None:
         return None
     return done.trial.state(one.file for one in done.tried.evidence.log.scripts)
@@ -92,13 +93,13 @@ def _state_trial(done: Check) -> str | None:
 def describe_message(
     done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits
 ) -> Iterator[Block]:
-    """Yield since when a message waits that has a problem, why, and what to do."""
+    """Yield the waiting time of a message with a problem, its cause, and the actions."""
     return _Report(done, limits).describe(1, problem, result)
 
 
 def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
-    """List the statements to be pasted, each once; those of messages that are ``asked`` about, if given."""
-    # Remedies with one statement may differ in words.
+    """List the statements to paste, each once. ``asked`` limits them to the problems of some messages."""
+    # Remedies with the same statement may have different texts.
     remedies: dict[tuple[str, str], Remedy] = {}
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for problem in find_problems(done.shown.groups):
@@ -111,7 +112,12 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
                 remedies.setdefault(key, remedy)
                 about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
                 reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
-    # What can be run comes first: a server that is only in comments need not be reached for it.
+    for one in done.shown.troubles if asked is None else ():
+        if one.remedy.statement is not None:
+            key = one.remedy.instance, one.remedy.statement
+            remedies.setdefault(key, one.remedy)
+            reasons[key].append("\n".join([f"{one.kind}: {one.what}.", *list_sentences(one.remedy)]))
+    # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
     for key in sorted(remedies, key=lambda one: one[0] not in ready_instances):
@@ -122,12 +128,13 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
 
 
 def answer_line(done: Check) -> str:
-    """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.shown.groups), len(done.results))
+    """Return the answer in one line: the number of stuck messages, and other trouble."""
+    refused = done.evidence.log.refused_messages
+    return state_answer(find_problems(done.shown.groups), len(done.results), refused, done.shown.troubles)
 
 
 class _Report:
-    """Makes the parts of a document, and knows what it has told already."""
+    """A writer of the parts of a document. It prints repeated facts only once."""
 
     def __init__(self, done: Check, limits: ReportLimits) -> None:
         self._done, self._limits = done, limits
@@ -135,9 +142,10 @@ class _Report:
         self._evidence_places = EvidencePlaces(done)
 
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
-        """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
+        """Yield the answer: the stuck messages and the decision time, after the effect of scripts."""
         done = self._done
-        answer = state_answer(problems, len(done.results))
+        refused = done.evidence.log.refused_messages
+        answer = state_answer(problems, len(done.results), refused, done.troubles)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
@@ -146,7 +154,7 @@ class _Report:
         yield Paragraph(f"{state_counts(done)}.{others}")
 
     def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
-        """Yield a problem: which messages, since when, why, what to do; then its evidence."""
+        """Yield a problem: its messages, waiting time, cause and actions, then its evidence."""
         what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
@@ -159,14 +167,14 @@ class _Report:
     def describe(
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
     ) -> Iterator[Block]:
-        """Yield since when a message waits, if not given the oldest; why, and what to do."""
+        """Yield the waiting time of a message (by default the oldest), the cause, and the actions."""
         waiting = state_waiting(result or problem.whole.first, self._done.estate.times)
         is_alone = result is not None or problem.count == 1
         yield LabelledFact("waiting" if is_alone else "the oldest waits", waiting, 1)
         if problem.why:
             yield LabelledFact("why", problem.why, 1)
         for gap in problem.first.gaps[: self._limits.sentences]:
-            yield LabelledFact("what would be needed", gap_sentence(gap), 1)
+            yield LabelledFact("missing", gap_sentence(gap), 1)
         for advice in problem.advice[: self._limits.remedies]:
             yield from self._remedy(number, problem, advice)
         left_out = len(problem.advice[: self._limits.remedies])
@@ -190,24 +198,38 @@ class _Report:
                 f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
             )
 
+    def troubles(self) -> Iterator[Block]:
+        """Yield the troubles that no waiting message shows."""
+        troubles = self._done.troubles
+        if not troubles:
+            return
+        yield DocumentHeading("Beside the messages")
+        for one in troubles[: self._limits.problems]:
+            place = where(one.remedy.place.instance, one.remedy.place.database)
+            yield Paragraph((TonedText(str(one.kind), Tone.BAD), f": {one.what} ({place})"))
+            yield from list_remedy(one.remedy, f"what to do on {named(one.remedy.instance)}", indent=1)
+        left = len(troubles) - len(troubles[: self._limits.problems])
+        if left:
+            yield Paragraph(f"and {count(left, 'more trouble')} (--verbose lists all)")
+
     def lint(self) -> Iterator[Block]:
-        """Yield the number of lint findings that do not stand with a problem."""
+        """Yield the number of lint findings that no problem shows."""
         others = self._done.other_findings
         if others:
             counts = ", ".join(starmap(_count_severity, others.items()))
-            what = "Lint has other findings" if self._done.findings else "Lint has findings about other things"
-            yield DocumentHeading("What else lint says")
+            what = "Lint has other findings" if self._done.findings else "Lint has findings about other objects"
+            yield DocumentHeading("Other findings of lint")
             yield ListItem(f"{what}: {counts} (sbroute lint).")
 
     def not_known(self) -> Iterator[Block]:
-        """Yield the gaps in what was read that may decide."""
-        gaps = self._done.gaps
-        if gaps:
+        """Yield the missing exports that may change decisions."""
+        sentences = [*map(gap_sentence, self._done.gaps), *_refusals(self._done)]
+        if sentences:
             yield DocumentHeading("Not known")
-            yield from _items(shorten(map(gap_sentence, gaps), self._limits.sentences))
+            yield from _items(shorten(sentences, self._limits.sentences))
 
     def read(self) -> Iterator[Block]:
-        """Yield the list of what was read, rejected and left out."""
+        """Yield the list of exports and scripts that were read, rejected or left out."""
         evidence, most = self._done.evidence, self._limits.sentences
         yield DocumentHeading("Read")
         by_instance: dict[str, list[ViewRead]] = defaultdict(list)
@@ -227,8 +249,12 @@ class _Report:
             yield from _items(shorten(cuts, self._limits.notes))
 
 
+def _refusals(done: Check) -> list[str]:
+    return [one.state() for one in done.evidence.server.list_refusals()]
+
+
 def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
-    """Yield the changes by scripts: first the worse ones, then those that mend."""
+    """Yield the changes by scripts: first those for the worse, then the repairs."""
     if done.tried is None or done.trial is None:
         return
     evidence, trial = done.tried.evidence, done.trial
@@ -250,7 +276,7 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
 
 
 def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
-    """Write which messages a remedy is about, where it is not all or not certain."""
+    """Write the messages of a remedy if it is not for all or not certain."""
     is_of_some = len({one.count for one in problem.advice}) > 1
     whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
     return whose + ("" if problem.first.verdict is not None else ", as far as is known")
@@ -279,11 +305,11 @@ def _state_script(one: ScriptRead) -> str:
 
 
 def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
-    """Yield of each view how many rows do not count."""
+    """Yield the number of ignored rows of each view."""
     for view, rows in evidence.log.rows_read.items():
         whats = {
             "rejected": evidence.log.rows_rejected,
-            "left out, for a newer export tells": evidence.log.rows_left_out,
+            "left out, because a newer export exists": evidence.log.rows_left_out,
         }
         row_counts = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
         if row_counts:
@@ -296,7 +322,7 @@ def _count_severity(severity: str, many: int) -> str:
 
 def _state_script_tried(script: ScriptRead) -> str:
     counts = f"{count(script.statements, 'statement')}, {script.rejected} rejected"
-    return f"with {cut(script.file)} in force on {named(script.instance)} ({counts})"
+    return f"with {cut(script.file)} applied to {named(script.instance)} ({counts})"
 
 
 def _state_change(one: Change) -> str:
@@ -313,7 +339,7 @@ def _state_result(result: ChangeableResult) -> str:
     return ", ".join(part for part in (result.outcome, result.reason, by, to, then) if part is not None)
 
 
-# A check as what the page shows.
+# A check as a report for the page.
 
 
 class _FlowKey(NamedTuple):
@@ -333,14 +359,14 @@ class _FlowKey(NamedTuple):
 
 
 _MOST_PROBLEMS = 40
-"""So many problems are on the page."""
+"""The maximal number of problems on the page."""
 
 
 def as_report(done: Check) -> Report:
-    """Return the report of the messages that wait; with scripts to try, of them and of what they change.
+    """Return the report of the waiting messages, or of the changes by scripts.
 
-    There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
-    were shared out do not wait. The findings are all of lint's.
+    There is no series over time, since all messages are decided at one time. There is no balance either, since
+    most balanced dialogs are not waiting. The findings are those of lint.
     """
     shown, trial, answer = done.shown, _state_trial(done), answer_line(done)
     endings, after = _endings(done), _endings(done.shown)
@@ -358,14 +384,14 @@ def as_report(done: Check) -> Report:
 
 
 def _extent(done: Check) -> str:
-    """Return how many messages wait as of when; with scripts to try, which ones."""
+    """Return the number of waiting messages and the decision time, with the names of tried scripts."""
     counts = state_counts(done.shown)
     scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.log.scripts})
-    return counts + (f"; with {join_words(scripts)} in force" if scripts else "")
+    return counts + (f"; with {join_words(scripts)} applied" if scripts else "")
 
 
 def _endings(done: Check) -> list[str]:
-    """Return where each message ends; a failing connection ends it before what the rules say."""
+    """Return the ending of each message. A failing connection ends it earlier than the rules."""
     failing = {
         id(result)
         for group in done.groups
@@ -376,9 +402,10 @@ def _endings(done: Check) -> list[str]:
 
 
 def _not_known(done: Check) -> Iterator[str]:
-    """Yield sentences on gaps, rejected rows and notes, of both checks where scripts are tried."""
+    """Yield sentences on gaps, rejected rows and notes, with those of tried scripts."""
     yield from map(gap_sentence, (done.tried or done).gaps)
-    # Those of scripts that are tried are told apart from those of what was read.
+    yield from _refusals(done)
+    # The notes of tried scripts come after those of the files.
     for check in (done, *([] if done.tried is None else [done.tried])):
         yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.log.rejected)
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
@@ -403,19 +430,19 @@ def _key(result: MessageResult, ending: str) -> _FlowKey:
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    """Return the reason for which a message ends, and the instance at which it does; None if it is not known."""
+    """Return the reason and the instance of a message's end, each None if it is unknown."""
     path, verdict = result.path, result.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
-    way = path.first_failure or next((one for one in path.there if str(one.end) == str(path.end)), None)
-    if way is None or path.end is PathEnd.NOT_KNOWN:
+    path_way = path.first_failure or next((one for one in path.there if str(one.end) == str(path.end)), None)
+    if path_way is None or path.end is PathEnd.NOT_KNOWN:
         return None, None
-    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else way.hop_path.reason
-    return None if reason is None else str(reason), way.hop_path.instance
+    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else path_way.hop_path.reason
+    return None if reason is None else str(reason), path_way.hop_path.instance
 
 
 def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
-    """Yield the problems as they are printed, each with its evidence."""
+    """Yield the problems in their printed form, each with its evidence."""
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
     shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]

@@ -1,15 +1,16 @@
-"""Check files: read PATHs, decide each message that waits, and say what to do."""
+"""Check files: read PATHs, decide each waiting message, and find the actions."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
+from routing.advice.estate_troubles import EstateTrouble, find_troubles
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions
 from routing.cases.known_estate import EstateKnowledge
@@ -34,7 +35,7 @@ from routing.terms import Reason
 from routing.views.check.grouping import MessageGroup, group
 from routing.views.check.trial import Trial, forget_statuses
 
-# lint's findings over what was read, and which of them bear on messages.
+# Findings of lint in the files, and their connection with messages.
 
 
 _LOST_REQUESTS, _NEEDLESS_REQUESTS = "SBR043", "SBR033"
@@ -44,7 +45,7 @@ _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 
 class LintFindings(NamedTuple):
-    """lint's findings, the worst first: those that stand, and those that rest on what was not read."""
+    """Findings of lint, the worst first. Findings that depend on missing exports are separate."""
 
     certain: Sequence[LintFinding]
     uncertain: Sequence[LintFinding]
@@ -70,7 +71,7 @@ def severity_of(one: LintFinding) -> Severity:
 
 
 class BearingFindings:
-    """lint's findings by what they are about, except those that every instance has as installed."""
+    """Findings of lint by their objects, except defaults of every instance."""
 
     def __init__(self, findings: LintFindings) -> None:
         every = (*findings.certain, *findings.uncertain)
@@ -80,21 +81,21 @@ class BearingFindings:
         self._by_broker: dict[str, list[int]] = defaultdict(list)
         self._by_group: dict[int, list[LintFinding]] = {}
         self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
-        # The groups, and so the ways, last as long as this.
+        # Ids of objects are unique here, because the groups and their paths live as long as this object.
         self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
         for number, one in enumerate(self._findings):
             self._by_place[one.instance_name, one.database_name, one.object].append(number)
             if one.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
-                # What waits for a route has no route of its own to be known by.
+                # Messages that wait for a route have no route, so they are found by the code.
                 self._by_place[one.instance_name, one.database_name, one.code].append(number)
             if one.code in _OF_BROKERS and one.object is not None:
-                # It stands under the first of the databases that have the id.
+                # The finding has the first of the databases with that id.
                 self._by_broker[one.object].append(number)
 
     def on(self, group: MessageGroup) -> list[LintFinding]:
-        """Return the findings about what messages meet on their path and back, the worst first.
+        """Return the findings about objects on the paths of a group there and back, the worst first.
 
-        What rests on views that were not read stands where all is known of why messages are stuck.
+        Findings that depend on missing exports count if the reason of stuck messages is certain.
         """
         if id(group) not in self._by_group:
             self._by_group[id(group)] = list(self._bearing_on(group))
@@ -102,11 +103,11 @@ class BearingFindings:
 
     def _bearing_on(self, group: MessageGroup) -> Iterator[LintFinding]:
         numbers = self._at(_own_places(group)) | self._near(group.near)
-        for way in () if group.path is None else group.path.all_ways:
-            numbers |= self._on_way(way, group)
+        for path_way in () if group.path is None else group.path.all_ways:
+            numbers |= self._on_way(path_way, group)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for one in (self._findings[number] for number in sorted(numbers)):
-            # Where a message is known to wait for a route, where its request goes may still not be.
+            # Even if a message certainly waits for a route, the path of its request may be uncertain.
             if one not in self._uncertain or (_is_known(group) and one.code != _LOST_REQUESTS):
                 yield one
 
@@ -114,17 +115,17 @@ class BearingFindings:
         return {number for place in set(places) for number in self._by_place.get(place, ())}
 
     def _near(self, near: Sequence[NearMiss]) -> frozenset[int]:
-        """Return the findings about what messages just miss; groups share what is near."""
+        """Return the findings about near misses of messages. Groups with equal near misses share the result."""
         if near not in self._by_near:
             places = ((miss.instance, miss.database, name) for miss in near for name in (miss.name, miss.service))
             self._by_near[near] = frozenset(self._at(places))
         return self._by_near[near]
 
-    def _on_way(self, way: PathWay, group: MessageGroup) -> set[int]:
-        """Return the findings about what messages meet on a way; groups share ways, but not their services."""
-        if id(way) not in self._by_way:
-            self._by_way[id(way)] = frozenset(self._at(_places_on(way))), _databases_on(way)
-        numbers, met = self._by_way[id(way)]
+    def _on_way(self, path_way: PathWay, group: MessageGroup) -> set[int]:
+        """Return the findings about objects on a path. Groups share paths, but not their services."""
+        if id(path_way) not in self._by_way:
+            self._by_way[id(path_way)] = frozenset(self._at(_places_on(path_way))), _databases_on(path_way)
+        numbers, met = self._by_way[id(path_way)]
         row = group.first.row
         names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
         return self._at((instance, database, name) for instance, database in met for name in names) | numbers
@@ -143,15 +144,15 @@ def _is_known(group: MessageGroup) -> bool:
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:
-    """Yield instance, database and name of everything that the messages meet where they are sent."""
+    """Yield instance, database and name of every object that the messages use at their sender."""
     row = group.first.row
     databases = {None, row["database_name"], group.first.case.scope}
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
 
 
-def _places_on(way: PathWay) -> Iterator[_Place]:
-    """Yield instance, database and name of everything that any message meets on a way."""
-    for hop in way.hop_path.hops:
+def _places_on(path_way: PathWay) -> Iterator[_Place]:
+    """Yield instance, database and name of every object that any message passes on a path."""
+    for hop in path_way.hop_path.hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
             yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
         met = {None, hop.scope, *_databases_at(hop)}
@@ -159,17 +160,17 @@ def _places_on(way: PathWay) -> Iterator[_Place]:
         yield from ((hop.instance_name, database, name) for database, name in product(met, names))
 
 
-def _databases_on(way: PathWay) -> set[tuple[str, str | None]]:
-    """Return the databases that messages meet on a way, with their instances; None for the instance itself."""
+def _databases_on(path_way: PathWay) -> set[tuple[str, str | None]]:
+    """Return the databases on a path with their instances. None is the instance itself."""
     return {
         (hop.instance_name, database)
-        for hop in way.hop_path.hops
+        for hop in path_way.hop_path.hops
         for database in (None, hop.scope, *_databases_at(hop))
     }
 
 
 def _databases_at(hop: PathHop) -> Iterator[str]:
-    """Yield the database that sends, and those that hold the service at a hop."""
+    """Yield the sending database and the holders of the service at a hop."""
     decision = None if hop.verdict is None else hop.verdict.decision
     if decision is not None:
         yield decision.first.scope
@@ -184,7 +185,7 @@ def _brokers(group: MessageGroup) -> set[str]:
 
 
 def _names(group: MessageGroup) -> set[str | None]:
-    """Return the names that these messages meet; None stands for the whole database or instance."""
+    """Return the names that these messages use. None is the whole database or instance."""
     row, verdict = group.first.row, group.verdict
     names = {None, row["to_service_name"], row["database_name"], *group.brokers}
     if verdict is not None:
@@ -195,7 +196,7 @@ def _names(group: MessageGroup) -> set[str | None]:
 
 
 def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
-    """Return the codes of findings about a request for a route, one of them where the instance has the service."""
+    """Return the codes of findings about a request for a route."""
     is_needless = verdict is not None and verdict.decision is not None and bool(verdict.decision.last.holders)
     return (_LOST_REQUESTS, _NEEDLESS_REQUESTS) if is_needless else (_LOST_REQUESTS,)
 
@@ -208,11 +209,11 @@ def count_severities(findings: Iterable[LintFinding]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Check:
-    """The results of all waiting messages, by files.
+    """The results of all waiting messages in files.
 
-    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``results``: one
-    for each message. ``tried``: the same messages in the same order with scripts in force; None where none was to
-    be tried.
+    ``at`` is the requested time. ``estate`` has the exports and the time of each instance. ``results`` has one
+    item for each message. ``tried`` has the same messages in the same order with the scripts applied, or is None
+    without scripts.
     """
 
     at: datetime | None
@@ -227,39 +228,39 @@ class Check:
 
     @cached_property
     def trial(self) -> Trial | None:
-        """What scripts change; None without any."""
+        """The changes by scripts, or None without scripts."""
         if self.tried is None:
             return None
         return Trial.of(self.results, self.groups, self.tried.results, self.tried.groups)
 
     @property
     def evidence(self) -> FileEvidence:
-        """What was read."""
+        """The files that were read."""
         return self.estate.evidence
 
     @cached_property
     def groups(self) -> list[MessageGroup]:
-        """The messages in groups, those first that need somebody."""
+        """The messages in groups, the most urgent first."""
         return group(self.estate, self.results)
 
     @property
     def knowledge(self) -> EstateKnowledge:
-        """What is known of what was read."""
+        """The extent of the exports."""
         return self.estate.knowledge
 
     @cached_property
     def gaps(self) -> list[KnowledgeGap]:
-        """What is not known."""
+        """The missing exports."""
         return self.knowledge.list_gaps()
 
     @cached_property
     def findings(self) -> Sequence[LintFinding]:
-        """lint's findings that bear on messages which are not simply on their way, the worst first."""
+        """Findings of lint about messages with problems, the worst first."""
         met = {finding for one in self.groups if one.needs_somebody for finding in self.findings_on(one)}
         return [one for one in (*self._lint.certain, *self._lint.uncertain) if one in met]
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
-        """Return lint's findings about what the messages of a group meet, the worst first."""
+        """Return the findings of lint about objects on the path of a group, the worst first."""
         return self._bearing.on(group)
 
     @cached_property
@@ -268,22 +269,29 @@ class Check:
 
     @property
     def other_findings(self) -> Counter[str]:
-        """How many others lint has, by severity."""
+        """The number of other findings of lint by severity."""
         return count_severities(set(self.every_finding) - set(self.findings))
+
+    @cached_property
+    def troubles(self) -> Sequence[EstateTrouble]:
+        """The troubles beside the messages, without those that a group's remedy is about."""
+        said = {(advice.remedy.place, advice.remedy.statement) for one in self.groups for advice in one.advice}
+        every = find_troubles(self.evidence.server)
+        return [one for one in every if (one.remedy.place, one.remedy.statement) not in said]
 
     @property
     def outcomes(self) -> Counter[str]:
-        """How many messages have each outcome, NOT_KNOWN among them."""
+        """The number of messages with each outcome, including NOT_KNOWN."""
         return Counter(result.outcome for result in self.results)
 
     @property
     def ends(self) -> Counter[str]:
-        """How many messages have each end (`MessageResult.end`)."""
+        """The number of messages with each end (`MessageResult.end`)."""
         return Counter(result.end for result in self.results)
 
     @property
     def every_finding(self) -> Sequence[LintFinding]:
-        """All findings of lint in what was read, the worst first, except those that rest on missing views."""
+        """All findings of lint in the files, the worst first, except findings that depend on missing exports."""
         return self._lint.certain
 
     @cached_property
@@ -302,18 +310,22 @@ def check(
     addresses: Sequence[str] = (),
     at: datetime | None = None,
     then: Sequence[str] = (),
+    notes: Sequence[str] = (),
     clock: datetime | None = None,
     environment: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
 
-    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
-    what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
-    or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
-    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``environment`` chooses
-    among scripts of environments. ``say`` is called with how far the check has come. Raises InputError where
-    no queue is among the files, one cannot be read, or nothing tells whose a script is.
+    ``paths`` are files and folders. ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses``
+    complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
+    the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
+    decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
+    on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
+    with the progress.
+
+    Raises InputError if there is no queue among the files, a queue cannot be read, or the instance and database of
+    a script cannot be determined.
     """
     options = FileOptions(
         StandIns(instance, database, exported_at),
@@ -324,13 +336,14 @@ def check(
         environment=environment,
     )
     evidence = gather(paths, options)
+    evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
     return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
-    """Return when each instance's messages are decided; one known from scripts alone has the newest time."""
+    """Return the decision time of each instance. Instances known only from scripts get the newest time."""
     newest = {name: at or evidence.views.newest(name) for name in evidence.instances}
     last = max(time for time in newest.values() if time is not None)
     return {name: micros_of(time or last) for name, time in newest.items()}
@@ -350,15 +363,40 @@ def _try(
     return Check(at, changed, forget_statuses(results, follow_results(changed, decide_all(changed))))
 
 
-# Notes that a reader of a check needs.
+# Notes for readers of a check.
 
 
 _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_endpoints")
 
 
 def find_notes(done: Check) -> list[str]:
-    """List the notes on what was read and on times; an earlier time knows only what an export itself dates."""
-    return [*done.evidence.log.notes, *notes_on_times(done, done.evidence.instances)]
+    """List the notes on the files and their times. An earlier time uses only dates in the export itself."""
+    return [
+        *done.evidence.log.notes,
+        *notes_on_times(done, done.evidence.instances),
+        *_note_older_exports(done.shown),
+    ]
+
+
+_APART = timedelta(hours=1)
+"""Exports of two ends that are further apart do not show one state of the estate."""
+
+
+def _note_older_exports(done: Check) -> Iterator[str]:
+    """Yield a note on each instance on a path of messages that was exported long before their sender."""
+    met = {
+        (one.first.case.instance, hop.instance_name)
+        for one in done.groups
+        for way in (() if one.path is None else one.path.all_ways)
+        for hop in way.hop_path.hops
+    }
+    for sender, name in sorted(met):
+        sent_at, exported_at = (done.evidence.views.newest(each) for each in (sender, name))
+        if sent_at is not None and exported_at is not None and sent_at - exported_at > _APART:
+            yield (
+                f"{quote_name(name)} was exported at {format_time(exported_at)}, long before {quote_name(sender)}"
+                f" at {format_time(sent_at)}: what became of the messages there since then is not known"
+            )
 
 
 def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
@@ -368,7 +406,7 @@ def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
         newest = done.evidence.views.newest(name, *_PRESENT)
         if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
             notes.append(
-                f"{quote_name(name)}: its routes, databases, services and endpoint are taken as they were exported"
-                f" at {format_time(newest)}, which is after the time of the decision"
+                f"{quote_name(name)}: its routes, databases, services and endpoint are those exported at"
+                f" {format_time(newest)}, after the time of the decision"
             )
     return notes

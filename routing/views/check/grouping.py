@@ -1,4 +1,4 @@
-"""Group the results of messages: what is printed of a group is equal for all of its messages, or is counted."""
+"""Group results of messages. The printed facts of a group are equal for all its messages, or are counted."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.path_remedies import find_remedies, find_silence_remedies
+from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Confidence, Remedy
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.server_remedies import allow_on_managed, prefer_listeners
+from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -25,6 +27,7 @@ from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
+from routing.rules.timeline import micros_of
 from routing.terms import MSDB, Outcome, SortKey, Word
 
 
@@ -51,7 +54,7 @@ _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 class GroupAdvice:
     """A remedy for some messages of a group.
 
-    ``is_of_routes``: the rules ask for the remedy; else a status of SQL Server does.
+    ``is_of_routes`` is True if the rules require the remedy, and False if a status of SQL Server does.
     """
 
     remedy: Remedy
@@ -61,11 +64,11 @@ class GroupAdvice:
 
 @dataclass(frozen=True)
 class MessageGroup:
-    """Messages of one result, oldest first.
+    """Messages with one result, oldest first.
 
-    ``near`` are routes and services that they just missed, ``advice`` what to do and where; there is none where
-    nothing is wrong with the routing and SQL Server tells of no trouble. Where there is no verdict, both hold for
-    each that is possible.
+    ``near`` are routes and services that almost matched. ``advice`` are the remedies with their places, and is
+    empty if the routing is correct and SQL Server reports no trouble. Without a verdict, both hold for each
+    possible one.
     """
 
     results: Sequence[MessageResult]
@@ -95,12 +98,12 @@ class MessageGroup:
 
     @property
     def path(self) -> JudgedPath | None:
-        """Where they go from their instance, and their acknowledgements; None where they stay."""
+        """The path of the messages and acknowledgements, or None if they stay on their instance."""
         return self.first.path
 
     @property
     def brokers(self) -> Counter[str | None]:
-        """How many are bound to each broker instance, to none first."""
+        """The number of messages bound to each broker instance, unbound ones first."""
         counts = Counter(
             None if result.verdict is None else result.verdict.broker_instance for result in self.results
         )
@@ -108,32 +111,32 @@ class MessageGroup:
 
     @property
     def steps(self) -> Counter[int]:
-        """How many each step decided."""
+        """The number of messages that each step decided."""
         steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
         counts = Counter(int(step) for step in steps if step is not None)
         return Counter(dict(sorted(counts.items())))
 
     @property
     def gaps(self) -> Sequence[KnowledgeGap]:
-        """What would have to be known for a verdict."""
+        """The missing exports for a verdict."""
         return self.first.gaps
 
     @property
     def agreements(self) -> Counter[NumberAgreement]:
-        """How many of SQL Server's statuses agree with the verdict, contradict it, or say nothing of it."""
+        """The numbers of SQL Server's statuses that agree, contradict, or say nothing about the verdict."""
         return Counter(
             result.case.compared.agreement for result in self.results if result.case.compared is not None
         )
 
     def compared(self, status_text: StatusText) -> ReasonComparison | None:
-        """Compare a status text of SQL Server with the verdict; None without a verdict."""
+        """Compare a status text of SQL Server with the verdict. Returns None without a verdict."""
         if self.verdict is None:
             return None
         return status_text.compared(self.verdict.reason, in_msdb=self.first.case.scope == MSDB)
 
     @property
     def status_texts(self) -> Counter[StatusText]:
-        """How many messages have each status of SQL Server; a blank status is one of them."""
+        """The number of messages with each status of SQL Server, including a blank one."""
         return Counter(result.status_text for result in self.results)
 
     @cached_property
@@ -153,13 +156,13 @@ class MessageGroup:
         return reported_texts[0][0] if reported_texts else None
 
     def contradicts(self, status_text: StatusText) -> bool:
-        """Return True if a status says that SQL Server routed the messages otherwise."""
+        """Return True if a status shows that SQL Server routed the messages differently."""
         compared = self.compared(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
     def unacknowledged(self) -> int:
-        """How many messages were sent long ago and have a blank status."""
+        """The number of messages that were sent long ago and have a blank status."""
         return sum(result.is_unacknowledged for result in self.results)
 
     @property
@@ -169,17 +172,17 @@ class MessageGroup:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the messages leave their instance, and do not arrive or are not acknowledged."""
+        """True if the messages leave their instance and do not arrive or are not acknowledged."""
         return self.path is not None and bool(self.path.failing)
 
     @property
     def needs_somebody(self) -> bool:
-        """Whether somebody has to act: the messages are not just on their way."""
+        """True if the messages need attention, because they are not just on their way."""
         return self.kind is not ProblemKind.NOTHING
 
     @property
     def place(self) -> SortKey:
-        """Its place in a list: by what is wrong, the most messages and the oldest first, then by outcome."""
+        """The sort key in a list: by kind of problem, then most messages, oldest message, and outcome."""
         outcome = 0 if self.verdict is None else _OUTCOMES[self.verdict.outcome]
         return (_KINDS[self.kind], -len(self.results), self.oldest, outcome)
 
@@ -197,7 +200,7 @@ class MessageGroup:
             return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
         if self.is_silent:
             return ProblemKind.NOT_ACKNOWLEDGED
-        # Before messages on their way are tried, the only advice on them is about the connection.
+        # The only advice about messages on their way is on the connection.
         return ProblemKind.CONNECTION_FAILS if self.advice else ProblemKind.NOTHING
 
     def _kind_of_trouble(self, status_text: StatusText) -> ProblemKind:
@@ -208,7 +211,7 @@ class MessageGroup:
 
 
 class _Facts(NamedTuple):
-    """The printed facts that all messages of a group share; ``path`` is the number of an object."""
+    """The printed facts that all messages of a group share. ``path`` is the id of an object."""
 
     outcome: str
     reason: str | None
@@ -261,10 +264,14 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     facts_for_remedies = RemedyFacts(
         estate.instances,
         EstateAddresses(
-            {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            prefer_listeners(
+                estate.evidence.server,
+                {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            ),
             list_route_addresses(estate.instances),
         ),
         {result.case.service for result in every},
+        estate.evidence.server,
     )
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
     results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
@@ -317,7 +324,8 @@ class _Adviser:
     def _help_in_common(self, case: MessageCase, facts: _Facts) -> _Help:
         """Find the near misses and remedies that all possible verdicts of a case have in common.
 
-        There are none where SQL Server contradicts all of these verdicts: then more is unknown than the dialog.
+        There are no common ones if SQL Server contradicts all of these verdicts, since then more is unknown than
+        the dialog.
         """
         supposed = [(replace(case, verdict=verdict), verdict) for verdict in case.possible]
         alike = (facts, tuple(map(id, case.possible)), case.from_service)
@@ -335,7 +343,7 @@ class _Adviser:
         return helped._replace(remedies=()) if is_contradicted else helped
 
     def _knows_routes(self, case: MessageCase) -> bool:
-        """Return True if all routes that decide are known; other things may be unknown."""
+        """Return True if all deciding routes are known, even if other facts are unknown."""
         knowledge = self._checked.knowledge
         return not any(
             self._is_about_routes(knowledge.of_verdict(case.instance, verdict)) for verdict in case.possible
@@ -357,18 +365,37 @@ class _Adviser:
         status_remedies = [GroupAdvice(remedy, count) for remedy, count in answers]
         if bare.is_silent and not status_remedies and not on_path:
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in self._break_silence(bare)]
-        if bare.first.case.is_on_its_way:
-            return MessageGroup(ordered, helped.near, (*status_remedies, *on_path))
-        return MessageGroup(ordered, helped.near, (*on_path, *status_remedies))
+        is_away = bare.first.case.is_on_its_way
+        every = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
+        server = self._estate.server
+        allowed = [replace(one, remedy=allow_on_managed(server, one.remedy)) for one in every]
+        return MessageGroup(ordered, helped.near, tuple(allowed))
 
     def _break_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case
-        sent = self._sent(case)
+        sent, silent = self._sent(case), self._describe_silence(bare)
         if case.path is not None:
-            return find_silence_remedies(case.path, sent, self._estate)
+            return find_silence_remedies(case.path, sent, silent)
         if case.verdict is None:
             raise ValueError("messages on their way have a verdict")
-        return [remedy_of(self._estate.describe_stuck(sent, case.verdict))]
+        usual = remedy_of(self._estate.describe_stuck(sent, case.verdict))
+        return find_causes(silent) or [with_next_steps(silent, usual)]
+
+    def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
+        case, verdict = bare.first.case, bare.verdict
+        rows = [result.row for result in bare.results if result.is_unacknowledged]
+        arriving = None if case.path is None else find_arrival(case.path)
+        target = RemedyPlace(case.instance, None if verdict is None else verdict.destination_database)
+        return SilentMessages(
+            estate=self._estate,
+            sender=RemedyPlace(case.instance, case.scope if case.path is not None else case.database),
+            service=case.service,
+            target=target if case.path is None else arriving,
+            conversations=frozenset(row["conversation_id"] for row in rows if row.get("conversation_id")),
+            newest=max(micros_of(row["enqueue_time"]) for row in rows),
+            route=None if verdict is None else verdict.route_name,
+            address=None if verdict is None else verdict.address,
+        )
 
     def _sent(self, case: MessageCase) -> SentMessage:
         who = case.instance, case.database, case.service, case.from_service

@@ -1,4 +1,4 @@
-"""Show the evidence of a problem: the deciding step and route, misses, statuses, the path, lint's findings."""
+"""Show the evidence of a problem: the deciding step and route, misses, statuses, path and findings of lint."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ VIEWS_OF_AN_INSTANCE = (
     *("sys.databases", "sys.routes", "sys.services"),
     *("sys.service_broker_endpoints", "sys.tcp_endpoints"),
 )
-"""What tells what becomes of messages that arrive at an instance."""
-_ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "what decides there was not read"}
+"""The views that determine the decision for messages arriving at an instance."""
+_ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "the deciding exports are missing"}
 
 
 @dataclass(frozen=True)
 class ReportLimits:
-    """The lengths of a report's lists, the rest counted; None for all."""
+    """The maximal lengths of a report's lists, or None for no limit. Further items are counted."""
 
     problems: int | None = 20
     remedies: int | None = 3
@@ -60,19 +60,19 @@ class ReportLimits:
 
 
 class EvidencePlaces:
-    """Remembers in which problem a path or a finding of lint was told in full."""
+    """Remembers the problem that shows a path or a finding of lint in full."""
 
     def __init__(self, done: Check) -> None:
         self._done = done
         self._first: dict[object, int] = {}
 
     def find_first(self, what: object, number: int) -> int | None:
-        """Return the earlier problem that tells this in full; None where this one is the first."""
+        """Return the earlier problem that shows this fact in full, or None if this problem is the first."""
         first = self._first.setdefault(what, number)
         return None if first == number else first
 
     def list_findings(self, number: int, group: MessageGroup) -> Iterator[str]:
-        """Yield lint's findings about what messages of a group meet."""
+        """Yield the findings of lint about objects on the path of a group."""
         for one in self._done.findings_on(group):
             first = self.find_first(one, number)
             yield _state_finding(one) if first is None else f"{one.code} {severity_of(one)}, as in {first}"
@@ -121,7 +121,7 @@ def _name_oldest(problem: MessageProblem) -> str:
 
 
 def name_result(result: MessageResult) -> str:
-    """Return a message by its id; one of which no conversation is known by its handle."""
+    """Return the name of a message: its id, or its conversation handle if the conversation is unknown."""
     message = result.row.get("message_id")
     return (
         f"the message of conversation handle {named(result.handle)}"
@@ -146,7 +146,7 @@ def _state_decision(group: MessageGroup) -> Iterator[str]:
 
 
 def _state_brokers(brokers: Counter[str | None]) -> str:
-    """Return the broker instances that messages are bound to; how many to each where these are several."""
+    """Return the broker instances that messages are bound to, with counts if there are several."""
     if set(brokers) == {None}:
         return "bound to no broker instance"
     ids = Counter({named(each): many for each, many in brokers.items() if each is not None})
@@ -157,7 +157,7 @@ def _state_brokers(brokers: Counter[str | None]) -> str:
 
 
 def _count_values(values: Counter[_V], *, is_mixed: bool = False) -> str:
-    """Return the first values of a group, with how many messages have each where not all have one."""
+    """Return the first values of a group, with counts unless all messages share one value."""
     if len(values) == 1 and not is_mixed:
         return str(next(iter(values)))
     shown = ", ".join(f"{value} ({many:,})" for value, many in list(values.items())[:_FEW])
@@ -176,10 +176,10 @@ def _list_near(near: Sequence[NearMiss], most: int | None) -> Iterator[str]:
 
 
 def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | None) -> Iterator[str]:
-    """Yield the statuses of SQL Server: how many agree, and what the others say."""
+    """Yield the statuses of SQL Server: the number that agree, and the others in full."""
     agreeing = group.agreements[NumberAgreement.AGREES]
     if agreeing:
-        yield f"SQL Server says the same of {count(agreeing, 'message')}"
+        yield f"SQL Server reports the same for {count(agreeing, 'message')}"
     others = [
         (status_text, many)
         for status_text, many in group.status_texts.most_common()
@@ -188,7 +188,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     ordered = _each_number_first(others)
     for status_text, _ in ordered[:most]:
         meaning = _state_meaning(group, status_text)
-        # What says why is quoted there.
+        # A status that is the cause is already quoted there.
         quoted = state_status(group, status_text)
         if quoted != problem.why:
             yield f"{quoted}{meaning and f' (it {meaning})'}"
@@ -196,7 +196,7 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
             yield f"the status {meaning}"
     if most is not None and len(ordered) > most:
         rest = sum(many for _, many in ordered[most:])
-        yield f"SQL Server says other things of {count(rest, 'message')} (--verbose lists all)"
+        yield f"SQL Server reports other statuses for {count(rest, 'message')} (--verbose lists all)"
     sent = group.unacknowledged
     silence = state_silence(group)
     if sent and silence != problem.why:
@@ -204,11 +204,11 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     blank = sum(many for status_text, many in group.status_texts.items() if status_text.text is None)
     if blank > sent:
         young = count(blank - sent, "message")
-        yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
+        yield f"SQL Server reports nothing for {young}: not tried yet, or sent and not acknowledged"
 
 
 def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> list[tuple[StatusText, int]]:
-    """Return statuses in their order, those whose number no earlier one has before others."""
+    """Return statuses in their order, but the first status of each error number before the others."""
     numbers: Counter[int | None] = Counter()
     turns = []
     for status_text, many in counted_statuses:
@@ -255,12 +255,12 @@ def _list_paths(
 
 
 def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
-    """Yield the ways there and back, those first that fail; of many the others are counted."""
+    """Yield the paths there and back, failing ones first. Paths above the limit are counted."""
     if not path.there:
-        yield ListItem("there are more ways than are followed", indent=indent)
+        yield ListItem("there are more paths than are followed", indent=indent)
         return
     if len(path.there) == 1 and len(path.there[0].hop_path.hops) == 1:
-        # What is known is where they were sent to, which stands above.
+        # Only the target address is known, which is printed above.
         return
     yield from _list_ways("there", path.there, path, hops, most, indent)
     if path.has_multiple_targets:
@@ -268,12 +268,12 @@ def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int 
     if path.back:
         yield from _list_ways("and back, the acknowledgement", path.back, path, hops, most, indent)
     elif path.is_back_unknown:
-        words = "and back: not known, for the service that sent, or the broker instance of its database, is not"
+        words = "and back: not known, because the sending service or its broker instance is not known"
         yield ListItem(words, indent=indent)
     for address, instance in path.assumed[:hops]:
         unknown = "its own addresses are not known"
         yield ListItem(
-            f"by its name {named(instance)} is taken to listen at {named(address)}: {unknown}", indent=indent
+            f"judging by its name, {named(instance)} listens at {named(address)}: {unknown}", indent=indent
         )
 
 
@@ -288,30 +288,30 @@ def _list_ways(
         more = " or more" if path.is_cut else ""
         number = sum(one in failing for one in path_ways)
         fail = "fails" if number == 1 else "fail"
-        which = f"{len(path_ways)}{more} ways that the transport may take; {number or 'none'} {fail}"
+        which = f"{len(path_ways)}{more} paths that the transport may take; {number or 'none'} {fail}"
         yield ListItem(f"{title}, by {which}:", indent=indent)
     for number, one in enumerate(ordered[:most], 1):
         if len(path_ways) > 1:
-            yield Paragraph(f"way {number}", indent + 1)
+            yield Paragraph(f"path {number}", indent + 1)
         yield from way_blocks(one.hop_path, _ENDINGS, hops, indent + 1)
     if most is not None and len(path_ways) > most:
-        yield Paragraph(f"and {len(path_ways) - most} more ways (--verbose lists all)", indent + 1)
+        yield Paragraph(f"and {len(path_ways) - most} more paths (--verbose lists all)", indent + 1)
 
 
 def list_needed(
     path: JudgedPath, knowledge: EstateKnowledge, most: int | None, indent: int = 0
 ) -> Iterator[Block]:
-    """Yield the exports that would tell more of a path."""
+    """Yield the missing exports for a path."""
     for gap in gaps_on(path)[:most]:
-        yield ListItem(f"what would tell more: {gap_sentence(gap)}", indent=indent)
+        yield ListItem(f"to learn more: {gap_sentence(gap)}", indent=indent)
     views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
     for address in path.unread_addresses[:most]:
         maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
         if maybe:
             words = (
-                f"who listens at {named(address)}: it may be {maybe}, of which no address is known; export its"
+                f"the instance at {named(address)} may be {maybe}, whose address is not known; export its"
                 " sys.service_broker_endpoints, or give --address"
             )
         else:
             words = f"the instance at {named(address)} was not exported; export its {views}"
-        yield ListItem(f"what would tell more: {words}", indent=indent)
+        yield ListItem(f"to learn more: {words}", indent=indent)

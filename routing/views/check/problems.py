@@ -1,4 +1,4 @@
-"""Find problems in groups of messages: what keeps messages, why, and what to do about it, each stated once."""
+"""Find problems in groups of messages, each with its cause and actions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from routing.advice.connection_advice import look_for_one_cause
+from routing.advice.estate_troubles import EstateTrouble
+from routing.advice.status_meanings import find_numbers
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
+from routing.importing.catalog.cell_values import UnknownTime
 from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
 from routing.rules.judging import JudgedPath, PathWay
@@ -36,7 +41,7 @@ class MessageProblem:
 
     @property
     def count(self) -> int:
-        """How many messages it keeps."""
+        """The number of its messages."""
         return len(self.whole.results)
 
     @property
@@ -58,8 +63,10 @@ class MessageProblem:
 
 
 def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
-    """Return for how long a message waits, and since when; ``times`` are those of the decision, by instance."""
+    """Return the waiting time of a message and its start. ``times`` are the decision times by instance."""
     since: datetime = result.row["enqueue_time"]
+    if isinstance(since, UnknownTime):
+        return "for an unknown time"
     waited = moment_of(times[result.row["instance_name"]]) - since
     if waited < timedelta():
         return f"since {when(since)}"
@@ -68,13 +75,68 @@ def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
 
 def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
     """Return the problems of groups, in the order of their first groups."""
+    groups = list(groups)
     groups_by_cause: dict[object, list[MessageGroup]] = defaultdict(list)
+    failing = _find_common_failures(groups)
     for group in groups:
+        if failing.get(id(group)) is not None:
+            groups_by_cause[failing[id(group)]].append(group)
+            continue
         what, cause = state_outcome(group), _name_cause(group)
         remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
         groups_by_cause[group.kind, what, cause, remedies, group.gaps, alone].append(group)
-    return [_make_problem(alike) for alike in groups_by_cause.values()]
+    return [
+        _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
+        for cause, alike in groups_by_cause.items()
+    ]
+
+
+class CommonFailure(NamedTuple):
+    """A connection error that one instance has at many addresses."""
+
+    instance: str
+    error: str
+
+
+MANY_ADDRESSES = 3
+"""At so many addresses one error of an instance is one problem, and not a problem for each."""
+
+
+def _find_common_failures(groups: Iterable[MessageGroup]) -> dict[int, CommonFailure]:
+    """Return the groups, by id, whose connection fails as at many other addresses, and no statement mends it."""
+    alike: dict[CommonFailure, list[MessageGroup]] = defaultdict(list)
+    for group in groups:
+        is_mended = any(advice.remedy.is_complete for advice in group.advice)
+        text = group.trouble
+        if group.kind is ProblemKind.CONNECTION_FAILS and text is not None and not is_mended:
+            inner = sorted(find_numbers(text.text or "") - {text.number})
+            numbers = [str(text.number or "not numbered"), *map(str, inner)]
+            alike[CommonFailure(group.first.row["instance_name"], ", ".join(numbers))].append(group)
+    return {
+        id(group): failure
+        for failure, theirs in alike.items()
+        if len(_addresses_of(theirs)) >= MANY_ADDRESSES
+        for group in theirs
+    }
+
+
+def _addresses_of(groups: Iterable[MessageGroup]) -> list[str]:
+    addresses = (None if group.verdict is None else group.verdict.address for group in groups)
+    return list(dict.fromkeys(address for address in addresses if address is not None))
+
+
+def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup]) -> MessageProblem:
+    addresses = _addresses_of(groups)
+    remedy = look_for_one_cause(failure.instance, addresses, failure.error)
+    every = sorted(
+        (result for group in groups for result in group.results),
+        key=lambda one: (one.row["enqueue_time"], one.row["message_sequence_number"]),
+    )
+    advice = [GroupAdvice(remedy, len(every))]
+    whole = replace(groups[0], results=every, advice=advice)
+    what = f"connections to {len(addresses)} addresses fail"
+    return MessageProblem(groups[0].kind, what, state_cause(whole), groups, advice, whole)
 
 
 def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
@@ -99,7 +161,7 @@ def _sum_advice(groups: Sequence[MessageGroup]) -> list[GroupAdvice]:
 
 
 def state_outcome(group: MessageGroup) -> str:
-    """Return the outcome of messages with its reason, and where it ends after they have left their instance."""
+    """Return the outcome of messages with its reason, and their end if they have left their instance."""
     verdict = group.verdict
     if verdict is None:
         return f"{NOT_KNOWN}{_HINDRANCES.get(group.kind, '')}"
@@ -115,7 +177,7 @@ _HINDRANCES = {
 
 
 def _state_hindrance(group: MessageGroup) -> str:
-    """State the hindrance of messages that are on their way by the rules; empty without one."""
+    """State the obstacle for messages that are on their way by the rules, or return an empty text."""
     address = None if group.verdict is None else group.verdict.address
     if group.kind is ProblemKind.CONNECTION_FAILS and address is not None:
         return f", but the connection to {named(address)} fails"
@@ -128,7 +190,7 @@ def _state_end(path: JudgedPath | None) -> str:
         return ""
     failed_path, alike = failure.hop_path, path.back if failure.is_return else path.there
     failing = sum(one in path.failing for one in alike)
-    by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} ways "
+    by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} paths "
     end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
     return f", but {by}{end} {named(failed_path.instance)} ({_name_reason(failure)})"
 
@@ -143,13 +205,13 @@ def _name_reason(failure: PathWay) -> str:
 
 
 def state_cause(group: MessageGroup) -> str:
-    """State the cause of waiting in one sentence; empty for messages that are on their way."""
+    """State the cause of waiting in one sentence, or return an empty text for messages on their way."""
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
         return _cause_by_rules(group) or _state_reason(group)
     if group.trouble is not None:
         return state_status(group, group.trouble)
     if group.kind is ProblemKind.NOT_KNOWN:
-        return "What decides was not read."
+        return "The deciding exports are missing."
     if group.kind is ProblemKind.NOT_ACKNOWLEDGED:
         return state_silence(group)
     if group.kind is ProblemKind.CONNECTION_FAILS:
@@ -159,12 +221,12 @@ def state_cause(group: MessageGroup) -> str:
 
 
 def _cause_by_rules(group: MessageGroup) -> str | None:
-    """Return the cause that the first remedy by the rules names; None without one."""
+    """Return the cause of the first remedy that the rules require, or None."""
     return next((advice.remedy.cause for advice in group.advice if advice.is_of_routes), None)
 
 
 def _find_reason(group: MessageGroup) -> Reason | None:
-    """Return the reason that keeps messages: that of the hop where they get stuck."""
+    """Return the reason that keeps messages at the hop of their end."""
     failure = None if group.path is None else group.path.first_failure
     if failure is not None:
         return failure.hop_path.reason if failure.hop_path.reason is not None else Reason.ROUTING_LOOP
@@ -178,15 +240,16 @@ def _state_reason(group: MessageGroup) -> str:
 
 def state_status(group: MessageGroup, status_text: StatusText) -> str:
     """State SQL Server's status of some messages of a group."""
-    return f"SQL Server says of {count(group.status_texts[status_text], 'message')}: {status(status_text)}"
+    return f"SQL Server reports for {count(group.status_texts[status_text], 'message')}: {status(status_text)}"
 
 
 def state_silence(group: MessageGroup) -> str:
     """State that SQL Server reports nothing of messages which were sent long ago."""
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
-    what = "no queue has taken them" if is_here else "sent and not acknowledged"
-    return f"SQL Server says nothing of {count(group.unacknowledged, 'message')}, {since}: {what}"
+    is_kept = group.verdict is not None and not group.first.case.is_on_its_way
+    what = "no queue has taken them" if is_here else "not sent" if is_kept else "sent and not acknowledged"
+    return f"SQL Server reports nothing for {count(group.unacknowledged, 'message')}, {since}: {what}"
 
 
 def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
@@ -197,14 +260,36 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
     return kinds
 
 
-# The line that a check begins with: how many messages are stuck, and what a script would change.
+# The first line of a check: the number of stuck messages, and the effect of scripts.
 
 
-def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
-    """State how many of all messages are stuck, and what else is wrong, in one line.
+def state_answer(
+    problems: Sequence[MessageProblem], total: int, refused: int = 0, troubles: Sequence[EstateTrouble] = ()
+) -> str:
+    """State in one line how many of all messages are stuck, and what else is wrong.
 
-    ``problems`` are all that there are, messages on their way among them.
+    ``problems`` include messages on their way. ``refused`` is the number of unreadable rows of the queues. The
+    worst of ``troubles`` is named.
     """
+    line = _state_refused(problems, total, refused)
+    if not troubles:
+        return line
+    more = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
+    return f"{line[:-1]}; beside them: {troubles[0].what}{more}."
+
+
+def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int) -> str:
+    """State how many rows of the queues cannot be read, then the rest."""
+    if not refused:
+        return _state_messages(problems, total)
+    unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
+    whose = "its message" if refused == 1 else "their messages"
+    answer = f"{unread}: what becomes of {whose} is not known."
+    return answer if total == 0 else f"{answer} {_state_messages(problems, total)}"
+
+
+def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
+    """State how many messages are stuck, and the worst of what else is wrong."""
     if total == 0:
         return "No message waits in the transmission queues."
     kinds = count_kinds(problems)
@@ -230,7 +315,7 @@ def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
 
 
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
-    """Count the messages that are on their way to an end that is not known."""
+    """Count the messages that are on their way to an unknown end."""
     on_their_way = (one for one in problems if one.kind is ProblemKind.NOTHING)
     return sum(result.end == NOT_KNOWN for one in on_their_way for result in one.whole.results)
 
@@ -253,7 +338,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
     if kinds[ProblemKind.REPORTED]:
         yield f"SQL Server reports trouble with {share(_count_reported(problems))}"
     if kinds[ProblemKind.NOT_KNOWN]:
-        yield f"what becomes of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
+        yield f"the outcome of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
     silent = sum(
         group.unacknowledged
         for problem in problems
@@ -268,7 +353,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
 
 
 def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
-    """State how many of the stuck messages are dropped, and how many meet a connection that fails."""
+    """State the numbers of stuck messages that are dropped or have a failing connection."""
     kinds = count_kinds(problems)
     dropped, failing = kinds[ProblemKind.DROPPED], kinds[ProblemKind.CONNECTION_FAILS]
     parts = []
@@ -304,7 +389,7 @@ def _count_reported(problems: Sequence[MessageProblem]) -> int:
 
 
 def state_counts(done: Check) -> str:
-    """State how many messages wait, as of when, and how many have each outcome and end."""
+    """State the number of waiting messages and the decision time, with counts of outcomes and ends."""
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
     asked = {result.row["instance_name"] for result in done.results}
@@ -317,7 +402,7 @@ def state_counts(done: Check) -> str:
 
 
 def _state_ends(done: Check) -> str:
-    """State how many messages leave their instance and are not acknowledged, and where they end."""
+    """State the ends of messages that leave their instance and are not acknowledged."""
     ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
     if not ends:
         return ""

@@ -1,4 +1,4 @@
-"""Compare messages before and after scripts that are tried: what they mend, and what gets worse."""
+"""Compare messages before and after tried scripts: the repairs, and the changes for the worse."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _ORDER = (WORSE, MENDED, OTHER)
 
 
 class ChangeableResult(NamedTuple):
-    """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target, end.
+    """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target and end.
 
-    ``end`` is that of `MessageResult.end`; ``end_instance`` where it fails after it has left its own instance.
+    ``end`` is that of `MessageResult.end`. ``end_instance`` is the instance of a failure after the message has
+    left its own instance.
     """
 
     outcome: str
@@ -48,9 +49,9 @@ class ChangeableResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """Messages of one sender to one service that end differently with the scripts, oldest first.
+    """Messages of one sender to one service that end differently after the scripts, oldest first.
 
-    ``effect`` is MENDED (stuck before, not after), WORSE (stuck after, not before) or OTHER.
+    ``effect`` is MENDED (stuck only before), WORSE (stuck only after) or OTHER.
     """
 
     instance: str
@@ -64,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Trial:
-    """The messages of a check before and after scripts; both lists have the same messages in the same order."""
+    """The messages of a check before and after scripts. Both lists have the same messages in the same order."""
 
     before: Sequence[MessageResult]
     after: Sequence[MessageResult]
@@ -145,9 +146,9 @@ def _state_arrival(freed: Sequence[MessageResult]) -> str:
 
 
 def forget_statuses(before: Sequence[MessageResult], after: Sequence[MessageResult]) -> list[MessageResult]:
-    """Return the results after scripts, those that change without a status of SQL Server.
+    """Return the results after scripts. Changed results lose their status of SQL Server.
 
-    What SQL Server said is about the routing before; of the new routing it has said nothing yet.
+    The status describes the earlier routing only.
     """
     return [
         _without_status(new) if ChangeableResult.of(old) != ChangeableResult.of(new) else new

@@ -1,1 +1,1 @@
-"""Compare two configurations, times or versions: which messages' ways change, which routes, which findings."""
+"""Compare two configurations, times or versions: the changes for messages, routes and findings."""

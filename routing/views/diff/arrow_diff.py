@@ -1,4 +1,4 @@
-"""Decide and follow messages of Arrow's tables and files on both sides: only those that a difference can touch."""
+"""Decide and follow messages of Arrow tables and files on both sides, if a difference can affect them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
 
 
 def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -> ComparedMessages | None:
-    """Return the messages of which decisions or paths may differ, for both sides to decide; None where none may.
+    """Return the messages that both sides must decide, or None if no message can change.
 
-    These are those that may differ, with all messages of their instance to their service, since these may ask for
-    the same route (section 5).
+    They include all messages of the same instance and service, since these may ask for the same route (section 5).
     """
     affected, touched = find_affected(sides), AffectedServices()
     touched.join(affected)
@@ -58,7 +57,7 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
         frozenset().union(*(one.named.addresses for one in checked)),
     )
     paths = ComparedPaths()
-    # The dialogs, and the rows of both sides, are without a fault.
+    # The dialogs and the rows of both sides are valid.
     before, after = (
         DecidingSide.of(
             replace(rows, at=side.at), dialogs, inputs, network, SidePaths(paths, may_differ), addressees
@@ -75,7 +74,7 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
 
 
 def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> pyarrow.dataset.Dataset:
-    """Return the files of messages that may hold some of those that may differ."""
+    """Return the files of messages that may hold affected ones."""
     condition: Any = None
     for only in selections:
         one = condition_of(rows, only)
@@ -122,7 +121,7 @@ def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, fi
 
 
 def _turning(dialogs: Table, first: int, last: int) -> Any:
-    """Return the folded ids of conversations of which a dialog is acknowledged or expires between two times."""
+    """Return the folded ids of conversations with a dialog that is acknowledged or expires between two times."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -140,7 +139,7 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
 
 @dataclass
 class _CountedChanges:
-    """The changed messages so far: how many are in each group, and of each change the lowest ones, nulls first."""
+    """The changed messages so far: counts by group, and the lowest ones of each change, nulls first."""
 
     sums: GroupSums = field(default_factory=lambda: GroupSums(GROUP, {_COUNT: "sum"}))
     lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
@@ -206,7 +205,7 @@ class ChangedMessages:
     _counted: _CountedChanges = field(default_factory=_CountedChanges)
 
     def write_to(self, files: DataFiles) -> None:
-        """Write every changed message, each thread to a file of its own."""
+        """Write every changed message, with one file for each thread."""
         self._read(lambda: _write_to(files.open()))
 
     def count(self) -> None:
@@ -222,12 +221,12 @@ class ChangedMessages:
         return pyarrow.concat_tables([shape.empty_table(), *parts])
 
     def summarize(self, read: int, messages: Table | None) -> MessageChanges:
-        """Return the changes among so many messages; ``messages`` are all that change, where they are kept."""
+        """Return the changes among all read messages. ``messages`` are the changed ones, if they are kept."""
         groups = [] if self.compared is None else self._counted.groups(self.compared)
         return MessageChanges(read, groups, self._counted.examples, messages)
 
     def _read(self, open_sink: Callable[[], Callable[[ChangedBatch], None]]) -> None:
-        """Send every changed message to a sink; each thread has its own."""
+        """Send every changed message to a sink. Each thread has its own."""
         if self.compared is None:
             return
         compared = self.compared

@@ -1,4 +1,4 @@
-"""Count the messages that change between two sides, by where they end, and tell which get worse."""
+"""Count the messages that change between two sides by their ends, and find the worse ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing.terms import REJECTED, PathEnd, ReadRow, TableRow
 DIFF_JOB = "sbroute diff"
 """The job that writes the table of changed messages."""
 SHOWN = 3
-"""As many examples are kept of each change."""
+"""The number of examples of each change."""
 _RANKS = {
     str(PathEnd.DELAYED): 1,
     str(PathEnd.NO_RETURN_PATH): 1,
@@ -36,18 +36,20 @@ _ENDINGS_OF = {
 }
 _NOT_KNOWN = "not-known"
 FAILS = (*_ENDINGS_OF, _NOT_KNOWN)
-"""How a message that gets worse may end, as options name it; and that it is no longer known where it ends."""
+"""The options for endings of messages that get worse, and for ends that are no longer known."""
 
 
 @dataclass(frozen=True)
 class MessageChanges:
     """The changes for the messages, by either engine.
 
-    compared: how many messages there are. groups: rows of `result_schemas.KEY_CHANGES`, each group once, an empty
-    database_name as null. examples: rows of `result_schemas.EXAMPLES`, of each change of what `ENDS` names
-    the lowest `SHOWN` at least, by instance_name, message_id and conversation_id, nulls first. messages:
-    every changed message in the columns of `result_schemas.MESSAGE_CHANGES`, as it is in the table; None where
-    they were not asked for.
+    Args:
+        compared: the number of messages.
+        groups: rows of `result_schemas.KEY_CHANGES`, each group once, with null for an empty database_name.
+        examples: rows of `result_schemas.EXAMPLES`, at least the lowest `SHOWN` for each change of `ENDS`, by
+            instance_name, message_id and conversation_id, nulls first.
+        messages: every changed message in the columns of `result_schemas.MESSAGE_CHANGES`, as stored, or None
+            if not requested.
     """
 
     compared: int
@@ -57,12 +59,12 @@ class MessageChanges:
 
 
 def rank(ending: str) -> int:
-    """Return the rank of an ending: DELIVERED or NOT_KNOWN 0, then delayed, then dropped, then REJECTED."""
+    """Return the rank of an ending: 0 for DELIVERED and NOT_KNOWN, then delayed, dropped and REJECTED."""
     return _RANKS.get(ending, 0)
 
 
 def step_of(row: ReadRow) -> int:
-    """Return 1 where messages of a row get worse, -1 where they get better, else 0."""
+    """Return 1 if messages of a row get worse, -1 if they get better, else 0."""
     before, after = rank(row["ending_before"]), rank(row["ending_after"])
     return (after > before) - (after < before)
 
@@ -73,12 +75,12 @@ def is_worse(row: ReadRow) -> bool:
 
 
 def loses_sight(row: ReadRow) -> bool:
-    """Return True if a row's messages are delivered before, and it is not known where they end after."""
+    """Return True if a row's messages are delivered before, and their end is not known after."""
     return bool(row["ending_before"] == PathEnd.DELIVERED and row["ending_after"] == PathEnd.NOT_KNOWN)
 
 
 def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
-    """Return True if any message gets worse, and ends as one of some words says (`FAILS`)."""
+    """Return True if any message gets worse and has one of the given ends (`FAILS`)."""
     endings = {ending for word in words for ending in _ENDINGS_OF.get(word, ())}
     return any(
         (is_worse(row) and row["ending_after"] in endings) or (_NOT_KNOWN in words and loses_sight(row))
@@ -87,14 +89,14 @@ def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
 
 
 def list_keys(changed: MessageChanges) -> SchemaRows:
-    """Return the keys of which messages change, those that get worse first, then the most messages."""
+    """Return the keys with changed messages, first the worse ones, then by most messages."""
     names = KEY_CHANGES.names
     ordered = sorted(changed.groups, key=lambda row: (_place(row), *_order(row, names)))
     return SchemaRows(KEY_CHANGES, tuple({name: row[name] for name in names} for row in ordered))
 
 
 def count_changes(changed: MessageChanges) -> SchemaRows:
-    """Return how many messages change from an outcome and ending to others, in the same order, with examples."""
+    """Return the counts of messages by old and new outcome and ending, in the same order, with examples."""
     counts: dict[tuple[Any, ...], int] = {}
     for row in changed.groups:
         ends = tuple(row[name] for name in ENDS)
@@ -112,7 +114,7 @@ def count_changes(changed: MessageChanges) -> SchemaRows:
 
 
 def lowest(rows: Iterable[ReadRow]) -> list[TableRow]:
-    """Return the first examples of some, in their order and without what becomes of them."""
+    """Return the first examples in their order, without the columns of their ends."""
     names = [name for name in EXAMPLES.names if name not in ENDS]
     ordered = sorted(rows, key=lambda row: _order(row, names))
     return [{name: row[name] for name in names} for row in ordered[:SHOWN]]

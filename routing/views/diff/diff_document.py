@@ -1,4 +1,4 @@
-"""Write a comparison as a document: what gets worse, then what gets better, then the rest."""
+"""Write a comparison as a document: the changes for the worse, the improvements, then the rest."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from routing.views.diff.decision_comparison import loses_sight, step_of
 from routing.views.diff.diffing import Diff
 
 SHOWN = 20
-# So many outcomes and reasons stand in a sentence that answers; the table below has all.
+# The number of outcomes and reasons in a sentence. The table below has all.
 _FEW = 5
 _COUNTS = ("messages", "before", "after", "such as")
 _WORSE, _BETTER, _NEITHER = 1, -1, 0
 
 
 def make_document(done: Diff) -> Document:
-    """Describe a `diff`: what gets worse, what gets better, what else changes, and what is compared."""
+    """Describe a `diff`: the changes for the worse, the improvements, other changes, and the compared sides."""
     return [
         *_answers(done),
         Paragraph(_state_rest(done)),
@@ -46,7 +46,7 @@ def make_document(done: Diff) -> Document:
 
 
 def _answers(done: Diff) -> Iterator[Block]:
-    """Yield a sentence each for what gets worse, what gets better, and what changes otherwise."""
+    """Yield a sentence each for changes for the worse, improvements, and other changes."""
     if not done.changed:
         yield Paragraph(f"None of {count(done.compared, 'message')} changes.")
         return
@@ -74,7 +74,7 @@ def _answers(done: Diff) -> Iterator[Block]:
 
 
 def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
-    """Return a sentence that goes on with where messages end, as far as that is known, most first."""
+    """Return a sentence with the known new ends of messages, most frequent first."""
     becoming = Counter[tuple[str, str | None]]()
     for row in rows:
         what = "outcome", "reason"
@@ -90,7 +90,7 @@ def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -
 
 
 def _state_rest(done: Diff) -> str:
-    """State how many messages were compared, and what else differs."""
+    """State the number of compared messages, and the other differences."""
     if not (done.counts or done.routes or done.findings):
         return "No route in force differs, and no finding of lint comes or goes."
     comes = sum(row["change"] == COMES for row in done.findings)
@@ -133,7 +133,7 @@ def _lists(done: Diff) -> Iterator[Block]:
 
 
 def _list_rows(title: str, rows: Sequence[ReadRow], words: Callable[[ReadRow], Words]) -> Iterator[Block]:
-    """Yield a list of the first rows, and how many more there are; nothing where there is no row."""
+    """Yield a list of the first rows and the number of further ones. Without rows it yields no blocks."""
     if rows:
         yield DocumentHeading(title)
         yield from (ListItem(words(row)) for row in rows[:SHOWN])
@@ -150,7 +150,7 @@ def _count(row: ReadRow) -> Sequence[Cell]:
 
 
 def _end(row: ReadRow, side: str) -> Iterator[str | TonedText]:
-    """Yield where a message ends that leaves its instance, if it is known or was."""
+    """Yield the end of a message that leaves its instance, if it is or was known."""
     if row[f"outcome_{side}"] in LEAVES and (row[f"ending_{side}"] != PathEnd.NOT_KNOWN or loses_sight(row)):
         reason = row[f"ending_reason_{side}"]
         yield from (", then ", mark_outcome(row[f"ending_{side}"]), "" if reason is None else f" {reason}")
@@ -215,7 +215,7 @@ def _text(value: Any) -> str:
 
 
 def write_diff(done: Diff) -> str:
-    """Return one line of JSON; docs/reference/json.md documents its keys."""
+    """Return one line of JSON. See docs/reference/json.md for its keys."""
     sides_by_name = {"before": done.before, "after": done.after}
     return write_json(
         {

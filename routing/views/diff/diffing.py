@@ -1,4 +1,4 @@
-"""Compare what becomes of messages on two sides: another configuration, older versions, a time, or a script."""
+"""Compare the outcomes of messages on two sides: another configuration, older versions, a time, or a script."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ _KEY = "message_changes"
 
 
 def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
-    """Parse the location of ``--out``; a path belongs to the working folder. Raises OutputError.
+    """Parse the location of ``--out``. A path is relative to the working folder.
 
-    Raises OutputError where it is a table of a configuration, which would be lost.
+    Raises OutputError if it is a table of a configuration, which would be lost.
     """
     place = TableLocation.parse(text, str(Path.cwd()))
     for config in configs:
@@ -69,16 +69,16 @@ def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
 
 
 def _is_same(one: TableLocation, other: TableLocation) -> bool:
-    """Return True if two tables are one, also by another way through the folders."""
+    """Return True if two tables are the same, even by different paths."""
     if not (is_local(one) and is_local(other)):
         return str(one) == str(other)
     return Path(one.text).resolve() == Path(other.text).resolve()
 
 
 def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
-    """Return the table that is to be replaced; None where none stands.
+    """Return the table to replace, or None if there is no table yet.
 
-    Raises OutputError where it is another one.
+    Raises OutputError if the table is another one.
     """
     place = opener.placed("--out", place)
     opened = opener.find("--out", place)
@@ -94,7 +94,7 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
 
 
 def find_writer(opener: TableOpener, place: TableLocation) -> LocalTable | UnreadableTable | None:
-    """Find the table as delta-rs writes it, or the reason why Spark writes it; None: delta-rs makes it.
+    """Find the table for delta-rs, or the reason why Spark must write it. None means that delta-rs creates it.
 
     Raises OutputError.
     """
@@ -106,7 +106,7 @@ def find_writer(opener: TableOpener, place: TableLocation) -> LocalTable | Unrea
 def replace_table(
     opener: TableOpener, place: TableLocation, writer: LocalTable | UnreadableTable | None, rows: ChangedMessages
 ) -> Table:
-    """Write changed messages in place of what stands there, in one commit, and return them as they are stored.
+    """Replace the output by changed messages in one commit, and return them as stored.
 
     Raises OutputError, StorageError.
     """
@@ -138,20 +138,20 @@ def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTa
 
 @dataclass(frozen=True)
 class Diff:
-    """Hold the result of `diff`; all rows are in the order in which they are printed.
+    """Hold the result of `diff`. All rows are in the printed order.
 
     Args:
         before: the side before, with its label and the time of its decisions.
         after: the side after.
         compared: the number of messages that were compared.
-        counts: rows of `result_schemas.CHANGE_COUNTS`, those that get worse first.
+        counts: rows of `result_schemas.CHANGE_COUNTS`, first those that get worse.
         keys: rows of `result_schemas.KEY_CHANGES`: changes by sender and service.
         routes: rows of `result_schemas.ROUTE_CHANGES`.
         findings: rows of `result_schemas.FINDING_CHANGES`: findings of lint that come or go.
-        messages: changed messages (`result_schemas.MESSAGE_CHANGES`), a table or dataset of Arrow, or a DataFrame;
-            None without ``with_messages``.
-        script: the result that an import of the scripts would have; None without scripts.
-        frame_cache: frames that Spark keeps for ``messages`` until `unpersist`.
+        messages: changed messages (`result_schemas.MESSAGE_CHANGES`) as an Arrow table or dataset or a DataFrame,
+            or None without ``with_messages``.
+        script: the result that an import of the scripts would have, or None without scripts.
+        frame_cache: frames that Spark caches for ``messages`` until `unpersist`.
 
     Example:
         >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
@@ -174,23 +174,23 @@ class Diff:
     frame_cache: FrameCache | None = None
 
     def unpersist(self) -> None:
-        """Release the frames that Spark keeps for ``messages``, where it compared them."""
+        """Release the frames that Spark caches for ``messages``, if it compared them."""
         if self.frame_cache is not None:
             self.frame_cache.release()
 
     @property
     def changed(self) -> int:
-        """How many messages change: their decision at the first hop, or where they end."""
+        """The number of messages that change: their decision at the first hop, or their end."""
         return sum(row["messages"] for row in self.counts)
 
     @property
     def worse(self) -> int:
-        """How many messages get worse: they end delayed, dropped or rejected, at whatever hop."""
+        """The number of messages that get worse: they end delayed, dropped or rejected, at any hop."""
         return sum(row["messages"] for row in self.counts if is_worse(row))
 
     @property
     def not_known(self) -> int:
-        """How many messages are delivered before, while it is not known where they end after."""
+        """The number of messages that are delivered before, with an unknown end after."""
         return sum(row["messages"] for row in self.counts if loses_sight(row))
 
 
@@ -207,20 +207,20 @@ def diff(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diff:
-    """Compare where all messages go and end, the routes and the findings of lint on two sides.
+    """Compare the destinations of all messages, the routes and the findings of lint on two sides.
 
     Messages and dialogs of both sides are those of ``tables``.
 
     Args:
         tables: a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets.
-        against: the other side: a configuration; tables that replace some of these; `TableVersions`, which are
-            the side before; a time, as of which the same tables are decided; or `Scripts`.
-        at: the decision time of both sides (UTC without a zone); by default now.
-        with_messages: whether the result has every changed message.
-        out: where changed messages are written, in place of those of an earlier comparison.
-        lint: which findings count; by default those of the configuration.
-        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
-        spark: the session for tables that need one; by default one is started.
+        against: the other side: a configuration, tables that replace some of these, `TableVersions` for the side
+            before, a time for decisions with the same tables, or `Scripts`.
+        at: the decision time of both sides (UTC without a zone), by default the current time.
+        with_messages: True to return every changed message.
+        out: the table for changed messages, which replaces that of an earlier comparison.
+        lint: selects the findings that count, by default as in the configuration.
+        opener: opens the configuration's tables, by default local ones by delta-rs and others by Spark.
+        spark: the session for tables that need one. By default one is started.
         progress: called with the name of each step.
 
     Returns:
@@ -246,7 +246,7 @@ def diff(
     table_cache = comparison.TableCache(opener)
     progress("reading the settings")
     if isinstance(tables, Config):
-        # Before the settings, so that none of the messages is newer than these.
+        # Before the settings, so that these are as new as all messages.
         table_cache.open("messages", tables.tables["messages"])
     both = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
     before, after = both.both
@@ -297,8 +297,8 @@ def _traffic(
 ) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.traffic(tables, writer)
-    taken = take_tables(tables, TRAFFIC)
-    return {key: taken[key] for key in TRAFFIC if key in taken}
+    traffic = take_tables(tables, TRAFFIC)
+    return {key: traffic[key] for key in TRAFFIC if key in traffic}
 
 
 def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:
@@ -318,7 +318,7 @@ def _compare(
     out: TableLocation | None,
     writer: LocalTable | UnreadableTable | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Return the messages compared, where they are, and written; with what Spark keeps for them."""
+    """Compare the messages in the engine of their tables. Return the changes and Spark's cached frames."""
     return by_engine(
         traffic,
         spark=lambda: _compare_in_spark(tables, traffic, both, opener, with_messages, out),
@@ -357,7 +357,7 @@ def _compare_in_spark(
     with_messages: bool,
     out: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Compare many messages, or those of tables that Spark alone reads."""
+    """Compare many messages, or messages in tables that only Spark reads."""
     from routing.plan.checked_inputs import ResolveOptions
     from routing.tables.cached_frames import released_on_failure
     from routing.views.diff import spark_diff

@@ -1,11 +1,11 @@
-"""Compare messages by the million where Spark has them: both decisions of each, counts and examples.
+"""Compare millions of messages in Spark: both decisions of each, counts and examples.
 
-Messages are never joined with messages, whose ids may be doubled: each side's keys, plan and requests are found on
-their own, and in one pass every message goes through both. Nothing is exchanged on its way as long as what it
-is joined with can be broadcast.
+Messages are never joined with messages, because their ids may be doubled. Each side's keys, plan and requests are
+found separately, and one pass takes every message through both. There is no shuffle as long as the joined tables
+can be broadcast.
 
-The paths of keys are followed on the driver. A path is there as where it ends and the numbers of its steps, which
-both sides share: so its hops are compared as numbers.
+The paths of keys are followed on the driver. A path is stored as its end and the numbers of its steps, which both
+sides share, so that hops are compared as numbers.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ _DECIDED = Schema(
         *(Field(f"{_STEPS}_{when}", ArrayOf(ColumnKind.INT)) for when in SIDES),
     )
 )
-# Steps of messages that their own instance stops, whatever the routes: none of a plan has these numbers.
+# Steps of messages that their own instance stops for any routes. No step of a plan has these numbers.
 _EXPIRED, _REQUESTED, _REQUESTED_IN_MSDB = -1, -2, -3
-# Columns of messages that are made clean on the way, and under what name they stay as they were read.
+# Columns of messages that are cleaned, with the names of their original values.
 _AS_READ = {name: f"{name}_as_read" for name in ("database_name", "conversation_id")}
 _PLACE = "place"
 
@@ -81,7 +81,7 @@ class PathSteps:
 
     @property
     def fields(self) -> PathFields:
-        """What is kept of a path: where it ends, and its steps."""
+        """The stored fields of a path: its end and its steps."""
         return PathFields(_PATH, self._number)
 
     def _number(self, path: PathWithReturn) -> tuple[Any, ...]:
@@ -102,15 +102,15 @@ class SideJobs(NamedTuple):
 
 
 def decide_sides(messages: DataFrame, before: SideJobs, after: SideJobs) -> DataFrame:
-    """Return every conformed message with both decisions and endings, and the steps of both paths; narrow.
+    """Return every conformed message with both decisions and endings, and the steps of both paths, in few columns.
 
     The columns are those of `result_schemas.MESSAGE_CHANGES` without `CHANGED_HOP`, with steps_before and
-    steps_after. Both sides must have the same dialogs. A message that is set aside has outcome and ending REJECTED
-    with its codes as reasons, no steps, and nothing else.
+    steps_after. Both sides must have the same dialogs. A rejected message has only the outcome and ending
+    REJECTED, with its codes as reasons.
     """
     as_read = messages.withColumns({copied_name: F.col(name) for name, copied_name in _AS_READ.items()})
     prepared = keying.prepare(as_read, before.decisions.options.as_of)
-    # Which row of the dialogs is a message's does not depend on the side: it is looked up once.
+    # The dialog of a message does not depend on the side, so it is looked up once.
     decided = keying.find_dialog(prepared, before.decisions.source.dialog_side)
     for jobs, when in ((before, "before"), (after, "after")):
         decided = _end_side(_decide_side(decided, jobs.decisions, when), jobs.paths, when)
@@ -151,7 +151,7 @@ def _end_side(messages: DataFrame, job: ResolveJob, when: str) -> DataFrame:
 def _decide_side(messages: DataFrame, job: ResolveJob, when: str) -> DataFrame:
     """Add the compared columns of a side's decision to messages of `keying.find_dialog`, and ``in_msdb``.
 
-    That tells which of them a request for a route stops in msdb, after they came back.
+    ``in_msdb`` is True if a request for a route stops the message in msdb after it came back.
     """
     rejects = job.counted.may_reject
     lookups = job.source.lookups
@@ -173,7 +173,7 @@ def _decide_side(messages: DataFrame, job: ResolveJob, when: str) -> DataFrame:
 
 
 def _unless_rejected(values: Mapping[str, Column]) -> dict[str, Column]:
-    """Return the values of messages with ``reasons``; of those that are set aside the codes alone."""
+    """Return the values of messages with ``reasons``, where rejected ones have only their codes."""
     is_rejected = F.size("reasons") > 0
     others = {"outcome": F.lit(REJECTED), "reason": F.array_join("reasons", ", ")}
     return {
@@ -182,7 +182,7 @@ def _unless_rejected(values: Mapping[str, Column]) -> dict[str, Column]:
 
 
 def find_changed(decided: DataFrame, steps: PathSteps) -> DataFrame:
-    """Select the rows of `decide_sides` that differ in a compared column, with the hop where the paths part."""
+    """Select the rows of `decide_sides` that differ in a compared column, with the hop at which the paths part."""
     changed = decided.where(_differs())
     both = F.arrays_zip(*(F.col(f"{_STEPS}_{when}") for when in SIDES))
     parting = F.get(
@@ -194,7 +194,7 @@ def find_changed(decided: DataFrame, steps: PathSteps) -> DataFrame:
     for when in SIDES:
         step = F.col(f"parting.{_STEPS}_{when}")
         parted = look_up(parted.withColumn("step", step), places, ["step"], optional=["step"])
-        # In msdb if a message was searched there, else in its own scope.
+        # In msdb if the search ended there, else in the message's own scope.
         scope = F.when(step == _REQUESTED_IN_MSDB, F.lit(MSDB)).otherwise(_own_scope())
         stopped = F.struct(
             F.lit(THERE).alias("hop_direction"),
@@ -220,7 +220,7 @@ def _own_scope() -> Column:
 
 
 def _differs() -> Column:
-    """Return whether anything that is compared differs."""
+    """Return True if any compared column differs."""
     names = zip((*BEFORE, *ENDED_BEFORE), (*AFTER, *ENDED_AFTER), strict=True)
     return reduce(Column.__or__, (~F.col(mine).eqNullSafe(F.col(theirs)) for mine, theirs in names))
 
@@ -232,10 +232,10 @@ def count_changed(changed: DataFrame) -> DataFrame:
 
 
 def find_examples(changed: DataFrame, most: int) -> DataFrame:
-    """Select ``most`` messages of each change of what `ENDS` names (`result_schemas.EXAMPLES`).
+    """Select ``most`` messages for each change of the columns `ENDS` (`result_schemas.EXAMPLES`).
 
-    The lowest by instance, message id and conversation, nulls first. Spark keeps as many of each part before it
-    exchanges any.
+    They are the lowest by instance, message id and conversation, nulls first. Spark limits each partition before
+    the shuffle.
     """
     order = [F.asc_nulls_first(name) for name in _LOWEST]
     place = F.row_number().over(Window.partitionBy(*ENDS).orderBy(*order))
@@ -243,13 +243,13 @@ def find_examples(changed: DataFrame, most: int) -> DataFrame:
 
 
 OUT = "message_changes"
-# A condition of more values takes longer to be handed over than it saves.
+# A condition with more values takes longer to send than it saves.
 _MOST_VALUES = 1_000
 
 
 @dataclass(frozen=True)
 class SideMessages:
-    """The messages of both sides, and their dialogs if there are any, as they are given."""
+    """The messages of both sides, and their dialogs if there are any."""
 
     messages: DataFrame
     dialogs: DataFrame | None
@@ -266,10 +266,10 @@ def compare(
 ) -> MessageChanges:
     """Compare the messages of one side with those of the other by Spark.
 
-    ``options`` say how messages are resolved, except for the time, which is each side's own. ``out`` is where the
-    changed messages are written, as a whole in place of what stands there. ``frame_cache`` must keep until the
-    messages of the result have been read; ``notes`` get what was not broadcast. Raises InputError, which names
-    the side, where a row is at fault, OutputError where nothing can be written, and StorageError.
+    ``options`` are those of resolving messages, except for the time, which belongs to each side. ``out`` is the
+    table that the changed messages replace. ``frame_cache`` must live until the messages of the result have been
+    read, and ``notes`` get the tables that were not broadcast. Raises InputError with the side of a faulty row,
+    OutputError if writing is impossible, and StorageError.
     """
     spark = traffic.messages.sparkSession
     if out is not None:
@@ -303,8 +303,8 @@ def compare(
 
 
 def _find_affected(messages: DataFrame, sides: DiffSides) -> Sequence[Only] | None:
-    """Return values by column, of which every message that can change has one set; None where any can."""
-    # At two times dialogs differ as well.
+    """Return the sets of values by column that changeable messages have, or None if any message can change."""
+    # Dialogs also differ between two times.
     if not sides.is_one_time:
         return None
     affected = find_affected(sides)
@@ -330,7 +330,7 @@ def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[Check
 
 
 def _is_one_of(affected: Sequence[Only]) -> Column:
-    """Return whether a message can change; of very many values none is looked at."""
+    """Return True if a message can change. Very many values are not checked."""
     return reduce(Column.__or__, (_has(values) for values in affected), F.lit(False))
 
 
@@ -344,7 +344,7 @@ def _has(values: Only) -> Column:
 
 
 def _write(changed: DataFrame, out: TableLocation) -> DataFrame:
-    """Write the changed messages in one commit, and read them as they are stored. Raises StorageError."""
+    """Write the changed messages in one commit, and read them as stored. Raises StorageError."""
     spark_tables.overwrite(changed, OUT, out, DIFF_JOB)
     spark = changed.sparkSession
     return spark_tables.snapshots(ExistingSession(spark), {OUT: out})[OUT].read(spark)

@@ -1,1 +1,1 @@
-"""Explain one message: its question, the judgement by the rules, the path as lines, and the lines as sentences."""
+"""Explain one message: its question, the judgement by the rules, and the path as lines and sentences."""

@@ -1,4 +1,4 @@
-"""Write an explanation as a document: the outcome, what to do, the statement, then the path step by step."""
+"""Write an explanation as a document: the outcome, the actions, the statement, then the path step by step."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from routing.views.explain import path_sentences
 from routing.views.explain.explaining import Explanation
 from routing.views.remedy_blocks import list_remedy
 
-# The outcome of a message in one sentence: what becomes of it, why, and since when it waits.
+# The outcome of a message in one sentence, with its reason and waiting time.
 
 
-_DEPENDS = "where to depends on its dialog, which is not given: see step 3"
+_DEPENDS = "the destination depends on its dialog, which is not given: see step 3"
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class DecidedMessage:
 
     @property
     def scope(self) -> str | None:
-        """The database whose routes were searched last; None where none were."""
+        """The database with the routes of the last search, or None without a search."""
         return next((step["database_name"] for step in reversed(self.steps) if step["item"] == "SCOPE"), None)
 
     @property
     def route(self) -> str | None:
-        """The route that was taken, with its database; None where none was, or its dialog decides."""
+        """The chosen route with its database, or None without a route or if its dialog decides."""
         name = self.verdict["route_name"]
         return None if name is None else f"route {quote_name(name)} of {quote_name(self.scope)}"
 
@@ -69,26 +69,26 @@ class DecidedMessage:
         return quote_name(address) + ("" if mirror is None else f" and its mirror {quote_name(mirror)}")
 
     def find_step(self, item: str) -> ReadRow | None:
-        """Return the last line of its path about something; None where there is none."""
+        """Return the last line of the path with this item, or None."""
         return next((step for step in reversed(self.steps) if step["item"] == item), None)
 
 
 def state_outcome(message: DecidedMessage) -> Words:
-    """Return the sentence that answers where a message goes, and why."""
+    """Return the sentence with the destination of a message and the reason."""
     outcome, reason = message.verdict["outcome"], message.verdict["reason"]
     if outcome is None or reason is None:
         word = () if outcome is None else (mark_outcome(outcome), ": ")
-        return (*word, "what becomes of the message depends on its dialog, which is not given: see step 3.")
+        return (*word, "the outcome depends on its dialog, which is not given: see step 3.")
     why = f"{_came_back(message)}{_CLAUSES[Reason(reason)](message)}"
     return (mark_outcome(outcome), f": {why}{_consequence(message)}.")
 
 
 def _came_back(message: DecidedMessage) -> str:
-    """State how the message got into msdb, where a route of the sender led it back."""
+    """State that a route of the sender led the message back to msdb, if one did."""
     name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
     if name is None:
         return ""
-    return f"route {quote_name(name)} of {quote_name(database)} leads back to this very instance, and "
+    return f"route {quote_name(name)} of {quote_name(database)} leads back to this instance, and "
 
 
 def _consequence(message: DecidedMessage) -> str:
@@ -107,7 +107,7 @@ def _last_seen(message: DecidedMessage) -> datetime:
     """Return the last time at which the message is known, or taken, to wait."""
     decided: datetime = message.verdict["decided_at"]
     status = message.find_step("STATUS")
-    # An event tells of one moment, a transmission_status of a message that waits.
+    # An event describes one moment, and a transmission_status a waiting message.
     is_queue = status is not None and status["name"] is None
     return max(decided, status["at"]) if status is not None and is_queue else decided
 
@@ -161,7 +161,7 @@ def _broker_disabled(message: DecidedMessage) -> str:
 
 
 def _looks_here(message: DecidedMessage) -> str:
-    return f"{message.route} looks in this instance alone, and " if message.route else ""
+    return f"{message.route} looks only in this instance, and " if message.route else ""
 
 
 def _scope_disabled(message: DecidedMessage) -> str:
@@ -185,7 +185,7 @@ def _forwarding_off(message: DecidedMessage) -> str:
 
 def _hop_limit(message: DecidedMessage) -> str:
     to = "" if message.address is None else f" to {message.address}"
-    return f"no hops remain, and it would have to be forwarded{to}"
+    return f"no hops remain, but the message must be forwarded{to}"
 
 
 def _loop(message: DecidedMessage) -> str:
@@ -218,10 +218,10 @@ _CLAUSES: dict[Reason, Callable[[DecidedMessage], str]] = {
 }
 
 
-# Items that begin a part, and those that stand below another; all others are between.
+# Items that begin a part, and items below another one. All others are between.
 _PARTS = ("MESSAGE", "SCOPE", "REQUEST_PATH")
 _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
-# What stands before the path: it says how far the outcome can be trusted, and what SQL Server says of it.
+# Items before the path: the certainty of the outcome, and SQL Server's report.
 _BEFORE_THE_PATH = {"IMPORT": "note", "INSTANCE": "note", "STATUS": "observed"}
 _TONES = {
     ("STEP", "MATCHED"): Tone.STRONG,
@@ -241,7 +241,7 @@ _TONES = {
 
 
 def make_document(explanation: Explanation) -> Document:
-    """Describe an explanation: the outcome in a sentence, what to do, then every step and route."""
+    """Describe an explanation: the outcome in a sentence, the actions, then every step and route."""
     [verdict], steps = explanation.verdict, explanation.steps.rows
     message = DecidedMessage(verdict, steps)
     return [
@@ -258,7 +258,7 @@ def make_document(explanation: Explanation) -> Document:
 
 
 def state_nothing_to_run(explanation: Explanation) -> str:
-    """Return the comment that stands alone where an explanation has no statement."""
+    """Return the comment for an explanation without a statement."""
     [verdict], steps = explanation.verdict, explanation.steps.rows
     message = DecidedMessage(verdict, steps)
     outcome, advice = plain_words(state_outcome(message)), _advise(explanation)
@@ -282,7 +282,7 @@ def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[B
 
 
 def _advise(explanation: Explanation) -> str | None:
-    """Return the text of the first remedy, else what the catalogue advises; None if the outcome is open."""
+    """Return the text of the first remedy or the advice for the reason. None if the outcome is open."""
     [verdict] = explanation.verdict
     if explanation.remedy is not None:
         return explanation.remedy.text
@@ -290,7 +290,7 @@ def _advise(explanation: Explanation) -> str | None:
 
 
 def list_steps(steps: Iterable[ReadRow]) -> Iterator[Block]:
-    """Yield the lines of a path, each below what it belongs to."""
+    """Yield the lines of a path as a nested list."""
     scope = None
     for step in steps:
         scope = step["database_name"] if step["item"] == "SCOPE" else scope
@@ -320,9 +320,10 @@ def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
 
 
 def write_explanation(explanation: Explanation) -> str:
-    """Return one line: verdict (columns of resolved_routes), error_number, remedies, transmission_status, steps.
+    """Return one line of JSON: verdict, error_number, remedies, transmission_status and steps.
 
-    The status is its step, null where none is known. Steps have their sentences, and no values that are null.
+    The verdict has the columns of resolved_routes. The status is its step, or null if it is unknown. Steps have
+    their sentences and no null values.
     """
     [verdict], steps = explanation.verdict, explanation.steps.rows
     scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]

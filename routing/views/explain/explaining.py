@@ -1,7 +1,7 @@
-"""Explain where one message goes, and why: the rule book's path of it as lines, by the rules of `resolve`.
+"""Explain the destination of one message: its path through the rule book as lines, by the rules of `resolve`.
 
-`explain` reads what it needs of tables; `answer` does the same for what is known already, in plain Python. A path
-has what the message brings, its searches of routing tables, and the verdict.
+`explain` reads the required tables, and `answer` works on known facts in plain Python. A path has the facts of the
+message, its searches of routing tables, and the verdict.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from routing.views.explain.route_lines import ShownSearch, searches
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Lists inside a path, each bounded: databases that hold the service, ids of step 3, requests of step 4.
+# Lists inside a path, each with a limit: databases with the service, ids of step 3, requests of step 4.
 
 
 def holder_lines(search: ShownSearch) -> list[Line]:
-    """Return the databases that hold the service, and whether each could be the destination; at most `SHOWN`."""
+    """Return up to `SHOWN` databases that hold the service, and whether each could be the destination."""
     return [
         line(
             "DATABASE",
@@ -79,7 +79,7 @@ def _holder(holder: Database, search: ShownSearch) -> str:
 
 
 def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
-    """List the verdict for each broker instance that may be picked; at most `SHOWN`, this dialog's first."""
+    """List the verdict for each broker instance that may be picked, this dialog's first, up to `SHOWN`."""
     route_search = search.route_search
     if route_search.pick is None:
         return []
@@ -109,7 +109,7 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
 
 
 def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | None:
-    """Return the request that the message's conversation waits for (D10), None where it waits for none."""
+    """Return the request that the message's conversation waits for (D10), or None."""
     if not search.is_requested:
         return None
     message = judged.message
@@ -118,9 +118,9 @@ def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | 
 
 
 def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int) -> list[Line]:
-    """Return the requests for the service in this scope, not the message's own; at most `SHOWN`, newest first.
+    """Return up to `SHOWN` other requests for the service in this scope, newest first.
 
-    The one that the message's conversation waits for comes before all others.
+    The request that the message's conversation waits for comes first.
     """
     message, awaited = judged.message, find_awaited(judged, search)
     requests = judged.requests.of(search.route_search.scope, message.service).all()
@@ -143,7 +143,7 @@ def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int
 def path(
     judged: JudgedQuestion, known_tables: KnownTables, verdict: TableRow, background: MessageBackground
 ) -> list[Line]:
-    """Return all lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
+    """Return all lines of a question in their order. ``verdict`` is its row (`verdicts.verdict_row`)."""
     shown_searches, instance = searches(judged), known_tables.network.instances[judged.message.instance]
     lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
     for search in shown_searches:
@@ -239,7 +239,7 @@ def _reply(judged: JudgedQuestion, search: ShownSearch) -> str:
 
 
 def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
-    """Return each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
+    """Return each step with its routes, the destinations of step 3, and the earlier requests of step 4."""
     searched_routes = route_lines.searched_routes(judged.message, search, instance)
     routes = route_lines.list_routes(searched_routes, search.number)
     lines = []
@@ -267,7 +267,7 @@ def _step(step: MatchingStep, search: ShownSearch) -> str:
 
 
 def _tier_lines(search: ShownSearch) -> list[Line]:
-    """List the tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
+    """List the tiers with routes, and the used one (section 3). An implied route belongs to no tier."""
     lines = []
     for tier, routes, finding in search.tiers():
         names = [route.name for route in routes if not route.is_implied]
@@ -280,7 +280,7 @@ def _tier_lines(search: ShownSearch) -> list[Line]:
 
 
 def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
-    """List where the destination was located, and the databases that were searched (section 4)."""
+    """List the destination and the searched databases (section 4)."""
     if not search.locates:
         return []
     route_search, location = search.route_search, search.route_search.location
@@ -345,12 +345,14 @@ def _outcome_line(verdict: TableRow) -> Line:
 
 @dataclass(frozen=True)
 class Explanation:
-    """verdict: one row, the columns of resolved_routes; steps: the path, rows of `result_schemas.EXPLAINED_STEPS`.
+    """The result of `explain`.
 
-    A column of the verdict is null where it depends on a dialog that was not given. ``others``: where a
-    conversation was asked about, how many more messages are stored of the end that this one is of. ``remedies``:
-    what to do, with a statement where there is one; none where the message leaves its instance as it should, or
-    its dialog decides what to do.
+    Args:
+        verdict: one row with the columns of resolved_routes. Columns that depend on an unknown dialog are null.
+        steps: the path, rows of `result_schemas.EXPLAINED_STEPS`.
+        others: for a conversation, the number of further stored messages of the same end.
+        remedies: the actions, some with a statement. It is empty if the message leaves its instance as it should,
+            or if its dialog decides.
     """
 
     verdict: SchemaRows
@@ -375,16 +377,15 @@ def explain(
 ) -> Explanation:
     """Explain one message: the verdict of `resolve`, and the path to it (rule book, sections 0 to 6).
 
-    Only the rows of the message's instance are read, and checked.
+    Only the rows of the message's instance are read and checked.
 
     Args:
-        tables: a configuration, whose tables are opened at their newest versions, or tables by its keys, as
-            `resolve` takes them, with those of import (`schemas.KEPT`) where there are any: DataFrames, Arrow
-            tables or datasets.
+        tables: a configuration, whose tables are opened at their newest versions, or tables by its keys, as for
+            `resolve`, optionally with those of import (`schemas.KEPT`): DataFrames, Arrow tables or datasets.
         question: the message.
-        as_of: the one decision time of a run that has one (UTC); a question's own time wins.
-        clock: the time of now; an imported status of a later time counts as no newer than others.
-        spark: the session for tables that need one; by default one is started.
+        as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
+        clock: the current time. An imported status with a later time is never newer than others.
+        spark: the session for tables that need one. By default one is started.
 
     Returns:
         The verdict (one row of ``resolved_routes``), the steps to it (`result_schemas.EXPLAINED_STEPS`) and the
@@ -414,9 +415,9 @@ def answer(
     background: MessageBackground = NOTHING,
     read_facts: Callable[[], RemedyFacts] | None = None,
 ) -> Explanation:
-    """Explain a message by what is known. Raises QuestionError where a run would reject it.
+    """Explain a message by known facts. Raises QuestionError if a run would reject it.
 
-    ``read_facts`` returns what bears on the remedy; without it the explanation has none.
+    ``read_facts`` returns the facts for remedies. Without it the explanation has none.
     """
     judged = judge_question(asked, known_tables)
     verdict = verdict_row(judged)

@@ -1,4 +1,4 @@
-"""Write the lines of a path as sentences, with SQL Server's number of a reason and the advice; pure Python."""
+"""Write the lines of a path as sentences, with SQL Server's number of a reason and the advice, in plain Python."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from routing.terms import (
 
 Line = ReadRow
 _LONGEST = 1_000
-"""So much of a name or a text is shown; those of SQL Server's own are shorter."""
+"""The maximal length of a displayed name or text. SQL Server's own ones are shorter."""
 _LONGEST_STATUS = 4_000
-"""A status is shown whole: its end may say what to do."""
+"""The maximal length of a displayed status. Its end may contain advice."""
 
 STEP_TITLES = {
     MatchingStep.REPLY: "a reply from outside",
@@ -63,8 +63,8 @@ def _message(line: Line) -> str:
 
 def _time(line: Line) -> str:
     why = {
-        "AS_OF": "the time asked for",
-        "ASKED": "the time asked about",
+        "AS_OF": "the requested time",
+        "ASKED": "the time of the question",
         "OBSERVED": "when the message was seen still waiting",
         "ENQUEUED": "when the message was enqueued",
     }[line["finding"]]
@@ -95,7 +95,7 @@ def _dialog(line: Line) -> str:
 def _scope(line: Line) -> str:
     where = f"the routes of {quote_name(line['database_name'])}"
     if line["finding"] == "CAME_BACK":
-        same_instance = f"{quote_name(line['address'])} is this very instance"
+        same_instance = f"{quote_name(line['address'])} is this instance"
         return f"{same_instance}: {where} are searched, as for an arriving message"
     why = (
         "the message was sent from it"
@@ -233,15 +233,15 @@ def _database(line: Line) -> str:
     )
     why = {
         "LOCATED": "the destination",
-        "OTHER_BROKER_INSTANCE": "not the broker instance asked for",
+        "OTHER_BROKER_INSTANCE": "not the requested broker instance",
         "DISABLED": "its broker is off",
-        "NOT_FIRST": "could take it too, but another comes first (D5)",
+        "NOT_FIRST": "could receive it too, but another comes first (D5)",
     }[line["finding"]]
     return f"database {quote_name(line['name'])} holds the service ({broker}): {why}"
 
 
 def _forwarding(line: Line) -> str:
-    state = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, taken as off"}[line["finding"]]
+    state = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, assumed to be off"}[line["finding"]]
     return f"message forwarding is {state}" + ("" if line["finding"] == "ON" else ": the message may not go on")
 
 
@@ -254,18 +254,18 @@ def _hops(line: Line) -> str:
 
 
 def _own_address(line: Line) -> str:
-    what = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this very instance"
+    what = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this instance"
     return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
 
 
 def _request_path(line: Line) -> str:
-    """State which services exchange the request for the route, and whether it is in vain."""
+    """State the services that exchange the request for the route, and if it is in vain."""
     sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
     request_words = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
-        request_words += f", by {count(line['count'], 'way')} that the transport may take"
+        request_words += f", by {count(line['count'], 'path')} that the transport may take"
     return (
-        f"{request_words}, and reaches no such service: the message waits for ever"
+        f"{request_words}, and reaches no such service: the message waits forever"
         if line["finding"] == "LOST"
         else request_words
     )
@@ -281,23 +281,23 @@ def _request_hop(line: Line) -> str:
 
 
 def _request_end(line: Line) -> str:
-    """Write where a way of the request ends."""
+    """Write the end of one path of the request."""
     finding, instance = line["finding"], line["instance_name"]
     if finding == Ending.DELIVERED:
         return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"
     if finding == Ending.LEFT_ESTATE:
-        return f"no known instance has the address {quote_name(line['address'])}: what happens there is not known"
+        return f"no known instance has the address {quote_name(line['address'])}: the rest is not known"
     if finding == Ending.TOO_MANY_WAYS:
-        return "there are more ways than are shown"
+        return "there are more paths than are shown"
     return f"on {quote_name(instance)} {_REQUEST_ENDS[finding]}"
 
 
 _REQUEST_ENDS = {
     Ending.DELAYED: "it waits",
     Ending.DROPPED: "it is dropped",
-    Ending.LOOP: "it comes by again, and goes round until its hops run out",
-    Ending.NOT_KNOWN: "not all is known that decides what becomes of it",
-    "FORWARDING_NOT_KNOWN": "it is dropped if forwarding is off, which is not known and taken as off",
+    Ending.LOOP: "it comes back, and circulates until its hops run out",
+    Ending.NOT_KNOWN: "the facts that decide its outcome are incomplete",
+    "FORWARDING_NOT_KNOWN": "it is dropped if forwarding is off, which is not known and assumed to be off",
 }
 
 
@@ -310,7 +310,7 @@ def _instance(line: Line) -> str:
 
 def _import(line: Line) -> str:
     what = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
-    why = "they are taken as they are now, for only routes have a history"
+    why = "their current state is used, because only routes have a history"
     return f"{what} {format_time(line['at'])}, after this time: {why}"
 
 
@@ -327,7 +327,7 @@ def _to(address: str | None) -> str:
 
 
 def _status(line: Line) -> str:
-    """Write SQL Server's status, and whether it agrees with the outcome."""
+    """Write SQL Server's status and its agreement with the outcome."""
     parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
     parts += [] if line["error_number"] is None else [str(line["error_number"])]
     parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]

@@ -1,7 +1,7 @@
-"""List the routes of a searched table, each with why it did or did not match: lines of item ROUTE.
+"""List the routes of a searched table, each with the reason why it did or did not match: lines of item ROUTE.
 
-The rules list which routes match and what became of each (`rules.candidate_order.list_candidates`); this room adds
-how near a route came that did not match.
+The rules list the matching routes and their use (`rules.candidate_order.list_candidates`). This module adds how
+near the other routes came.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from routing.rules.text import (
 )
 from routing.terms import MatchingStep, Reason, SortKey
 
-# The searches that a message makes of routing tables, and which of their parts are shown.
+# The searches of routing tables for a message, and their displayed parts.
 
 
 @dataclass(frozen=True)
 class ShownSearch:
-    """One search of a routing table that takes place.
+    """One search of a routing table.
 
-    ``is_requested``: step 4 ends it, the message waits for a route that was requested. ``is_undecided``: what is
-    picked, and all that follows, hangs on a dialog that is not given.
+    ``is_requested`` is True if step 4 ends it because the message waits for a requested route. ``is_undecided`` is
+    True if the pick and all later steps depend on an unknown dialog.
     """
 
     number: int
@@ -46,7 +46,7 @@ class ShownSearch:
 
     @property
     def looks_at_routes(self) -> bool:
-        """Whether routes are looked at: it is no reply, and the scope's broker is on."""
+        """True if routes are searched: the message is not a reply, and the scope's broker is on."""
         return self.route_search.match is not None and not self.route_search.is_reply
 
     @property
@@ -56,15 +56,15 @@ class ShownSearch:
 
     @property
     def is_told(self) -> bool:
-        """Whether tiers and what follows them are the same for every dialog, or the dialog is known."""
+        """True if tiers and later steps are the same for every dialog, or the dialog is known."""
         return self.route_search.match is not None and not self.is_requested and not self.is_undecided
 
     def address(self, service: str) -> str | None:
-        """Return the address that was chosen, read from the service name where the route leaves it to that."""
+        """Return the chosen address, which may come from the service name."""
         return text.address_in_name(service) if self.route_search.reads_address else self.route_search.address
 
     def tiers(self) -> list[tuple[RouteTier, tuple[EstateRoute, ...], str]]:
-        """List tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
+        """List the tiers with their routes and USED, NOT_USABLE or NOT_REACHED. Empty if a dialog is missing."""
         shown_tiers, used = [], False
         for tier, routes in choosing.tiers(self.route_search.routes) if self.is_told else ():
             is_used = self.route_search.choice.is_usable and tier is self.route_search.choice.tier
@@ -74,7 +74,7 @@ class ShownSearch:
 
     @property
     def locates(self) -> bool:
-        """Whether section 4 was asked: the tier of LOCAL routes was reached."""
+        """True if section 4 was reached, by the tier of LOCAL routes."""
         return any(
             tier.reason is Reason.LOCAL_SERVICE and finding != "NOT_REACHED" for tier, _, finding in self.tiers()
         )
@@ -86,7 +86,7 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     if verdict.decision is None:
         return []
     is_requested = verdict.requested_in is not None
-    # What is requested after the message came back names the route that led it there.
+    # A request after the message came back has the route that led back.
     ends_first = is_requested and verdict.rerouted_from is None
     first = ShownSearch(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
     if decision.again is None or ends_first or first.is_undecided:
@@ -98,14 +98,14 @@ def _hangs_on_dialog(judged: JudgedQuestion, route_search: RouteSearch) -> bool:
     return judged.is_undecided and route_search.pick is not None
 
 
-# What a route's line finds, in the order in which a step lists them.
+# The findings of route lines, in the order within a step.
 MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER = "MATCHED", "EQUAL", "NOT_PICKED", "NO_MATCH", "LATER"
 RANKS = (MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER)
 
 
 @dataclass(frozen=True)
 class SearchedRoute:
-    """A route of a searched table: the step that it belongs to, what became of it, and why it did not match."""
+    """A route of a searched table: its step, its use, and the reasons why it did not match."""
 
     route: EstateRoute
     home: MatchingStep
@@ -115,7 +115,7 @@ class SearchedRoute:
 
     @property
     def place(self) -> SortKey:
-        """Its place in the list of its step; versions of a route share a name, and begin at different times."""
+        """The sort key in the list of its step. Versions of a route share a name, but begin at different times."""
         route = self.route
         start = -(2**63) if route.live_from is None else route.live_from
         return (RANKS.index(self.finding), route.name or "", start, route.address or "")
@@ -148,7 +148,7 @@ def _searched(
     spelling: list[str],
 ) -> SearchedRoute:
     actual = step_of(match_key, route)
-    # The step in which the route would match a message that asks for just what it names.
+    # The step in which the route would match a message to its own service and broker instance.
     wanted = None if match_key.broker is None else route.broker or match_key.broker
     home = actual or step_of(MatchKey(route.service, wanted), route) or MatchingStep.ANY_SERVICE
     reasons = tuple(_reasons(route, match_key, actual, t, spelling))
@@ -160,7 +160,7 @@ def _searched(
 def _reasons(
     route: EstateRoute, match_key: MatchKey, actual: MatchingStep | None, t: int, spelling: list[str]
 ) -> list[str]:
-    """List the reasons why a route does not match at the time of the decision; empty where it does."""
+    """List the reasons why a route does not match at the decision time. The list is empty if it does."""
     reasons = []
     if actual is None:
         if route.service is None:
@@ -178,7 +178,7 @@ def _finding(candidate: Candidate, search: ShownSearch) -> str:
     """Return the word for the state of a route that matches in a step."""
     if search.stop is None or comes_before(search.stop, candidate.step):
         return LATER
-    # Where a request is pending the search has met step 4, and gone on.
+    # With a pending request the search has passed step 4.
     if candidate.step is MatchingStep.ROUTE_REQUEST:
         return MATCHED
     if not candidate.is_reached:
@@ -192,14 +192,14 @@ def _finding(candidate: Candidate, search: ShownSearch) -> str:
 
 @dataclass(frozen=True)
 class ListedRoutes:
-    """The lines of routes by the step they belong to, and how many others the table has."""
+    """The lines of routes by step, and the number of other routes in the table."""
 
     by_step: dict[MatchingStep, list[Line]]
     others: list[Line]
 
 
 def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
-    """List routes near the message, at most `SHOWN` of a step; the rest are counted."""
+    """List up to `SHOWN` routes near the message for each step, and count the rest."""
     near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
     for searched in routes:
         if searched.is_near:

@@ -17,23 +17,23 @@ from routing.lint.linting import kinds_with
 from routing.render.wording import count, printable
 from routing.terms import JsonObject, ReadRow
 
-# A finding in one line, as reports for other programs have it.
+# A finding in one line, for the reports of other programs.
 
 
 _NAMES = ("instance_name", "database_name", "object")
 
 
 def name_of(row: ReadRow) -> str:
-    """Name a finding's place: instance, database and object with dots between them.
+    """Name a finding's place: instance, database and object, joined by dots.
 
-    Left out is the name of a script that stands for itself, which is its file's.
+    The name of a script is left out if it equals the name of its file.
     """
     names = (row[name] for name in _NAMES if row[name] and row[name] != row.get("file"))
     return printable(".".join(dict.fromkeys(names)))
 
 
 def finding_line(row: ReadRow) -> str:
-    """Write a finding: its place, its message, SQL Server's number and what to do."""
+    """Write a finding: its place, its message, SQL Server's number and the advice."""
     number = f" (SQL Server's number {row['error_number']})" if row["error_number"] else ""
     name = name_of(row)
     message = printable(f"{row['message']}{number}; {row['advice']}")
@@ -60,10 +60,10 @@ def describe_findings(
     lists_all: bool = False,
     remarks: Sequence[Block] = (),
 ) -> Document:
-    """Return findings grouped by rule, errors first, and last how many there are.
+    """Return findings grouped by rule, errors first, with the total at the end.
 
-    A rule with many findings has three examples, and what every instance has by default is counted, unless
-    ``lists_all``. ``rules`` are custom ones; ``remarks`` are printed before the last line.
+    Unless ``lists_all``, a rule with many findings has three examples, and defaults of every instance are only
+    counted. ``rules`` are custom ones. ``remarks`` are printed before the last line.
     """
     kinds = kinds_with(rules)
     by_code: dict[str, list[ReadRow]] = {}
@@ -78,7 +78,7 @@ def describe_findings(
 
 
 def count_codes(counts: Mapping[str, int]) -> str:
-    """Return the codes, each with how many findings it has."""
+    """Return the codes with their numbers of findings."""
     return ", ".join(f"{code} ({number:,})" for code, number in sorted(counts.items()))
 
 
@@ -90,7 +90,7 @@ def _count_all(findings: Sequence[ReadRow], suppressed: int) -> DocumentHeading:
 
 
 def _describe_rule(rows: Sequence[ReadRow], kind: LintRule | None, lists_all: bool) -> Iterator[Block]:
-    """Yield a rule's title with its number of findings, what to do, and its findings or the first of them."""
+    """Yield a rule's title with its number of findings, the advice, and all or the first findings."""
     first = rows[0]
     title = "" if kind is None else f": {kind.title}"
     numbers = {row["error_number"] for row in rows}
@@ -110,7 +110,7 @@ def _describe_rule(rows: Sequence[ReadRow], kind: LintRule | None, lists_all: bo
 
 
 def _describe_finding(row: ReadRow, *, with_message: bool, with_number: bool) -> str:
-    """Describe a finding's place and object, with its message where the rule's findings differ in it."""
+    """Describe a finding's place and object, with its message if those of the rule differ."""
     place = where(row) if row.get("file") is not None else ""
     name = ", ".join(part for part in (place, name_of(row)) if part)
     number = f" (SQL Server's number {row['error_number']})" if with_number and row["error_number"] else ""
@@ -124,7 +124,7 @@ def _count_defaults(findings: Sequence[ReadRow]) -> Iterator[Block]:
     if not findings:
         return
     codes = count_codes(Counter(row["code"] for row in findings))
-    yield DocumentHeading(f"Not listed, since every instance has it by default: {codes}; --all lists them")
+    yield DocumentHeading(f"Not listed, because every instance has it by default: {codes}; --all lists them")
     counts: dict[str, Counter[str]] = {}
     for row in findings:
         counts.setdefault(row["instance_name"] or "", Counter())[row["code"]] += 1
@@ -147,10 +147,10 @@ def as_junit(
     failing: Collection[str],
     not_judged: Sequence[str] = (),
 ) -> str:
-    """Return a test for each code, which fails where it has findings of a severity in ``failing``.
+    """Return a test for each code, which fails if it has findings of a severity in ``failing``.
 
-    A failure lists them, a line each; other findings are the test's output. Sentences on statements and rows that
-    were ``not_judged`` are a test with an error. Characters that XML cannot hold, or that could move a cursor, are
+    A failure lists them, a line each. Other findings are the test's output. Statements and rows that were
+    ``not_judged`` are one more test, with an error. Characters that XML cannot hold or that move a cursor are
     replaced.
     """
     by_code: dict[str, list[ReadRow]] = {}
@@ -213,11 +213,11 @@ def as_sarif(
     *,
     is_judged: bool = True,
 ) -> str:
-    """Return one line of JSON: rows of findings in their order, with ``file`` and ``line`` where there are any.
+    """Return one line of JSON: findings in their order, with ``file`` and ``line`` if known.
 
-    ``kinds`` and ``pages`` (Markdown) are those of all codes. Files in the folder ``root`` are named from there,
-    as a code host knows them. Equal findings have equal fingerprints in every run, whatever their lines and times.
-    ``not_judged`` are sentences on statements and rows, and with ``is_judged`` others were judged.
+    ``kinds`` and ``pages`` (Markdown) are those of all codes. Paths of files in the folder ``root`` are relative
+    to it, as code hosts expect. Equal findings have equal fingerprints in every run, even with other lines and
+    times. ``not_judged`` are sentences on statements and rows. ``is_judged`` is False if nothing was judged.
     """
     order = {code: place for place, code in enumerate(kinds)}
     prints = fingerprints(findings)
@@ -287,9 +287,9 @@ def _artifact(file: str, root: Path) -> dict[str, str]:
 
 
 def fingerprints(findings: Iterable[ReadRow]) -> list[str]:
-    """Return a digest of each finding's code and place, and of its message where it has no object.
+    """Return a digest of each finding's code and place, and of its message if it has no object.
 
-    Messages may hold times and counts, and lines move. Those that have all in common are numbered.
+    Messages may hold times and counts, and lines move. Findings with the same digest are numbered.
     """
     seen: Counter[str] = Counter()
     hashes = []

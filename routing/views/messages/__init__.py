@@ -1,1 +1,1 @@
-"""List the messages of the outputs: which are delayed, where, since when, and their ids."""
+"""List the messages of the outputs: the delayed ones, with their place, age and ids."""

@@ -17,13 +17,13 @@ from routing.terms import Outcome, ReadRow, Reason, TableRow, Word
 
 SHOWN = 20
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
-"""Outcomes of messages that go nowhere, in the order in which messages are listed; all others follow."""
+"""Outcomes of stuck messages, in listing order. All others follow."""
 LEVELS = ("instance_name", "to_service_name", "reason")
 """The columns of a group, without its outcome."""
 GROUP = (*LEVELS, "outcome")
 """The columns of a group: messages that are counted together."""
 _AGE = "enqueue_time"
-# The oldest first; the other columns make the order total, so that every engine lists the same messages.
+# The oldest first. The other columns make the order total, so that every engine lists the same messages.
 _ORDER = (_AGE, *LEVELS, "message_id", "conversation_id", "is_initiator", "database_name")
 READ = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason", "enqueue_time", "message_id"),
@@ -31,16 +31,16 @@ READ = (
 )
 """The columns of ``resolved_routes`` that a listed message needs."""
 MESSAGE_KEY = ("instance_name", "database_name", "message_id")
-"""The columns that tell a message of an exported queue."""
+"""The columns that identify a message of an exported queue."""
 
 
 @dataclass(frozen=True)
 class MessageFilter:
-    """The selection of messages: those that have one of each given kind of value.
+    """The selection of messages: those with one of the given values of each kind.
 
-    ``waiting``: only those that the newest export of their database's queue holds. ``oldest``: the oldest first,
-    whatever their outcome, else within the outcomes of `STUCK` and the others. ``limit``: as many are listed, the
-    rest is counted.
+    ``waiting`` keeps only messages that the newest export of their database's queue holds. ``oldest`` lists the
+    oldest first for all outcomes together, otherwise in groups: each of `STUCK`, then the others. Messages above
+    ``limit`` are only counted.
     """
 
     outcomes: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class MessageFilter:
 
     @property
     def only(self) -> Only:
-        """The values by column of which each row has one."""
+        """The allowed values by column."""
         values_by_column = {
             "outcome": self.outcomes,
             "reason": self.reasons,
@@ -74,23 +74,23 @@ def ask(
     waiting: bool = False,
     limit: int = SHOWN,
 ) -> MessageFilter:
-    """Build the filter of `list_messages`; words in any case.
+    """Build the filter of `list_messages`. Words may have any case.
 
     Args:
-        outcomes: words of `Outcome`; none stands for all, as with the other lists.
+        outcomes: words of `Outcome`. An empty list means all, as with the other lists.
         reasons: words of `Reason`.
         instances: names of instances.
-        services: names of services that messages are for.
-        oldest: list the oldest messages first, whatever their outcome. By default the delayed messages come
-            first, then the dropped ones, then the others, the oldest of each first.
-        waiting: whether only messages count that the newest exports of their queues hold.
-        limit: the number of messages to list; the rest is counted.
+        services: names of target services.
+        oldest: list the oldest messages first for all outcomes together. By default the delayed messages come
+            first, then the dropped ones, then the others, each oldest first.
+        waiting: True to count only messages that the newest exports of their queues hold.
+        limit: the number of messages to list. The rest is counted.
 
     Returns:
         The filter.
 
     Raises:
-        QuestionError: a word is unknown, or a name is no text.
+        QuestionError: a word is unknown, or a name is not text.
 
     Example:
         >>> routing.ask(outcomes=["delayed"], limit=5).outcomes
@@ -98,7 +98,7 @@ def ask(
     """
     for option, texts in (("--instance", instances), ("--service", services)):
         for text in texts:
-            # Halves of surrogates stand for such bytes; no table holds them.
+            # Python reads invalid bytes as halves of surrogates, which no table holds.
             if any("\ud800" <= character <= "\udfff" for character in text):
                 raise QuestionError.no_text(option)
     return MessageFilter(
@@ -121,7 +121,7 @@ def _words(what: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple
     return tuple(text.upper() for text in texts)
 
 
-# Which messages are asked for: the rows to be listed, and how many there are in all.
+# The selected messages: the rows to list, and counts of all.
 
 
 _VERDICT = ("outcome", "reason")
@@ -145,7 +145,7 @@ class SelectedMessages:
 def select(
     resolved: TrafficTable, asked: MessageFilter, queued: TrafficTable | TableColumns | None
 ) -> SelectedMessages:
-    """Return the messages that are asked for; with ``queued`` (columns `MESSAGE_KEY`) those it names."""
+    """Return the selected messages. ``queued`` limits them to its keys (columns `MESSAGE_KEY`)."""
     messages, only = resolved.last_attempts(READ), dict(asked.only)
     if queued is not None:
         messages, only = messages.matching(queued, MESSAGE_KEY, names=READ, only=only), {}
@@ -170,7 +170,7 @@ def _list_first(messages: TrafficTable, only: Filter, asked: MessageFilter, outc
     if asked.oldest:
         return list(messages.rows(READ, only=only, order=_ORDER, limit=asked.limit).dicts())
     rows: list[TableRow] = []
-    # The delayed messages mostly fill the list, and only these are sorted then.
+    # Usually the delayed messages fill the list, so that only they are sorted.
     for rank in (*([outcome] for outcome in STUCK), sorted(outcomes.difference(STUCK))):
         left = asked.limit - len(rows)
         if left and not outcomes.isdisjoint(rank):
@@ -181,14 +181,14 @@ def _list_first(messages: TrafficTable, only: Filter, asked: MessageFilter, outc
 def _find_levels(listed: Sequence[ReadRow]) -> Filter:
     """Return the values of listed messages in the columns of their groups."""
     values = {name: sorted({row[name] for row in listed}) for name in LEVELS}
-    # What is no UTF-8 is nothing that a condition may name; it stands in tables of older releases alone.
+    # Only tables of older releases hold invalid UTF-8, which a condition cannot contain.
     return {
         name: texts for name, texts in values.items() if not any(isinstance(text, UndecodedText) for text in texts)
     }
 
 
 def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[ReadRow]:
-    """Return how many messages there are, by columns."""
+    """Return the number of messages by columns."""
     groups = messages.groups(names, only=only).rows().dicts()
     return [{"messages" if name == COUNT else name: value for name, value in row.items()} for row in groups]
 
@@ -196,10 +196,10 @@ def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[R
 def _find_oldest_stuck(
     messages: TrafficTable, only: Filter, listed: Sequence[ReadRow], outcomes: Collection[str]
 ) -> datetime | None:
-    """Return when the oldest of the messages that are stuck was enqueued; None where none is stuck."""
+    """Return the enqueue time of the oldest stuck message, or None without one."""
     times: dict[str, datetime] = {}
     for row in listed:
-        # The first that is listed of an outcome is its oldest.
+        # The first listed message of an outcome is its oldest.
         times.setdefault(row["outcome"], row[_AGE])
     unlisted = [outcome for outcome in STUCK if outcome in outcomes and outcome not in times]
     stuck = [times[outcome] for outcome in STUCK if outcome in times]

@@ -30,7 +30,7 @@ from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, se
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What SQL Server itself last said of messages: the newest transmission_status or event, beside the verdict.
+# SQL Server's last report on each message: the newest transmission_status or event, beside the verdict.
 
 
 _READ = (
@@ -43,10 +43,10 @@ _READ = (
 def newest_statuses(
     observed: TrafficTable | None, messages: Sequence[ReadRow], latest: int | None = None
 ) -> list[ReadRow | None]:
-    """Return for each message the newest row of ``observed_routing`` about it; None where there is none.
+    """Return for each message the newest row of ``observed_routing`` about it, or None.
 
-    A row whose time is after ``latest`` lay in the future when it was imported, and never counts as newer than
-    another. Times are microseconds. Each row also has ``queued_at``, the time of the newest export that holds the
+    A row with a time after ``latest`` was in the future when it was imported, and never counts as newer than
+    another. Times are microseconds. Each row also has ``queued_at``, the time of the newest export with the
     message, and the newest conversation handle.
     """
     if observed is None or not messages:
@@ -94,7 +94,7 @@ def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonCo
     return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
 
 
-# Which messages wait, by the newest exports of transmission queues.
+# The waiting messages in the newest exports of transmission queues.
 
 
 Queue = tuple[str, str]
@@ -105,14 +105,14 @@ _EXPORT = (*_QUEUE, "observed_at")
 
 
 class QueuedMessages(NamedTuple):
-    """The messages that queues hold, in the columns `message_filter.MESSAGE_KEY`, and how many these are."""
+    """The messages in queues, in the columns `message_filter.MESSAGE_KEY`, and their number."""
 
     keys: TrafficTable | TableColumns
     messages: int
 
 
 def newest_exports(imports: TrafficTable | None) -> dict[Queue, int]:
-    """Return the time of the newest export of each database's queue; a database without an export is left out.
+    """Return the time of the newest export of each database's queue, if there is any.
 
     Times are microseconds.
     """
@@ -140,11 +140,13 @@ def find_queued(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> 
 class MessageList:
     """The result of `list_messages`.
 
-    messages: rows of `result_schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit.
-    counts: how many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in
-    each group that has a listed message (`MESSAGE_GROUPS`). queued_messages: how many messages the newest exports
-    of the queues hold, None where only those that wait were not asked for; exported: whether any queue was.
-    oldest_stuck: for how many seconds the oldest message waits that is DELAYED or DROPPED, None where none is.
+    Args:
+        messages: rows of `result_schemas.LISTED_MESSAGES` in the requested order, up to its limit.
+        counts: the matching messages by outcome and reason, most first (`MESSAGE_COUNTS`).
+        groups: the matching messages of each group with a listed message (`MESSAGE_GROUPS`).
+        queued_messages: the number of messages in the newest exports of the queues, or None without ``waiting``.
+        exported: True if any queue was exported.
+        oldest_stuck: the waiting seconds of the oldest DELAYED or DROPPED message, or None.
     """
 
     asked: MessageFilter
@@ -157,7 +159,7 @@ class MessageList:
 
     @property
     def total(self) -> int:
-        """How many messages match."""
+        """The number of matching messages."""
         return sum(row["messages"] for row in self.counts)
 
 
@@ -197,18 +199,18 @@ def list_messages(
     """List the last row of each message that a filter selects, with SQL Server's last status.
 
     Args:
-        tables: a configuration, or ``resolved_routes`` and, where there are any, ``observed_routing`` and
-            ``imports`` by key (tables.md): DataFrames, Arrow tables or datasets.
+        tables: a configuration, or ``resolved_routes`` and optionally ``observed_routing`` and ``imports`` by key
+            (tables.md), as DataFrames, Arrow tables or datasets.
         asked: the filter, as `ask` builds it.
-        now: the time as of which ages are computed (UTC without a zone).
-        clock: the time of now; an imported status of a later time counts as no newer than others.
-        spark: the session for tables that need one; by default one is started.
+        now: the time for ages (UTC without a zone).
+        clock: the current time. An imported status with a later time is never newer than others.
+        spark: the session for tables that need one. By default one is started.
 
     Returns:
         The listed messages (`result_schemas.LISTED_MESSAGES`), and counts by outcome, reason and group.
 
     Raises:
-        InputError: no run counts yet, or a table breaks its contract.
+        InputError: there is no valid run yet, or a table breaks its contract.
         ContractError: ``waiting`` needs a table that the configuration does not name.
 
     Example:
@@ -244,7 +246,7 @@ def list_messages(
 
 
 def _age(enqueue_time: datetime, now: int) -> int:
-    """Return the seconds that a message has waited; negative where its time is in the future."""
+    """Return the waiting seconds of a message, negative if its time is in the future."""
     return (now - micros_of(enqueue_time)) // SECOND
 
 

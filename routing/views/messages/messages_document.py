@@ -1,4 +1,4 @@
-"""Write listed messages as a document: what is stuck and since when, then the messages in groups."""
+"""Write listed messages as a document: the stuck ones with their age, then all messages in groups."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from routing.views.messages.message_filter import GROUP, STUCK
 from routing.views.messages.message_list import MessageList
 
 _SHOWN_TEXT = 1_000
-# So many reasons stand in the sentence that answers; of more there is a table.
+# The number of reasons in the first sentence. More reasons are listed in a table.
 _FEW = 3
 _GROUPED = ("instance_name", "to_service_name", "outcome", "reason")
 _GROUPS = ("instance", "service", "outcome", "reason", "messages", "listed")
 
 
 def make_document(done: MessageList) -> Document:
-    """Describe the list: how many are stuck and since when, counts, messages, SQL Server's statuses."""
+    """Describe the list: the number and age of stuck messages, counts, messages, and SQL Server's statuses."""
     if not done.total:
         return [Paragraph(_state_nothing(done))]
     return [
@@ -50,7 +50,7 @@ def _is_stuck(row: ReadRow) -> bool:
 
 
 def _state_stuck(done: MessageList) -> Words:
-    """Return the sentence that says how many messages are stuck, since when, and why."""
+    """Return the sentence with the number of stuck messages, their age and reasons."""
     counts = [row for row in done.counts if _is_stuck(row)]
     stuck = sum(row["messages"] for row in counts)
     if not stuck:
@@ -91,29 +91,29 @@ def _missing(done: MessageList) -> Iterator[Block]:
     missing = 0 if done.queued_messages is None or done.asked.only else done.queued_messages - done.total
     if missing > 0:
         yield Paragraph(
-            f"the newest exports hold {missing:,} more that the outputs do not: imported since the last run, or"
-            " rejected by it"
+            f"the newest exports hold {missing:,} more, which the outputs lack: imported since the last run,"
+            " or rejected by it"
         )
 
 
 def _state_nothing(done: MessageList) -> str:
     """State why no message is listed."""
     if done.queued_messages is not None and not done.exported:
-        return "no export of a transmission queue was imported, so no message is known to wait"
+        return "No export of a transmission queue was imported, so no waiting messages are known."
     if done.queued_messages == 0:
-        return "no message waits: the newest exports of the transmission queues are empty"
+        return "No message waits: the newest exports of the transmission queues are empty."
     if done.queued_messages is not None:
         return (
-            f"none of the {done.queued_messages:,} messages in the newest exports is one that was asked for;"
-            " what was imported since the last run is not in the outputs yet"
+            f"None of the {done.queued_messages:,} messages in the newest exports matches the filter. Messages"
+            " imported since the last run are not in the outputs yet."
         )
     if done.asked.only:
-        return "no message in the outputs is one that was asked for"
-    return "the outputs hold no message"
+        return "No message matches the filter."
+    return "The outputs hold no messages."
 
 
 def _list_groups(done: MessageList) -> Iterator[Block]:
-    """Yield a table for each group of messages, with how many more it has."""
+    """Yield a table for each group of messages, with the number of further ones."""
     of_group: dict[tuple[str, ...], list[ReadRow]] = {}
     for row in done.messages:
         of_group.setdefault(_group_of(row), []).append(row)
@@ -139,7 +139,7 @@ def _group_of(row: ReadRow) -> tuple[str, ...]:
 
 
 def _list_oldest(done: MessageList) -> Iterator[Block]:
-    """Yield the listed messages one after another, and how many there are in their groups."""
+    """Yield the listed messages in one list, and the counts of their groups."""
     yield DocumentHeading("The oldest messages")
     for number, row in enumerate(done.messages, 1):
         database = "" if row["database_name"] is None else f", database {row['database_name']}"
@@ -159,7 +159,7 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
 
 
 def _own_columns(rows: Sequence[ReadRow]) -> list[str]:
-    """Return the columns that only some lists need: an id of a conversation that no message id tells, a status."""
+    """Return the columns that only some lists need: the conversation id and a status."""
     return [
         *(["conversation"] if not all(map(_names_conversation, rows)) else []),
         *(["SQL Server"] if any(_status_of(row) is not None for row in rows) else []),
@@ -185,22 +185,22 @@ def _age(seconds: int) -> str:
 
 
 def _status_of(row: ReadRow) -> str | None:
-    """Return SQL Server's number or outcome of a message, and what it says of the reason."""
+    """Return SQL Server's number or outcome for a message, and its agreement with the reason."""
     number, agreement, outcome = row["status_number"], row["agreement"], row["status_outcome"]
-    # None at all, or a text without a number that is known, which is printed below.
+    # There is no status, or only a text without a known number, which is printed below.
     is_blank = row["status_text"] is None and outcome is None
     return None if agreement is None or is_blank else f"{number or outcome or 'a text'} {agreement}"
 
 
 def _status_texts(done: MessageList) -> Iterator[Block]:
-    """Yield each text of a status or event, with what it says of a reason, most first."""
+    """Yield each text of a status or event with its agreement with a reason, most frequent first."""
     counted_texts = Counter(
         (row["status_number"], row["agreement"], row["reason"], text, row["agreement_why"])
         for row in done.messages
         if (text := _event_or_text(row)) is not None
     )
     if counted_texts:
-        yield DocumentHeading("What SQL Server said of these")
+        yield DocumentHeading("SQL Server's statuses of these messages")
     for (number, agreement, reason, text, why), messages in sorted(
         counted_texts.items(), key=lambda item: (-item[1], str(item[0]))
     ):
@@ -227,7 +227,10 @@ def _cut(text: str) -> str:
 
 
 def write_messages(done: MessageList, now: datetime) -> str:
-    """Return one line: now, total, more, counts, groups, queued_messages and messages (docs/reference/json.md)."""
+    """Return one line of JSON: now, total, more, counts, groups, queued_messages and messages.
+
+    See docs/reference/json.md.
+    """
     return write_json(
         {
             "now": now,

@@ -1,4 +1,4 @@
-"""Who sends to whom: the places of an estate as the rows and columns of a matrix, by where messages end."""
+"""Build the matrix of senders and destinations: the places of an estate as rows and columns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from routing.tables.table_columns import TableColumns
 from routing.views.page.facts import CONNECTION_FAILS, LEAVES, STUCK, EstateInstance, MessageFlow
 
 MOST_INSTANCES = 40
-"""So many instances have a row and a column of their own: those with most trouble."""
+"""The number of instances with their own row and column, those with most trouble first."""
 MOST_ADDRESSES = 10
-"""So many addresses outside the estate have a column of their own."""
+"""The number of addresses outside the estate with their own column."""
 UNKNOWN = "(not known)"
 
 
 @dataclass(frozen=True)
 class EstateMatrix:
-    """``rows`` are instances that decide, ``columns`` the places where their messages end, by their titles.
+    """A matrix with the titles of its rows and columns.
 
-    ``title_of`` has the title of each instance and of each address as it is compared.
+    ``rows`` are the deciding instances, and ``columns`` the places where their messages end. ``title_of`` has the
+    title of each instance and of each address in its form for comparison.
     """
 
     rows: Sequence[str]
@@ -50,7 +51,7 @@ def list_places(tables: Mapping[str, TableColumns]) -> list[EstateInstance]:
 
 
 def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) -> EstateMatrix:
-    """Return the matrix of some flows; places without messages have no row and no column."""
+    """Return the matrix of some flows, without rows and columns of places that have no messages."""
     network = EstateNetwork(list_instances([(one.instance, None, one.addresses) for one in places], ()))
     messages: Counter[str] = Counter()
     trouble: Counter[str] = Counter()
@@ -85,12 +86,12 @@ def _titles(ranked: Sequence[str], most: int, noun: str, plural: str | None = No
 
 
 def _end_of(flow: MessageFlow, network: EstateNetwork) -> str | None:
-    """Return the instance or the address at which messages end; None if it is not known.
+    """Return the instance or address where messages end, or None if it is unknown.
 
-    If nobody knows how messages end that leave the estate, they end at the address that they were sent to.
+    Messages that leave the estate for an unknown end are counted at the address they were sent to.
     """
     if flow.outcome not in LEAVES:
-        # What is decided here ends here, unless nothing is known of it.
+        # Messages that do not leave end here, unless their decision is unknown.
         return flow.instance if flow.reason is not None else flow.ending_instance
     if flow.ending_instance is not None and flow.end != CONNECTION_FAILS:
         return flow.ending_instance

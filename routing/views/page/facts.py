@@ -1,6 +1,6 @@
-"""The facts of a report as plain values: the page and the pictures are made of these and of nothing else.
+"""Define the facts of a report as plain values. The page and the pictures use only these.
 
-Times are microseconds since 1970, UTC. What was not asked for or cannot be known is None, never an empty list.
+Times are microseconds since 1970, UTC. Unknown or unrequested facts are None, never an empty list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from routing.terms import NOT_KNOWN, Outcome
 CONNECTION_FAILS, NO_RETURN_PATH, LOOP = "CONNECTION_FAILS", "NO_RETURN_PATH", "LOOP"
 _DELIVERED, _DELAYED, _DROPPED = map(str, (Outcome.DELIVERED, Outcome.DELAYED, Outcome.DROPPED))
 STUCK = (_DELAYED, NO_RETURN_PATH, CONNECTION_FAILS, _DROPPED, LOOP)
-"""The endings of messages that do not arrive, or whose acknowledgement does not come back."""
+"""The endings of messages that do not arrive or whose acknowledgement does not return."""
 ENDINGS = (_DELIVERED, *STUCK, NOT_KNOWN)
 """Every ending, in the order of the page."""
 LEAVES = (str(Outcome.SENT), str(Outcome.FORWARDED))
@@ -25,7 +25,7 @@ LEAVES = (str(Outcome.SENT), str(Outcome.FORWARDED))
 
 
 def ending_of(outcome: str, ending: str | None) -> str:
-    """Return where messages end: what they do at their own instance, unless they leave it."""
+    """Return the ending of messages, which is their outcome unless they leave the instance."""
     return ending or (NOT_KNOWN if outcome in LEAVES else outcome)
 
 
@@ -35,19 +35,19 @@ class MessageFlow:
 
     Args:
         instance: the instance that decided.
-        database: the database that sent them; None where they came over the network.
-        service: the service that they are for.
+        database: the database that sent them, or None if they came over the network.
+        service: the target service.
         outcome: a word of `Outcome`, or NOT_KNOWN.
-        reason: a word of `Reason`; None with NOT_KNOWN.
+        reason: a word of `Reason`, or None with NOT_KNOWN.
         route: the name of the route, if any.
         address: the address that they were sent to, if any.
         destination_database: the database that they were delivered to, if any.
         messages: the number of messages.
-        oldest: when the first of them was enqueued, in microseconds since 1970 (UTC).
-        ending: where they end: DELIVERED, DELAYED, DROPPED, LOOP, NO_RETURN_PATH, CONNECTION_FAILS or NOT_KNOWN.
-            None stands for the outcome, or for NOT_KNOWN if they leave the instance.
-        ending_reason: the word of `Reason` for which they end there; None if it is ``reason`` or not known.
-        ending_instance: the instance at which they end; None if it is not known.
+        oldest: the enqueue time of the oldest, in microseconds since 1970 (UTC).
+        ending: DELIVERED, DELAYED, DROPPED, LOOP, NO_RETURN_PATH, CONNECTION_FAILS or NOT_KNOWN. None means the
+            outcome, or NOT_KNOWN if the messages leave the instance.
+        ending_reason: the word of `Reason` for the ending, or None if it equals ``reason`` or is unknown.
+        ending_instance: the instance where they end, or None if it is unknown.
 
     Example:
         >>> found = routing.report(routing.load_config("job.yaml"))
@@ -71,12 +71,12 @@ class MessageFlow:
 
     @property
     def end(self) -> str:
-        """The word of `ENDINGS` for where they end."""
+        """The word of `ENDINGS` for their end."""
         return ending_of(self.outcome, self.ending)
 
     @property
     def why(self) -> str | None:
-        """The reason for which they end where they end, None if it is not known."""
+        """The reason for their end, or None if it is unknown."""
         return self.reason if self.outcome not in LEAVES else self.ending_reason
 
 
@@ -97,15 +97,15 @@ class TimePoint:
 
     @property
     def end(self) -> str:
-        """The word of `ENDINGS` for where they end."""
+        """The word of `ENDINGS` for their end."""
         return ending_of(self.outcome, self.ending)
 
 
 @dataclass(frozen=True)
 class MessageSeries:
-    """Messages over time: steps of so many seconds, one that nothing happened in left out.
+    """Messages over time, in steps of equal length. Empty steps are left out.
 
-    ``last`` is when the last of them was decided, None of no message.
+    ``last`` is the time of the last decision, or None without messages.
     """
 
     seconds: int
@@ -115,10 +115,10 @@ class MessageSeries:
 
 @dataclass(frozen=True)
 class BalancedInstance:
-    """A broker instance that dialogs were balanced to: how many, and how many an even share is.
+    """The number of dialogs that were balanced to a broker instance, beside the even share.
 
-    ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
-    none is known. The band of a fair share reaches from ``low`` to ``high``; both are None without a band.
+    ``owner`` is the database with that id (``instance.database``, or a list of several), or None if it is unknown.
+    ``low`` and ``high`` bound a fair share. Both are None without a band.
     """
 
     broker_instance: str
@@ -130,7 +130,7 @@ class BalancedInstance:
 
     @property
     def is_fair(self) -> bool | None:
-        """Whether the share lies in the band; None without a band."""
+        """True if the share lies in the band, or None without a band."""
         if self.low is None or self.high is None:
             return None
         return self.low <= self.dialogs <= self.high
@@ -138,10 +138,10 @@ class BalancedInstance:
 
 @dataclass(frozen=True)
 class NeverPicked:
-    """A broker instance that a route names in vain: no dialog can be balanced to it by this route, and why.
+    """A broker instance to which a route never balances a dialog, and the reason.
 
-    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`; with COMES_BACK alone there may be
-    dialogs, and nothing tells which.
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`. With COMES_BACK alone there may be dialogs
+    that cannot be recognised.
     """
 
     broker_instance: str
@@ -169,7 +169,7 @@ class DialogBalance:
 
     @property
     def is_fair(self) -> bool | None:
-        """Whether every share lies in its band; None without a band."""
+        """True if every share lies in its band, or None without a band."""
         if self.why_no_band is not None:
             return None
         return all(pick.is_fair for pick in self.picks)
@@ -177,9 +177,9 @@ class DialogBalance:
 
 @dataclass(frozen=True)
 class ReportProblem:
-    """Messages that somebody has to look at: which, since when, why, and what to do, as `check` prints it.
+    """Messages that need attention, with their age, cause and actions as `check` prints them.
 
-    ``ending`` is where most of them end, or empty. ``evidence`` is what the answer rests on.
+    ``ending`` is the ending of most of them, or empty. ``evidence`` is the basis of the answer.
     """
 
     title: str
@@ -214,7 +214,7 @@ def count_words(words: Iterable[str], before: Mapping[Any, int], now: Mapping[An
 
 @dataclass(frozen=True)
 class RouteChange:
-    """A route that differs between two runs: ADDED, REMOVED or CHANGED, and what changed in words."""
+    """A route that was ADDED, REMOVED or CHANGED between two runs. The change is described in words."""
 
     instance: str
     database: str
@@ -225,12 +225,12 @@ class RouteChange:
 
 @dataclass(frozen=True)
 class ReportChanges:
-    """The changes since the run before: its id and end, counts, routes (None where these cannot be read).
+    """The changes since the previous run, with its id, end and counts. Routes are None if they cannot be read.
 
-    Of scripts that are tried there is no run, ``run_id`` and ``finished_at`` are None, and before is without them.
+    If scripts were tried, the earlier state is the one without them, so ``run_id`` and ``finished_at`` are None.
 
-    Runs record ``outcomes`` and ``reasons`` apart, so that they differ here. An incremental run records what it
-    decided itself, new messages and those tried again: then the counts of both are not of the same messages.
+    Runs record ``outcomes`` and ``reasons`` separately, so both appear here. An incremental run records only its
+    own decisions: new messages and retried ones. Two such runs count different messages.
     """
 
     run_id: str | None
@@ -243,7 +243,7 @@ class ReportChanges:
 
 @dataclass(frozen=True)
 class ObservedCause:
-    """The most likely fault of an instance, as `reconcile` names it, and how many episodes it explains."""
+    """The most likely fault of an instance found by `reconcile`, and the number of explained episodes."""
 
     instance: str
     cause: str
@@ -253,7 +253,7 @@ class ObservedCause:
 
 @dataclass(frozen=True)
 class ContradictedEpisodes:
-    """Episodes in which SQL Server did something else than the rules say; ``database`` None: over the network."""
+    """Episodes in which SQL Server contradicted the rules. ``database`` is None for arrivals over the network."""
 
     instance: str
     database: str | None
@@ -284,18 +284,18 @@ class Report:
 
     Args:
         headline: the extent of the report in one line.
-        not_known: what cannot be told, a sentence each.
-        made_at: the time as of which ages are computed, in microseconds since 1970 (UTC).
+        not_known: the facts that could not be determined, a sentence each.
+        made_at: the time for which ages are computed, in microseconds since 1970 (UTC).
         flows: the messages by sender, service and outcome.
         places: the instances with their databases and addresses.
-        series: the messages over time; None where no time is known.
-        balances: the dialogs by broker instance where step 3 picks (rule book, section 2); None where unknown.
-        findings: the findings of lint; None where the configuration is not known.
-        coverage: how many routes of each instance messages used.
-        changes: the changes since the run before; None where there is none.
-        observed: the counts of the last reconciliation; None where there is none.
-        answer: the line that the page begins with; None for the number of stuck messages among the flows.
-        problems: what keeps messages and what to do, the most urgent first; None if it is not known.
+        series: the messages over time, or None if no time is known.
+        balances: the dialogs by broker instance where step 3 picks (rule book, section 2), or None if unknown.
+        findings: the findings of lint, or None if the configuration is unknown.
+        coverage: the number of used routes of each instance.
+        changes: the changes since the previous run, or None if there is no such run.
+        observed: the counts of the last reconciliation, or None if there is none.
+        answer: the first line of the page, or None for the number of stuck messages among the flows.
+        problems: the reasons that keep messages, each with actions, most urgent first. None if unknown.
 
     Example:
         >>> routing.report(routing.load_config("job.yaml")).outcomes
@@ -318,12 +318,12 @@ class Report:
 
     @cached_property
     def outcomes(self) -> Mapping[str, int]:
-        """How many messages have each outcome at their own instance, most first."""
+        """The number of messages with each outcome at their own instance, most first."""
         return _most_first((flow.outcome, flow.messages) for flow in self.flows)
 
     @cached_property
     def endings(self) -> Mapping[str, int]:
-        """How many messages end each way (`ENDINGS`), most first."""
+        """The number of messages with each ending (`ENDINGS`), most first."""
         return _most_first((flow.end, flow.messages) for flow in self.flows)
 
 

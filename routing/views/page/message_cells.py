@@ -1,7 +1,7 @@
-"""Sum flows and points into cells for the page: few enough that it stays small, with all messages among them.
+"""Sum flows and points into cells for the page. The cells hold all messages and are few, to keep the page small.
 
-The instances and services with most messages, or most stuck ones, keep their names; the others are shown as one.
-An instance or service keeps its name in every cell or in none, so that a filter by it shows all of its messages.
+Instances and services with most messages, or most stuck ones, keep their names. All others share one name. A name
+is kept in every cell or in none, so that a filter by it shows all of its messages.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ MOST_MOMENTS = 25_000
 MOST_ROWS_BYTES = 1_300_000
 """Of the rows of all tables that the filter works on, and of the names that it offers."""
 _ROW, _OPTION = 230, 40
-"""What a row and a name of the filter take besides names."""
-# Not a database's name: that of all databases of what is shown as one.
+"""The bytes of a row and of a filter option, without their names."""
+# Not the name of a database, but of all databases that are shown as one.
 ANY = ""
 UNTOLD = ""
-"""Instance or service of moments that the series does not tell apart: of any, those with a name among them."""
+"""The name of moments that the series does not separate by instance or service."""
 PlaceOf = Callable[[MessageFlow], tuple[str, str]]
 """The row and the column of a flow in the matrix of the estate."""
 
 
 class MessageCell(NamedTuple):
-    """Messages that are shown together; instance and service are None for those without a name of their own.
+    """Messages that the page shows together. ``instance`` and ``service`` are None if their name is not kept.
 
-    ``database`` is None if they came over the network, empty if databases are not told apart. ``source`` and
-    ``target`` are titles of the matrix. ``oldest`` is in seconds.
+    ``database`` is None for arrivals, and empty if databases are not separated. ``source`` and ``target`` are
+    titles of the matrix. ``oldest`` is in seconds.
     """
 
     instance: str | None
@@ -68,7 +68,7 @@ class ShownNames:
 
     @property
     def others(self) -> int:
-        """How many are shown as one."""
+        """The number of names that are shown as one."""
         return self.all - len(self.names)
 
     def fold(self, name: str | None) -> str | None:
@@ -105,7 +105,7 @@ def cube_of(report: Report, place_of: PlaceOf) -> ReportCube:
         limit = limit * 2 // 3
 
 
-# What cells and moments are told apart by, and their numbers: many of them are sooner folded so than by name.
+# The keys of cells and moments with their numbers. Folding many of them is faster than by name.
 _Cells = dict[tuple[Any, ...], tuple[int, int]]
 _Moments = dict[tuple[Any, ...], int]
 
@@ -116,7 +116,7 @@ def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services:
     offered = instances.names | services.names
     room = MOST_ROWS_BYTES - sum(_OPTION + size_of(name) for name in offered)
     sizes = {name: size_of(name) for key in cells for name in (*key[:3], *key[5:7]) if name}
-    # The rows of the tables by service and of what is stuck; those of the matrix.
+    # The rows of the tables by service and of stuck messages, and those of the matrix.
     groups = {key[:2] for key in cells} | {key[:5] for key in cells if key[3] in STUCK}
     for group in groups:
         room -= _ROW + sum(sizes.get(name, 0) for name in group[:3])
@@ -127,12 +127,12 @@ def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services:
 
 def size_of(text: str) -> int:
     """Return a bound of the bytes of a text on the page, with signs of markup and quotes written out."""
-    # After some signs a line may break.
+    # A line may break after some characters.
     return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\/.-"))
 
 
 def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str]) -> list[str]:
-    """Rank instances or services: first those that are first by messages or by stuck ones."""
+    """Rank instances or services by their better rank: by messages or by stuck messages."""
     of_all: dict[str, int] = {}
     of_stuck: dict[str, int] = {}
     for flow in flows:
@@ -147,14 +147,14 @@ def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str])
 
 
 def _cells(flows: Iterable[MessageFlow], place_of: PlaceOf) -> _Cells:
-    """Return the cells of flows; the place in the matrix is looked for once of those that go the same way."""
+    """Return the cells of flows. Their place in the matrix is computed once for flows with the same path."""
     places: dict[tuple[Any, ...], tuple[str, str]] = {}
     cells: _Cells = {}
     for flow in flows:
-        way = (flow.instance, flow.outcome, flow.reason, flow.address, flow.end, flow.ending_instance)
-        if way not in places:
-            places[way] = place_of(flow)
-        key = (flow.instance, flow.service, flow.database, flow.end, flow.why, *places[way])
+        path = (flow.instance, flow.outcome, flow.reason, flow.address, flow.end, flow.ending_instance)
+        if path not in places:
+            places[path] = place_of(flow)
+        key = (flow.instance, flow.service, flow.database, flow.end, flow.why, *places[path])
         _add(cells, key, flow.messages, flow.oldest // SECOND)
     return cells
 
@@ -190,5 +190,5 @@ def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames
 
 
 def _fold_told(names: ShownNames, name: str | None) -> str | None:
-    """Fold a name as `ShownNames.fold` does, but not what the series does not tell apart."""
+    """Fold a name as `ShownNames.fold` does, but keep the name of values that the series does not separate."""
     return name if name == UNTOLD else names.fold(name)

@@ -1,6 +1,7 @@
-"""The tables that the filter works on: each groups the page's cells or moments by some of their columns.
+"""Build the tables that the filter changes. Each groups the page's cells or moments by some of their columns.
 
-Python fills them with all messages. The page's script adds up the same cells, of which each knows its rows.
+Python fills them with all messages. The page's script adds up the same cells, which have the numbers of their
+rows.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from routing.views.page.page_tables import NAME, NUMBER, OUTCOME, SHOWN, TEXT, T
 
 MESSAGES, SINCE = "Messages", "Waiting since (UTC)"
 _BLANKS = {"database": "(over the network)", "reason": "–"}
-"""What stands where a name is null."""
+"""The text for a null name."""
 _NO_ROW = -1
 
 
 @dataclass(frozen=True)
 class MessageGrid:
-    """A table of messages by some columns of the cells or moments, ``by`` (column, head, kind).
+    """A table that groups the cells or moments by some columns, ``by`` (column, head, kind).
 
-    ``only`` these endings count. ``has_endings``: each ending has a column. ``in_time``: in the order of the first
-    column, else most messages first. ``has_ids``: charts link to the rows, all of which are shown, those with the
-    same first two columns together.
+    Only the endings in ``only`` count. ``has_endings`` adds a column for each ending. ``in_time`` sorts by the
+    first column, not by the number of messages. ``has_ids`` gives rows anchors for the links of charts. All of its
+    rows are shown, grouped by their first two columns.
     """
 
     id: str
@@ -76,7 +77,7 @@ GRIDS = (
 
 @dataclass
 class GridGroup:
-    """Messages with one key: how many, by ending, and when the first was enqueued (None of moments)."""
+    """The messages with one key, by ending. ``oldest`` is the first enqueue time, or None for moments."""
 
     key: tuple[Any, ...]
     messages: int = 0
@@ -93,7 +94,7 @@ class GridGroup:
 
 @dataclass(frozen=True)
 class FilledGrid:
-    """A table of all messages, and the number of each cell's or moment's row; `_NO_ROW` where it has none."""
+    """A table of all messages, with the row number of each cell or moment (`_NO_ROW` if it has none)."""
 
     made: PageTable
     rows: Sequence[int]
@@ -101,9 +102,9 @@ class FilledGrid:
 
 @dataclass(frozen=True)
 class TableFiller:
-    """Fills tables. ``made_at``: the time of the ages (seconds); ``advice``: two texts by reason.
+    """A filler of tables. ``made_at`` is the time for ages (seconds). ``advice`` has two texts for each reason.
 
-    ``endings`` are those that have columns.
+    ``endings`` are those with columns.
     """
 
     cube: ReportCube
@@ -173,7 +174,7 @@ class TableFiller:
             yield from self.advice.get(group.key[1], ("", ""))
 
     def name(self, column: str, value: str | None) -> str:
-        """Return the name that stands for a value of a column."""
+        """Return the displayed name for a value of a column."""
         if column in ("instance", "service") and value is None:
             return _others(column, self.cube.instances if column == "instance" else self.cube.services)
         return _BLANKS[column] if value is None else shown(value)
@@ -185,9 +186,10 @@ def _others(kind: str, names: ShownNames) -> str:
 
 @dataclass(frozen=True)
 class PageFilter:
-    """The cells that the page's script adds up, and the options of its filter: (number, name) by column.
+    """The cells for the page's script, and the options of its filter: (number, name) by column.
 
-    A cell is numbers: instance, service, ending, messages, and its row in each table; a moment is alike.
+    A cell is a list of numbers: instance, service, ending, messages, and its row in each table. A moment has the
+    same form.
     """
 
     instances: Sequence[tuple[int, str]]
@@ -196,7 +198,7 @@ class PageFilter:
 
 
 def fill_tables(report: Report, cube: ReportCube, filler: TableFiller) -> tuple[dict[str, PageTable], PageFilter]:
-    """Return the tables of messages by their ids, and what the filter needs of the same cells."""
+    """Return the tables of messages by their ids, and the data of the filter for the same cells."""
     filled = {grid.id: filler.fill(grid, cube.cells) for grid in GRIDS}
     over_time = {} if report.series is None else {TIMES.id: filler.fill(TIMES, cube.moments)}
     numbers = {column: _numbers(filler, column, cube) for column in ("instance", "service")}
@@ -214,7 +216,7 @@ def fill_tables(report: Report, cube: ReportCube, filler: TableFiller) -> tuple[
 
 
 def _numbers(filler: TableFiller, column: str, cube: ReportCube) -> dict[str | None, int]:
-    """Number the names of a column in the order in which the filter offers them; what is not told apart is -1."""
+    """Number the names of a column in the order of the filter. Values that are not separated get -1."""
     rows: list[MessageCell | MessageMoment] = [*cube.cells, *cube.moments]
     names = {row._asdict()[column] for row in rows}
     ordered = sorted(names - {UNTOLD}, key=lambda name: (name is None, filler.name(column, name), str(name)))
@@ -241,5 +243,5 @@ def _coded(
 
 
 def minute(seconds: int) -> str:
-    """Return a time in seconds as tables have it, whose heads say UTC."""
+    """Return a time in seconds in the format of tables. Their heads have the time zone."""
     return moment_of(seconds * SECOND).isoformat(" ", "minutes")[:16]

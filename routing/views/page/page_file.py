@@ -1,6 +1,6 @@
-"""Write a report to a file: the page is written whole, or what stood there stays as it was.
+"""Write a report to a file. If that fails, an existing file stays unchanged.
 
-Nothing here needs the packages of the page before it is made: `check_packages` tells which of them is missing.
+`check_packages` reports missing packages before the page is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PACKAGES = {"altair": "altair", "jinja2": "jinja2", "vl_convert": "vl-convert-p
 
 
 def check_packages() -> None:
-    """Raise EnvironmentFault where a package of the extra ``report`` is missing."""
+    """Raise EnvironmentFault if a package of the extra ``report`` is missing."""
     for module, package in _PACKAGES.items():
         if find_spec(module) is None:
             raise EnvironmentFault.no_package(package, "report")
@@ -35,8 +35,8 @@ def check_place(file: str) -> Path:
     """
     place = Path(file)
     try:
-        why = "it is no name of a file" if "\0" in file or not place.name else _why_not(place)
-    # A name that is too long, a folder that may not be looked into.
+        why = "it is not a file name" if "\0" in file or not place.name else _why_not(place)
+    # The name is too long, or the folder cannot be read.
     except OSError as error:
         raise OutputError.no_page(file, error.strerror or str(error)) from error
     if why is not None:
@@ -45,15 +45,15 @@ def check_place(file: str) -> Path:
 
 
 def _why_not(place: Path) -> str | None:
-    """Return the reason why no page can stand at a place; None where it can."""
+    """Return the reason why a page cannot be written to a path, or None."""
     folder = place.parent
     if not folder.is_dir():
         return "there is no such folder"
     if place.is_dir():
         return "it is a folder"
-    # A device would be gone once a page took its place.
+    # Writing a page would replace a device.
     if place.exists() and not place.is_file():
-        return "what stands there is no file"
+        return "it is not a regular file"
     return find_fault_of_folder(folder)
 
 
@@ -93,7 +93,7 @@ def write_page(
 
 def _write_whole(place: Path, text: str) -> None:
     """Write beside the file, then take its place: nobody ever sees half a page."""
-    # Where a link stands, what it leads to is written.
+    # The target of a link is written, not the link.
     target = place.resolve()
     temporary_file = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
     try:

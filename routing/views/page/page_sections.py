@@ -44,12 +44,12 @@ from routing.views.page.page_tables import (
     words,
 )
 
-# The section of the page that tells how evenly dialogs are shared out.
+# The section on the balance of dialogs.
 
 
 _SERVICES = 30
-"""So many balanced services are shown, or fewer where their tables are long."""
-# What a row takes besides its texts.
+"""The maximal number of balanced services, which is lower if their tables are long."""
+# The size of a row without its texts.
 _ROW = 150
 _LONGEST_TITLE = 600
 
@@ -66,7 +66,7 @@ def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, Page
             break
         parts.append(part)
     introduction = (
-        "Dialogs are shared out among the broker instances of equal routes. A share outside its band is unfair."
+        "Dialogs are balanced among the broker instances of equal routes. A share outside its band is unfair."
         if balances
         else "No service is balanced among several broker instances."
     )
@@ -96,11 +96,11 @@ def _shared(one: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageS
         ("Where", WORD),
     )
     picks = [_pick(pick) for pick in one.picks]
-    tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was shared out")]
+    tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was balanced")]
     if one.never:
         names = (("Broker instance", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Routes that name a broker instance in vain", names, never))
+        tables.append(table(f"{name}-never", "Routes to broker instances that get no dialogs", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
     is_unfair = one.is_fair is False
     return PageSection(name, title, "", _judged(one), charts, tables, is_open=is_unfair)
@@ -118,7 +118,7 @@ def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
 
 
 def _judged(one: DialogBalance) -> str:
-    """Return the span of time, and whether the shares are fair."""
+    """Return the span of time, and if the shares are fair."""
     since = None if one.since is None else f"since {instant(one.since)}"
     until = None if one.until is None else f"until {instant(one.until)}"
     span = " ".join(word for word in (since, until) if word)
@@ -132,18 +132,18 @@ def _judged(one: DialogBalance) -> str:
 
 
 _SEVERITIES = tuple(map(str, Severity))
-_OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
+_OBSERVED = "An episode is one answer of SQL Server, observed once or repeatedly."
 _ROOM = 400_000
-"""So many bytes the problems may take; the others are counted."""
+"""The maximal size of all problems in bytes. Further problems are only counted."""
 _MOST_REASONS = 20
 
 
 def sections_of(
     report: Report, tables: Mapping[str, PageTable], charts: Mapping[str, PageChart]
 ) -> list[PageSection]:
-    """Return the sections of a report, those of which nothing was asked left out.
+    """Return the sections of a report, except unrequested ones.
 
-    ``tables`` are those of messages; ``charts`` by id, those of balances among them.
+    ``tables`` are the tables of messages. ``charts`` has all charts by id, including those of balances.
     """
     sections = [_problems(report), *_of_messages(report, tables, charts)]
     if report.balances is not None:
@@ -160,7 +160,7 @@ def sections_of(
 
 
 def _problems(report: Report) -> PageSection:
-    """Describe the problems, each with what to do; of a report that has none those of its reasons."""
+    """Describe the problems and their actions. A report without problems gets those of its reasons."""
     problems = list_reasons(report) if report.problems is None else report.problems
     parts: list[PageSection] = []
     room = _ROOM
@@ -177,7 +177,7 @@ def _problems(report: Report) -> PageSection:
         parts.append(part)
     left = len(problems) - len(parts)
     return PageSection(
-        *("problems", "What is stuck, and why", "Problems"),
+        *("problems", "Stuck messages and their reasons", "Problems"),
         "" if parts else "No message is stuck.",
         parts=parts,
         more=f"and {left:,} more" if left else "",
@@ -185,7 +185,7 @@ def _problems(report: Report) -> PageSection:
 
 
 def list_reasons(report: Report) -> list[ReportProblem]:
-    """Return the stuck messages of a report by where they end and why, each with the advice on its reason."""
+    """Return the stuck messages of a report by ending and reason, each with advice."""
     groups: dict[tuple[str, str | None], list[MessageFlow]] = {}
     for flow in report.flows:
         if flow.end in STUCK:
@@ -212,7 +212,7 @@ def _sum(flows: Iterable[MessageFlow]) -> int:
 
 
 def _who(flows: Sequence[MessageFlow]) -> str:
-    """Return how many messages go from where to where: "4 messages from 'A' to service '//b'"."""
+    """Return the number of messages with sender and target: "4 messages from 'A' to service '//b'"."""
     instances = count_places((flow.instance for flow in flows), "instance")
     services = count_places((flow.service for flow in flows), "service")
     return f"{count(_sum(flows), 'message')} from {instances} to {services}"
@@ -224,7 +224,7 @@ def _reason_blocks(
     oldest = min(flow.oldest for flow in flows)
     age = format_duration(timedelta(microseconds=made_at - oldest))
     yield LabelledFact("the oldest waits", f"{age}, since {instant(oldest)}")
-    sentence = "It comes back to an instance where it was." if ending == LOOP else ""
+    sentence = "It comes back to an instance that it has passed." if ending == LOOP else ""
     if reason is not None:
         text = REASONS[Reason(reason)].cause
         sentence = f"{text[:1].upper()}{text[1:]}."
@@ -237,9 +237,9 @@ def _reason_blocks(
     ends = {flow.ending_instance for flow in flows if flow.outcome in LEAVES and flow.ending_instance is not None}
     if ends:
         yield LabelledFact("where they end", f"at {count_places(ends, 'instance')}, after they left their own")
-    told = None if reason is None else REASONS[Reason(reason)].advice
-    if told:
-        yield LabelledFact("what to do", told)
+    advice = None if reason is None else REASONS[Reason(reason)].advice
+    if advice:
+        yield LabelledFact("what to do", advice)
 
 
 def _of_messages(
@@ -264,7 +264,7 @@ def _of_messages(
     )
     yield section(
         *("estate-map", "The estate", "Estate"),
-        "A row for each instance that sends, a column for each place where its messages end. A cell leads to its"
+        "Each row is an instance that sends, each column a place where its messages end. A cell links to its"
         " rows in the table.",
         *("estate", "estate-picture"),
     )
@@ -277,7 +277,7 @@ def _of_messages(
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
-    """Describe SQL Server's decisions beside those by the rules, as they were reconciled last."""
+    """Describe SQL Server's decisions beside those of the rules, as counted by the last reconciliation."""
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
@@ -285,12 +285,12 @@ def _observed(observed: ObservedCounts) -> PageSection:
     observed_episodes = sum(total.values()) - total[PairClass.NOT_OBSERVED]
     matching = total[PairClass.CONFIRMED] + total[PairClass.COMPATIBLE]
     share = (
-        f"{100 * matching / observed_episodes:.1f} % of what was observed matches the routes. "
+        f"{100 * matching / observed_episodes:.1f} % of the observed episodes match the routes. "
         if observed_episodes
         else ""
     )
     causes = [(one.instance, one.cause, one.episodes, one.words) for one in observed.causes]
-    heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("What is most likely off", TEXT))
+    heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("Likely causes", TEXT))
     off = [
         (
             *(one.instance, one.database, one.service, one.seen_outcome, one.seen_number and str(one.seen_number)),
@@ -304,21 +304,21 @@ def _observed(observed: ObservedCounts) -> PageSection:
     )
     tables = [
         table("observed-classes", "Episodes by instance", (("Instance", ""), *((k, NUMBER) for k in kinds)), rows),
-        table("observed-causes", "What is most likely off", heads, causes),
-        table("contradictions", "Where SQL Server did something else", heads_off, off),
+        table("observed-causes", "Likely causes", heads, causes),
+        table("contradictions", "Where SQL Server decided differently", heads_off, off),
     ]
     return PageSection("observed", "Predicted against observed", "Observed", share + _OBSERVED, (), tables)
 
 
 def _findings(report: Report) -> PageSection:
-    """List the findings; those that every instance has by default are counted, so that they bury no other."""
+    """List the findings. Defaults of every instance are only counted, so that they do not hide other findings."""
     order = {word: place for place, word in enumerate(_SEVERITIES)}
     every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
     rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
     summary = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
     defaults = len(every) - len(rows)
     if defaults:
-        summary.append(f"{defaults:,} more of what every instance has by default are not listed")
+        summary.append(f"{defaults:,} more that every instance has by default are not listed")
     heads = (
         *(("Severity", WORD), ("Code", WORD), ("Instance", NAME), ("Database", NAME), ("Object", NAME)),
         *(("What", TEXT), ("What to do", TEXT)),
@@ -333,14 +333,14 @@ def _findings(report: Report) -> PageSection:
 
 
 def _rules(rows: Sequence[ReadRow]) -> PageTable:
-    """Return how many findings each rule has, with an example and what to do: a list that no length cuts."""
+    """Count the findings of each rule, with an example and advice. This list is never cut."""
     found: dict[tuple[str, str, str], list[ReadRow]] = {}
     for row in rows:
         found.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
     heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
     lines = [
-        (severity, code, len(theirs), _example(theirs[0]), told)
-        for (severity, code, told), theirs in found.items()
+        (severity, code, len(theirs), _example(theirs[0]), advice)
+        for (severity, code, advice), theirs in found.items()
     ]
     return table("rules", "Findings by rule, the worst first", heads, lines)
 
@@ -376,15 +376,15 @@ def _changes(changes: ReportChanges) -> PageSection:
     if changes.run_id is None or changes.finished_at is None:
         title, sentences = (
             "What the scripts change",
-            ["Before is without the scripts that are tried, now is with them."],
+            ["“Before” is without the scripts, “now” is with them."],
         )
     else:
-        title = "Since the run before"
+        title = "Since the previous run"
         sentences = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]
     if changes.is_incremental:
-        sentences.append("Each run counts what it decided itself, new messages and those tried again.")
+        sentences.append("Each run counts only its own decisions: new messages and retried ones.")
     if changes.routes is None:
-        sentences.append("The routes that it read cannot be read any more.")
+        sentences.append("The routes that it read are no longer available.")
     return PageSection("since", title, "Changes", " ".join(sentences), (), tables)
 
 

@@ -12,7 +12,7 @@ from routing.rules.timeline import moment_of
 from routing.views.page.message_cells import size_of
 
 SHOWN = 200
-"""Rows of a list that are shown; the others are counted."""
+"""The number of list rows that are shown. Further rows are counted."""
 MOST_BYTES = 150_000
 """So long may the texts of a table be: reached by names that nobody gives."""
 LONGEST_NAME, LONGEST_TEXT = 256, 400
@@ -23,10 +23,10 @@ Heads = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class PageTable:
-    """``heads`` are (words, kind); ``more`` rows are not shown. ``nothing`` is said where there are none.
+    """A table of the page. ``heads`` are (words, kind), and ``more`` counts rows that are left out.
 
-    Of ``rows`` those from ``limit`` on are there for the filter only. ``ids`` are the anchors of rows, empty for
-    none. ``order`` is the column by which the rows are sorted, and whether the greatest comes first.
+    Rows from ``limit`` on are only for the filter. ``nothing`` replaces an empty table. ``ids`` are the anchors of
+    rows, or empty. ``order`` is the column that sorts the rows, and True if the greatest comes first.
     """
 
     id: str
@@ -42,7 +42,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class PageChart:
-    """A chart with its title, drawn for wide windows and for narrow ones; ``words`` say what it shows."""
+    """A chart with its title, drawn for wide and for narrow windows. ``words`` describe it."""
 
     id: str
     title: str
@@ -53,10 +53,10 @@ class PageChart:
 
 @dataclass(frozen=True)
 class PageSection:
-    """``short`` is its name among all; ``words`` say what is shown; ``blocks`` are parts of a document.
+    """A section of the page. ``short`` is its name in the menu, and ``words`` describe it.
 
-    ``is_filtered`` sections are made of cells and moments. In ``is_folded`` ones the tables repeat the charts.
-    A part that is not ``is_open`` shows its title only, until somebody opens it. ``mark`` is an ending.
+    ``is_filtered`` sections show cells and moments. In ``is_folded`` ones the tables repeat the charts. A part
+    that is not ``is_open`` shows only its title until the reader opens it. ``mark`` is an ending.
     """
 
     id: str
@@ -97,7 +97,7 @@ def first_of(rows: Iterable[Sequence[str]], most_bytes: int = MOST_BYTES) -> lis
 
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
-    """Return a text of the data as the page shows it: printable, cut where it is longer than any name can be."""
+    """Return a text of the data in the form of the page: printable, and cut above the length of names."""
     return printable(text if len(text) <= longest else f"{text[:longest]}…")
 
 

@@ -1,4 +1,4 @@
-"""The answer that a report begins with: how many messages are stuck, and since when."""
+"""Write the first line of a report: the number of stuck messages, and their age."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing.views.page.page_tables import instant
 
 
 def state_answer(report: Report) -> str:
-    """Return the answer of a report: how many messages are stuck, and of how many the ending is not known."""
+    """Return the answer of a report: the numbers of stuck messages and of unknown endings."""
     if report.answer is not None:
         return report.answer
     total, stuck = sum(report.endings.values()), count_endings(report, *STUCK)
@@ -28,7 +28,7 @@ def state_answer(report: Report) -> str:
 
 
 def state_waiting(report: Report) -> str:
-    """State since when the oldest stuck message waits; empty if none is stuck."""
+    """Return a sentence about the age of the oldest stuck message, or an empty text."""
     oldest = min((flow.oldest for flow in report.flows if flow.end in STUCK), default=None)
     if oldest is None:
         return ""

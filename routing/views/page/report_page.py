@@ -41,13 +41,13 @@ from routing.views.page.report_answer import count_endings, state_answer, state_
 TITLE = "Where Service Broker messages end"
 _SENTENCES = 5
 _MOST_PRINTED = 40
-"""So many findings are printed each."""
+"""The number of findings that are printed in full."""
 _MOST_BALANCES = 10
-"""So many unfair balances are drawn."""
+"""The number of unfair balances that are drawn."""
 
 
 def render(report: Report) -> str:
-    """Return the page. It stays below 3 MB whatever the report holds."""
+    """Return the page. It stays below 3 MB for every report."""
     matrix = matrix_of(report.flows, report.places)
     cube = cube_of(report, matrix.place)
     endings = [word for word in ENDINGS if word in report.endings]
@@ -77,9 +77,9 @@ def render(report: Report) -> str:
 
 
 def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
-    """Return SQL Server's numbers of a reason, that of its event first, and what to do in a sentence or two.
+    """Return SQL Server's numbers for a reason, that of its event first, and one or two sentences of advice.
 
-    ``reason`` is a word of `terms.Reason`. There are no numbers where SQL Server has none for it.
+    ``reason`` is a word of `terms.Reason`. The numbers are empty if SQL Server has none.
     """
     return numbers_of(Reason(reason)), REASONS[Reason(reason)].advice
 
@@ -92,7 +92,7 @@ def _advice(cube: ReportCube) -> dict[str, tuple[str, str]]:
 
 
 def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> Iterator[PageChart]:
-    """Yield the charts of all messages; none that would be empty."""
+    """Yield the charts of all messages, except empty ones."""
     pictures: list[tuple[str, str, Picture]] = []
     if report.flows:
         pictures.append(
@@ -120,7 +120,7 @@ def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTab
 
 
 def _draw_estate(matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> PageChart:
-    """Draw the matrix, whose cells lead to their rows in the table; narrow windows have it if it fits."""
+    """Draw the matrix with links from its cells to rows of the table. Narrow windows show it if it fits."""
     cells: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for cell in cube.cells:
         counts = cells[cell.source, cell.target]
@@ -159,9 +159,9 @@ def _tiles(report: Report) -> list[ReadRow]:
 
 
 def _sentences(every: Sequence[str]) -> ReadRow:
-    """Return the first ones, which are shown, those to unfold, and how many more there are."""
-    told = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
-    return {"first": told[:_SENTENCES], "rest": told[_SENTENCES:], "more": len(every) - len(told)}
+    """Return the first sentences, which are shown, the folded ones, and the number left out."""
+    listed = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
+    return {"first": listed[:_SENTENCES], "rest": listed[_SENTENCES:], "more": len(every) - len(listed)}
 
 
 def _folded(cube: ReportCube) -> list[str]:
@@ -175,7 +175,7 @@ def _folded(cube: ReportCube) -> list[str]:
 
 
 def _card_heads(sections: Sequence[PageSection]) -> str:
-    """Return the style that puts the head of its column before each cell, where rows are shown as cards."""
+    """Return the style that puts the head of its column before each cell of rows shown as cards."""
     every = [table for section in sections for part in (section, *section.parts) for table in part.tables]
     selectors: dict[str, list[str]] = defaultdict(list)
     for table in every:
@@ -186,7 +186,7 @@ def _card_heads(sections: Sequence[PageSection]) -> str:
 
 
 def _printed_findings(report: Report) -> str:
-    """Return the style that prints the errors and warnings; of all others the table of rules is printed."""
+    """Return the style for printing: errors and warnings in full, other findings only in the table of rules."""
     bad = sum(row["severity"] != Severity.INFO for row in report.findings or ())
     hidden = f"#findings tbody tr:nth-child(n+{min(bad, _MOST_PRINTED) + 1})"
     return f"@media print{{{hidden}{{display:none}}}}\n"
@@ -197,12 +197,12 @@ def _css_text(text: str) -> str:
 
 
 def _as_script(page_filter: PageFilter) -> str:
-    """Write JSON that is no markup, whatever texts it holds."""
+    """Write JSON without markup characters, so that texts in it cannot end the script."""
     return json.dumps(page_filter.data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _policy(style: str, *scripts: str) -> str:
-    """Write the policy: nothing is loaded, sent or framed, and only this page's styles and scripts run."""
+    """Write the policy: no loading, sending or framing, and only this page's styles and scripts run."""
     allowed = " ".join(map(_hash, scripts))
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
@@ -219,7 +219,7 @@ def _text(name: str) -> str:
 
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    # Both escape what they are given.
+    # Both escape their texts.
     environment.filters["words"] = lambda text: Markup(write_words(text))
     environment.filters["html"] = lambda blocks: Markup(write_html(blocks))
     environment.filters["svg"] = Markup

@@ -1,1 +1,1 @@
-"""Compare what the routes say with what SQL Server did: episodes of observations, each judged as of its start."""
+"""Compare the routes with SQL Server's actions: episodes of observations, each judged at its start."""

@@ -1,7 +1,7 @@
-"""Read the observations, messages and dialogs of Arrow's tables and files, and fold observations into episodes.
+"""Read observations, messages and dialogs from Arrow tables and files, and fold observations into episodes.
 
-What grows is read once, in buckets by the conversation, each of which is folded and looked up by itself: columns
-of Arrow, and no object for a row.
+Large tables are read once, in buckets by conversation. Each bucket is folded and joined separately in Arrow
+columns, without an object for each row.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _ALWAYS = tuple(field.name for field in OBSERVED_ROUTING if not field.nullable)
 _SERVICE = "to_service_name"
 _OF_CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
 _BY_ID = ("instance_name", "message_id")
-# What is read of an observation: its side, and what its place in it and its answer are told by.
+# The columns of observations that are read: the side, the order within it, and the answer.
 _READ = tuple(dict.fromkeys((*SIDE, *ORDER)))
-# The ids of so many messages are looked for by one pass over all messages.
+# The number of message ids that one pass over all messages looks up.
 _IDS_AT_ONCE = 4_000_000
 _ROWS_AT_ONCE = 1 << 18
 _CONVERSATION = "conversation_id"
@@ -44,10 +44,10 @@ _SIDE = ("instance_name", _CONVERSATION, "is_initiator")
 
 
 def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarrow.Table]:
-    """Read the observations, some at a time, each with its service as far as it or its message tells it.
+    """Yield batches of the observations, each with its service if it or its message has one.
 
-    The service of an observation that names none is that of the message with its id in ``messages``. Times are
-    microseconds; what the table lacks is null. Raises InputError, at the end, where a row lacks a required value.
+    An observation without a service gets that of the message with its id in ``messages``. Times are microseconds.
+    Missing columns are null. Raises InputError at the end if a row lacks a required value.
     """
     import pyarrow
     import pyarrow.compute as pc
@@ -181,7 +181,7 @@ def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def _differs(values: pyarrow.Array) -> pyarrow.Array:
-    """Return whether each value but the first is another than the one before; null is equal to null alone."""
+    """Return for each value except the first whether it differs from the previous one. Null equals only null."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -244,7 +244,7 @@ class ReadTables:
     def _with_own(
         self, episodes: pyarrow.Table, messages: pyarrow.Table | None, dialogs: pyarrow.Table | None
     ) -> pyarrow.Table:
-        """Return episodes with the columns `OWN`: what their messages and their dialog say of them."""
+        """Return episodes with the columns `OWN`, which come from their messages and dialogs."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -253,7 +253,7 @@ class ReadTables:
         columns = {name: pyarrow.nulls(len(episodes), kind) for name, kind in kinds.items()}
         if messages is not None:
             ends = messages.group_by(list(END)).aggregate([("own", "min")]).rename_columns([*END, "own"])
-            # Where there are dialogs, a message that names none is open but for its dialog.
+            # If there are dialogs, a message without a broker instance may get one from its dialog.
             if self.dialogs is None:
                 ends = rows_where(ends, pc.is_valid(ends["own"]))
             named = ends.append_column("is_named", pyarrow.repeat(pyarrow.scalar(True), len(ends)))
@@ -293,7 +293,7 @@ def _read_dialogs(dialogs: Table) -> Iterator[pyarrow.Table]:
 
 
 def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Table]:
-    """Read some columns of a table, some rows at a time; what it lacks is null."""
+    """Yield batches of some columns of a table. Missing columns are null."""
     import pyarrow
 
     shape = shape_of(table, key)
@@ -307,7 +307,7 @@ def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Ta
 
 
 def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return the ends of conversations as they are compared: the columns `END`."""
+    """Return the ends of conversations in their form for comparison: the columns `END`."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -319,7 +319,7 @@ def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def _look_up(episodes: pyarrow.Table, ends: pyarrow.Table, names: tuple[str, ...]) -> dict[str, pyarrow.Array]:
-    """Return columns of the ends of episodes, of which there is one row at most; null where there is none."""
+    """Join columns of the ends of conversations to episodes. Ends are unique, and missing ones are null."""
     import pyarrow
 
     rows = _with_plain_keys(episodes.select(END))
@@ -329,7 +329,7 @@ def _look_up(episodes: pyarrow.Table, ends: pyarrow.Table, names: tuple[str, ...
 
 
 def _with_plain_keys(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return rows whose ends have no null: Arrow's joins find none equal to another. A database is never empty."""
+    """Replace nulls in the ends of rows, because Arrow's joins never match nulls. Databases are never empty."""
     import pyarrow.compute as pc
 
     database = pc.fill_null(rows["database_name"], "")
@@ -339,6 +339,6 @@ def _with_plain_keys(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def _count_unobserved(messages: pyarrow.Table, episodes: pyarrow.Table | None) -> int:
-    """Return how many ends of conversations messages have of which nothing was observed on their instance."""
+    """Return the number of ends of conversations with messages but no observation on their instance."""
     ends = messages.group_by(list(_SIDE)).aggregate([])
     return len(ends if episodes is None else ends.join(episodes.select(_SIDE), list(_SIDE), join_type="left anti"))

@@ -1,11 +1,10 @@
 """Reconcile local tables without Spark: episodes → questions → answers → causes → rows.
 
-Episodes lie in buckets by their instance and service, and all this is done bucket by bucket.
+Episodes lie in buckets by instance and service, and each bucket is processed separately.
 
-One question stands for all episodes that are alike, and is asked by one of them. It has the side without its
-conversation, the answer, what the episode is bound to, between which changes of its routes it began, and what the
-dialog-ID hash leaves when it is divided by the number of picks. One that may ask for a route is a question by
-itself.
+Equal episodes share one question, which one of them asks. A question has the side without its conversation, the
+answer, the broker instance, the interval between changes of its routes, and the dialog-ID hash modulo the number
+of picks. An episode that may ask for a route has its own question.
 """
 
 from __future__ import annotations
@@ -72,10 +71,10 @@ def rows_of(table: pyarrow.Table) -> list[TableRow]:
 
 @dataclass
 class EpisodeQuestions:
-    """The questions of a bucket's episodes, which come part by part.
+    """The questions of a bucket's episodes, which are added in parts.
 
-    ``first`` are the episodes that ask each question first, in the order of the ``count`` questions' numbers;
-    ``alone`` counts those that ask by themselves, which have the numbers -1, -2, ….
+    ``first`` are the episodes that ask each question first, in the order of the numbers of the ``count``
+    questions. ``alone`` counts the episodes with their own question, which have the numbers -1, -2, ….
     """
 
     judge: MessageJudge
@@ -116,7 +115,7 @@ class EpisodeQuestions:
         import pyarrow.compute as pc
 
         first_at, conversations = (episodes[name].combine_chunks() for name in ("first_at", "conversation_id"))
-        # An interval begins with each change, so that its number tells the key as well.
+        # An interval begins with each change, so that its number identifies the key as well.
         spans = self._spans.arrays().choose(keys, first_at, conversations)
         picks = self._picks.array().take(keys)
         has_picks = pc.greater(picks, 1)
@@ -142,15 +141,15 @@ class EpisodeQuestions:
         return numbers
 
     def judge_all(self, alone: Iterable[pyarrow.Table]) -> JudgedEpisodes:
-        """Return all questions, judged: those of many episodes, then those of one, the rows of ``alone``.
+        """Return all questions, judged: first the shared ones, then those of the episodes in ``alone``.
 
-        The judge knows the requests that these open.
+        The judge knows the route requests of the single ones.
         """
         judged = JudgedEpisodes()
         sums = self._sums.all().sort_by("question")
         spreads = zip(*(plain_values(sums[name]) for name in _SPREAD), strict=True)
         for table in self.first:
-            # Few are objects of Python at a time.
+            # Only a few are Python objects at a time.
             for start in range(0, len(table), _EPISODES_AT_ONCE):
                 rows = rows_of(table.slice(start, _EPISODES_AT_ONCE))
                 predictor = predictor_of(self.judge, rows)
@@ -165,14 +164,14 @@ class EpisodeQuestions:
         return judged
 
     def places(self, numbers: pyarrow.Array) -> pyarrow.Array:
-        """Return the places of questions among those that are judged."""
+        """Return the places of questions among the judged ones."""
         import pyarrow.compute as pc
 
         of_one = pc.subtract(self.count - 1, numbers)
         return pc.if_else(pc.less(numbers, 0), of_one, numbers)
 
     def _number_keys(self, episodes: pyarrow.Table) -> pyarrow.Array:
-        """Return the numbers of the keys of episodes; of new ones it is found out what varies."""
+        """Return the numbers of the keys of episodes. For new keys, the varying facts are determined."""
         import pyarrow
 
         keys = _keys_of(episodes)
@@ -194,7 +193,7 @@ class EpisodeQuestions:
 
 
 def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
-    """Return the columns of episodes that make a difference at any time, whatever a dialog is hashed to."""
+    """Return the columns of episodes that affect decisions at any time and for any dialog hash."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -218,15 +217,15 @@ def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
 
 
 ROWS_OF_ONE = 400_000
-"""So many rows are one bucket's, which is in memory."""
+"""The number of rows in one bucket, which is in memory."""
 GROWING = ("observed_routing", "messages", "dialogs")
-"""The tables that grow, of which all are read by one engine."""
-# All episodes of a service on an instance are in one bucket: they tell of each other's causes.
+"""The tables that grow. One engine reads all of them."""
+# All episodes of a service on an instance are in one bucket, because the search for causes compares them.
 _BUCKET = ("instance_name", "to_service_name")
-# The judge remembers one key for so many rows of a bucket: no other bucket has its keys.
+# The judge caches one key for this number of rows, because no other bucket has the same keys.
 _ROWS_OF_KEY = 20
 _PLACE = "place"
-# Texts that most episodes have in common with others.
+# Texts that many episodes share.
 _SHARED = (
     *("instance_name", "database_name", "to_service_name", "source", "outcome", "status_text"),
     *("to_broker_instance", "next_hop"),
@@ -240,10 +239,10 @@ def open_episodes(
     progress: Callable[[str], None],
     rows_of_one: int = ROWS_OF_ONE,
 ) -> Iterator[JudgedTables]:
-    """Reconcile tables of Arrow; ``settings`` are those of them without a fault. Raises InputError.
+    """Reconcile Arrow tables. ``settings`` are their valid settings. Raises InputError.
 
-    What is yielded may read temporary files, which are gone after the block: as many buckets as tables have parts
-    of ``rows_of_one``. Objects of Python are those of one bucket at a time.
+    The yielded value may read temporary files, which are deleted after the block. There are as many buckets as the
+    tables have parts of ``rows_of_one``. Python objects exist for one bucket at a time.
     """
     dialogs = tables.get("dialogs")
     if dialogs is not None:
@@ -275,7 +274,7 @@ class BucketedEpisodes:
     rows_of_one: int
 
     def __post_init__(self) -> None:
-        # For each episode its question's place among those of the bucket, and for each question its answer.
+        # The place of each episode's question in the bucket, and the answer of each question.
         self._places, self._answers = self.buckets.open(_PLACE), self.buckets.open("answers")
         self._judged: BucketObjects[JudgedEpisodes] = self.buckets.open_objects("judged")
 
@@ -293,7 +292,7 @@ class BucketedEpisodes:
         return search
 
     def _judge(self, bucket: int, alone: BucketedRows) -> JudgedEpisodes | None:
-        """Return the questions of a bucket, judged; ``alone`` takes the episodes that ask by themselves."""
+        """Return the judged questions of a bucket. Episodes with their own question are added to ``alone``."""
         import pyarrow
 
         questions, numbers = EpisodeQuestions(self.judge), []
@@ -325,7 +324,7 @@ class BucketedEpisodes:
                     yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
 
     def _read(self, bucket: int) -> Iterator[pyarrow.Table]:
-        """Yield the episodes of a bucket: always the same parts, each of which is in memory."""
+        """Yield the episodes of a bucket in the same parts each time, each in memory."""
         return self.episodes.read_parts(bucket, self.rows_of_one)
 
     def answer_all(self, search: CauseSearch, counted: ObservedEpisodes) -> None:
@@ -373,11 +372,11 @@ class JudgedTables:
     bucketed: BucketedEpisodes
 
     def summarize(self, rows: Table | None) -> ObservedEpisodes:
-        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        """Return the judged episodes with their ``rows``, or None if these are not kept."""
         return replace(self.counted, rows=rows)
 
     def write_to(self, files: DataFiles) -> None:
-        """Write all rows, each thread to a file of its own."""
+        """Write all rows, with one file for each thread."""
 
         def work(buckets: Iterator[int]) -> None:
             file = files.open()
@@ -388,7 +387,7 @@ class JudgedTables:
         for_each_thread(iter(range(self.bucketed.buckets.count)), work)
 
     def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
-        """Write all rows in place of an output's, and return them as they are stored, and their version."""
+        """Replace an output by all rows. Return the stored rows and the new version."""
         stored = place.replace(self, metadata)
         return stored.rows(), stored.version
 
@@ -418,7 +417,7 @@ def _make_answers(judged: JudgedEpisodes, causes: Mapping[GroupAnswers, Mismatch
 
 
 def _take(rows: list[Any], names: tuple[str, ...], places: pyarrow.Array) -> dict[str, pyarrow.Array]:
-    """Return columns of some tuples, each taken for every question that has it; texts as dictionaries."""
+    """Return columns of some tuples, repeated for every question that has them. Texts are dictionaries."""
     import pyarrow
 
     schema = {field.name: field.type for field in arrow_schema(RECONCILIATION)}

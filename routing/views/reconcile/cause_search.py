@@ -1,4 +1,4 @@
-"""Search the most likely cause for groups of episodes; the searches stand in their order."""
+"""Search the most likely cause for groups of episodes. The searches run in the order of this module."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from routing.views.reconcile.episodes import (
     MismatchCause,
 )
 
-# The groups of one lane: what is routed in one database of an instance, for one service.
+# The groups of one lane: messages routed in one database of an instance, for one service.
 
 
 LOCALLY = (9795, 9796, 28012, 28013)
-"""Numbers of what a LOCAL route leads to, and is not delivered there."""
+"""Error numbers of messages that a LOCAL route matches but cannot deliver."""
 WENT_ON = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 
 
 class ObservedPlace(NamedTuple):
-    """An instance, the database whose routes are searched (msdb for arrivals) and a service."""
+    """An instance, a service, and the database with the routes to search (msdb for arrivals)."""
 
     instance: str
     scope: str
@@ -51,7 +51,7 @@ class ObservedLane:
 
 
 def lanes_of(groups: Iterable[EpisodeGroup]) -> dict[ObservedPlace, ObservedLane]:
-    """Return the lanes of groups; what tells of no service is in none."""
+    """Return the lanes of groups. Groups without a service have no lane."""
     lanes: dict[ObservedPlace, ObservedLane] = {}
     for group in groups:
         one = group.answers
@@ -91,7 +91,7 @@ def when(micros: int) -> str:
     return format_time(moment_of(micros))
 
 
-# Routes that changed between two times, and routes that are in force and not in the tables.
+# Routes that changed between two times, and valid routes that are missing in the tables.
 
 
 def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
@@ -128,17 +128,17 @@ def _seen(answers: GroupAnswers) -> tuple[object, ...]:
 
 
 def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
-    """Return whether two answers surely differ: one without a next hop may be any that has the same outcome."""
+    """Return True if two answers surely differ. An unknown next hop may be equal to any other."""
     return right.seen_outcome is not wrong.seen_outcome or None not in (right.next_hop, wrong.next_hop)
 
 
 def _is_predicted(right: GroupAnswers, lane: ObservedLane) -> bool:
-    """Return True if what was right is what the tables go on to predict for what is wrong."""
+    """Return True if the tables still predict the earlier correct route for contradicted groups."""
     return any(right.route_name == one.answers.route_name for one in lane.off)
 
 
 def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
-    """Return a way that no route of the tables gives."""
+    """Return a cause if SQL Server used a route that the tables do not have."""
     answers = group.answers
     went_on = answers.seen_outcome in WENT_ON
     if not went_on and answers.error_number not in LOCALLY:
@@ -161,20 +161,20 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     return MismatchCause(CauseKind.ROUTE_NOT_IN_TABLES, sentence)
 
 
-# Names that are nearly the same: a slip of the pen, and not two names.
+# Names that differ by a typing error.
 
 
-# As long as a name has to be for a slip in it to be told from another name.
+# The minimal length of a name. In shorter ones a typing error looks like another name.
 _SHORTEST = 4
-# As much of longer names is compared.
+# The compared length of long names.
 _LENGTH = 256
 _DIGITS = re.compile(r"\d+")
 
 
 def is_near(name: str, other: str) -> bool:
-    """Return whether two names differ by case, blanks around, slashes after, or one letter.
+    """Return True if two names differ by case, outer blanks, final slashes, or one letter.
 
-    Names that differ in their digits alone are counted through, and two.
+    Names that differ only in digits are numbered, so they are two names.
     """
     if name == other:
         return False
@@ -186,7 +186,7 @@ def is_near(name: str, other: str) -> bool:
     return counted != counted_too and _is_one_slip(one, two)
 
 
-# The names of an estate are compared with each other again and again.
+# The names of an estate are compared repeatedly.
 @lru_cache(100_000)
 def _compared(name: str) -> tuple[str, str, str]:
     """Return a name as names are compared, its beginning, and that without its numbers."""
@@ -195,12 +195,12 @@ def _compared(name: str) -> tuple[str, str, str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the first by name of those that are near; None where none is."""
+    """Return the first near name in order, or None."""
     return min((other for other in names if is_near(name, other)), default=None)
 
 
 def _is_one_slip(one: str, two: str) -> bool:
-    """Return True if a letter is another one, is there in one of them alone, or two have changed places."""
+    """Return True if one letter differs, is missing in one of them, or two have changed places."""
     start = next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
     rest, other = one[start:], two[start:]
     if len(rest) != len(other):
@@ -209,11 +209,11 @@ def _is_one_slip(one: str, two: str) -> bool:
     return rest[1:] == other[1:] or (rest[:2] == other[1::-1] and rest[2:] == other[2:])
 
 
-# Instances and databases that events name, and the tables do not.
+# Instances and databases of events that are missing in the tables.
 
 
 def find_missing(answers: GroupAnswers, network: EstateNetwork) -> MismatchCause | None:
-    """Find the unknown name for which nothing is predicted."""
+    """Find the unknown name that prevents a prediction."""
     if Rejection.UNKNOWN_INSTANCE in answers.rejections:
         return _instance(answers.instance, network)
     if Rejection.UNKNOWN_DATABASE in answers.rejections and answers.database is not None:
@@ -240,13 +240,13 @@ def _database(instance: str, name: str, network: EstateNetwork) -> MismatchCause
     return MismatchCause(CauseKind.DATABASE_NOT_IMPORTED, text)
 
 
-# Routes and services whose name is nearly that of a service which messages ask for, and nobody uses.
+# Unused routes and services with a name similar to a target service of messages.
 
 
 def find_near_name(
     answers: GroupAnswers, place: ObservedPlace, instance: SqlInstance, in_use: Collection[str]
 ) -> MismatchCause | None:
-    """Find a name that would explain an answer, were it the service's; ``in_use`` are no slips."""
+    """Find a similar name that would explain an answer. Names ``in_use`` are not typing errors."""
     for route in _near_routes(place, instance, in_use):
         if _explains(route, answers):
             named = f"route {quote(route.name)} names the service {quote(route.service)}"
@@ -254,7 +254,7 @@ def find_near_name(
     for service in sorted(instance.holders):
         is_slip = service not in in_use and is_near(place.service, service)
         if is_slip and (answers.seen_outcome is Outcome.DELIVERED or answers.error_number in LOCALLY):
-            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server found them one")
+            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server found one")
     return None
 
 
@@ -266,7 +266,7 @@ def _near_routes(place: ObservedPlace, instance: SqlInstance, in_use: Collection
 
 def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
     if answers.seen_outcome not in WENT_ON:
-        # A LOCAL route that leads nowhere is told by its number.
+        # The error number shows that a LOCAL route did not deliver.
         return route.kind is AddressKind.LOCAL and answers.error_number in LOCALLY
     if route.kind is AddressKind.LOCAL:
         return answers.seen_outcome is Outcome.DELIVERED
@@ -277,15 +277,15 @@ def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
 
 
 def _cause(place: ObservedPlace, why: str) -> MismatchCause:
-    sentence = f"{where(place)} go another way than the tables say; {why}: is the name misspelt in the tables?"
+    sentence = f"{where(place)} take another route than the tables say; {why}: is the name misspelt in the tables?"
     return MismatchCause(CauseKind.NEAR_NAME, sentence)
 
 
 @dataclass
 class CauseSearch:
-    """Searches the likely causes of episodes, which come in groups: it notes all of them first.
+    """Searches the likely causes of groups of episodes. All groups must be noted first.
 
-    ``in_use``: the names of the estate that messages ask for, wherever they do; such a name is no slip.
+    ``in_use`` are the target names of any messages of the estate, which are never typing errors.
     """
 
     network: EstateNetwork
@@ -299,11 +299,12 @@ class CauseSearch:
                 self.in_use.add(one.service)
 
     def find_causes(self, groups: Iterable[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
-        """Return the likely cause of each group that contradicts the tables, or of which they say nothing, if any.
+        """Return the likely cause of each group that contradicts the tables or has no prediction, if there is one.
 
-        All groups of a service on an instance are there: what is right tells since when something is wrong.
+        All groups of a service on an instance must be present, because correct ones date the start of a
+        contradiction.
         """
-        # Whatever order they were found in.
+        # Independent of the order of discovery.
         groups = sorted(groups, key=lambda group: (group.first_at, tuple(map(str, group.answers))))
         causes: dict[GroupAnswers, MismatchCause] = {}
         for group in groups:

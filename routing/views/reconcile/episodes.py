@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 APART = 192_000_000
-"""Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
+"""The microseconds between two episodes. SQL Server tries again after 64 s at the latest."""
 OF_ARRIVALS = (FORWARD_SENT, FORWARD_DROPPED, UNDELIVERABLE)
-"""Sources that tell of what has come over the network, whatever else they say."""
+"""Sources that always describe arrivals over the network."""
 SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator", "to_service_name", "is_arrival")
-"""What observations of one episode have in common."""
+"""The columns that are equal in observations of one episode."""
 ANSWER = ("outcome", "error_number", "next_hop", "to_broker_instance")
-"""What they say alike."""
+"""The columns of their answer, which is equal as well."""
 _OF_EVENTS = ("remaining_hop_count", "time_to_live_seconds", "live_time_seconds")
 ORDER = ("observed_at", "source", "message_id", *ANSWER, "status_text", *_OF_EVENTS)
-"""The order in which the observations of a side are taken; equal ones say the same."""
+"""The order of the observations of a side. Equal ones have the same content."""
 _FIRST = ("message_id", "source", "status_text", *_OF_EVENTS)
-"""What is told of the first observation of an episode."""
+"""The columns of the first observation of an episode."""
 _KINDS = {
     "is_initiator": ColumnKind.BOOLEAN,
     "is_arrival": ColumnKind.BOOLEAN,
@@ -56,15 +56,15 @@ EPISODES = Schema(
         for name in (*SIDE, *ANSWER, *_FIRST, "first_at", "last_at", "observations")
     )
 )
-"""The columns of episodes; times are microseconds since 1970."""
+"""The columns of episodes. Times are microseconds since 1970."""
 
 
 class ObservedEpisode(NamedTuple):
-    """An observation, made once or again and again.
+    """An observation that was made once or repeatedly.
 
-    ``database`` is None for what had come over the network (or where the event names none), ``service`` where none
-    is known. ``broker_told`` is the id of the observation as ids are compared: that of the message itself where
-    ``source`` is TRANSMISSION_QUEUE, of an event either that or the one that was picked. Times are microseconds.
+    ``database`` is None for arrivals (or events without one), and ``service`` is None if unknown. ``broker_told``
+    is the observed id in its form for comparison. A TRANSMISSION_QUEUE has the id of the message,
+    and an event has either that id or the picked one. Times are microseconds.
     """
 
     instance: str
@@ -143,15 +143,15 @@ def episode_of(row: ReadRow) -> ObservedEpisode:
     return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
 
 
-# Episodes counted by what was predicted and observed: what the search for a cause looks at.
+# Episodes counted by prediction and observation, for the search for causes.
 
 
 class GroupAnswers(NamedTuple):
     """The facts that episodes of one group share.
 
-    ``database`` is None for arrivals. ``next_hop`` is the observed one as addresses are compared, ``broker`` the
-    observed id, as ids are compared; ``address`` and ``route_name`` those of the prediction. ``rejections`` are
-    the codes for which nothing was predicted (class NOT_PREDICTED), then outcome and reason are None.
+    ``database`` is None for arrivals. ``next_hop`` and ``broker`` are the observed address and id in their form
+    for comparison. ``address`` and ``route_name`` are predicted. ``rejections`` are the codes that prevented a
+    prediction (class NOT_PREDICTED). Outcome and reason are then None.
     """
 
     instance: str
@@ -172,7 +172,7 @@ class GroupAnswers(NamedTuple):
 
 @dataclass
 class EpisodeCount:
-    """Some episodes: how many, of how many rows, and from when to when they began (microseconds)."""
+    """A number of episodes and of their rows, with the times of their first and last start (microseconds)."""
 
     episodes: int
     observations: int
@@ -204,7 +204,7 @@ class CauseKind(Word):
 
 
 class MismatchCause(NamedTuple):
-    """A cause and the sentence that tells it, with names, addresses and times."""
+    """A cause and its sentence with names, addresses and times."""
 
     kind: CauseKind
     text: str
@@ -212,7 +212,7 @@ class MismatchCause(NamedTuple):
 
 @dataclass
 class PickedInstances:
-    """The share of predictions whose broker instance is the one that was observed."""
+    """The share of predictions with the observed broker instance."""
 
     episodes: int = 0
     same: int = 0
@@ -222,7 +222,7 @@ Balanced = Mapping[tuple[str, str, int], PickedInstances]
 """Picks by instance, service, and number of broker instances that the dialog-ID hash picks among."""
 
 
-# What either way of reading finds: groups of episodes with their causes, and the rows of the output.
+# The result of both engines: groups of episodes with their causes, and the rows of the output.
 
 
 RENAMED = {
@@ -234,16 +234,16 @@ RENAMED = {
     "first_observed_at": "first_at",
     "last_observed_at": "last_at",
 }
-"""Columns of episodes by their names in the output, where these differ."""
+"""Columns of episodes by their names in the output, if these differ."""
 
 
 @dataclass
 class ObservedEpisodes:
-    """The episodes of ``observations`` rows of ``observed_routing``, judged and counted.
+    """The judged and counted episodes of ``observations`` rows of ``observed_routing``.
 
-    ``counts`` holds every episode once, by instance and class; ``causes`` by instance and cause those that it
-    explains. ``unobserved``: sides of messages that nobody observed. ``rows``: the rows of ``reconciliation``;
-    None where they are not kept.
+    ``counts`` holds every episode once, by instance and class. ``causes`` has the explained episodes by instance
+    and cause. ``unobserved`` is the number of sides with messages but without observations. ``rows`` are those of
+    ``reconciliation``, or None if they are not kept.
     """
 
     observations: int
@@ -274,10 +274,10 @@ def _count(counts: dict[T, EpisodeCount], key: T, group: EpisodeGroup) -> None:
 
 
 class JudgedTraffic(Protocol):
-    """All episodes of one engine's tables, judged; the rows of ``reconciliation`` are still to be made."""
+    """All judged episodes of one engine's tables, before the rows of ``reconciliation`` are made."""
 
     def summarize(self, rows: Table | None) -> ObservedEpisodes:
-        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        """Return the judged episodes with their ``rows``, or None if these are not kept."""
 
     def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
         """Write all rows in place of an output's, and return where they are, with the version that made.

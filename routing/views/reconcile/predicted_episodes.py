@@ -1,4 +1,4 @@
-"""Predict every episode: what episodes have in common is stored once, and a row has a number for it."""
+"""Predict every episode. Shared facts are stored once, and rows refer to them by number."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from routing.views.reconcile.episodes import (
     PickedInstances,
 )
 
-# What the rules say of an episode as of its start.
+# The decision of the rules at the start of an episode.
 
 
 END = ("instance_name", "database_name", "conversation_id", "is_initiator")
-"""What tells the ends of conversations apart."""
+"""The columns that identify the ends of conversations."""
 OWN = ("is_named", "own", *DIALOG_COLUMNS)
-"""What messages and dialogs say of an episode's end: whether messages know it, and their broker instance."""
+"""The facts of an episode's end from messages and dialogs: True if messages have it, and its broker instances."""
 
 
 class EpisodeEnd(NamedTuple):
-    """The end of a conversation that an episode is about; the conversation's id is folded."""
+    """The end of a conversation in an episode, with the folded id of the conversation."""
 
     instance: str
     database: str | None
@@ -43,9 +43,9 @@ class EpisodeEnd(NamedTuple):
 
 
 class EpisodePrediction(NamedTuple):
-    """An episode's prediction and class. ``verdict`` is None where ``rejections`` say why nothing is predicted.
+    """An episode's prediction and class. ``verdict`` is None if ``rejections`` prevent a prediction.
 
-    ``picks`` is the number of broker instances that the dialog-ID hash picks among, None where it does not.
+    ``picks`` is the number of broker instances that the dialog-ID hash picks from, or None without a pick.
     """
 
     verdict: Verdict | None
@@ -55,7 +55,7 @@ class EpisodePrediction(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """An episode as a message, with its dialog, and what is decided for messages like it."""
+    """An episode as a message with its dialog, and the decisions for equal messages."""
 
     message: RoutedMessage
     dialog: DialogFacts
@@ -63,17 +63,16 @@ class _Asked(NamedTuple):
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """What may be decided: one, or one for each broker instance that step 3 may pick."""
+        """The possible decisions: one, or one for each broker instance that step 3 may pick."""
         return self.keyed.decisions(self.message.t)
 
 
 @dataclass
 class EpisodePredictor:
-    """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
+    """Judges each episode as a message by the rules (sections 0 to 6).
 
-    ``named`` has the broker instance that the messages of a side name themselves, None where they name none; a
-    side that is not in it is not known. Where any episode may ask for a route, all must have come by
-    `find_openers` before the first is judged.
+    ``named`` has the broker instance in the messages of a side, or None if they have none. Unknown sides are
+    missing. If episodes may ask for a route, pass all of them to `find_openers` before the first is judged.
     """
 
     messages: MessageJudge
@@ -86,7 +85,7 @@ class EpisodePredictor:
         self.messages.find_openers(self.list_messages(one for one in episodes if one.instance in asking))
 
     def list_messages(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the messages that episodes are, with their dialogs, where anything is predicted of them."""
+        """Yield the messages of predictable episodes with their dialogs."""
         asked = map(self._ask, episodes)
         return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
@@ -113,15 +112,15 @@ class EpisodePredictor:
     def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
         """Return the further facts that decide an episode: times, the dialog-ID hash, and requests.
 
-        The times (microseconds) at which what is decided for such messages changes; the number by which the hash
-        is divided; and whether any asks for a route, so that each is decided by itself.
+        The times (microseconds) are those at which decisions for such messages change. The number is the divisor
+        of the hash. The last value is True if the episode asks for a route, so that it needs its own question.
         """
         asked = self._ask(episode)
         if not isinstance(asked, _Asked):
             return (), 1, False
         timelines = [asked.keyed.timeline]
         if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
-            # Whether an event's id is a pick or what the message is bound to depends on the time.
+            # An event's id is a pick or the message's own id, depending on the time.
             for broker in (episode.broker_told, self.named.get(_end_of(episode))):
                 message = replace(asked.message, broker=broker)
                 timelines.append(self._of_key(message, asked.dialog).keyed.timeline)
@@ -131,7 +130,7 @@ class EpisodePredictor:
         return tuple(changes), lcm(*map(len, decided)), asks
 
     def _ask(self, episode: ObservedEpisode) -> _Asked | tuple[str, ...]:
-        """Return the message that an episode is, or the codes for which nothing is predicted."""
+        """Return the message of an episode, or the codes that prevent a prediction."""
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
             return codes
@@ -139,7 +138,7 @@ class EpisodePredictor:
         ends = self.dialogs.ends_of(episode.instance, episode.database)
         dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
         is_queued = episode.source == TRANSMISSION_QUEUE
-        # Rows of queues that an older release imported do not tell it.
+        # Queue rows that an older release imported have no broker instance.
         named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_end)
         hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
         message = RoutedMessage(
@@ -162,7 +161,7 @@ class EpisodePredictor:
             or bound_broker(message, dialog) is not None
         ):
             return asked
-        # The id of an event is the one that was picked, or else what the message was bound to before.
+        # The id of an event is the picked one, or otherwise the earlier id of the message.
         picked = {decision.pick for decision in asked.decisions}
         return asked if event_broker in picked else self._of_key(replace(message, broker=event_broker), dialog)
 
@@ -170,7 +169,7 @@ class EpisodePredictor:
         return _Asked(message, dialog, self.messages.keyed(message, dialog))
 
     def _rejections(self, episode: ObservedEpisode) -> tuple[str, ...]:
-        """Return the codes for which nothing is predicted, as those of ``rejected_messages``."""
+        """Return the codes that prevent a prediction, as in ``rejected_messages``."""
         instance, conversation = self.messages.instances.get(episode.instance), episode.conversation
         database, is_known = episode.database, False
         if instance is not None:
@@ -196,7 +195,7 @@ class EpisodePredictor:
 
 
 def asking_instances(judge: MessageJudge) -> set[str]:
-    """Return the instances where a message may ask for a route."""
+    """Return the instances with routes that let a message ask for a route."""
     return {
         name
         for name, instance in judge.instances.items()
@@ -266,7 +265,7 @@ class JudgedEpisodes:
         since: int,
         until: int,
     ) -> None:
-        """Add an episode that stands for some, of so many observations, which began from one time to another."""
+        """Add an episode that represents others, with their number of observations and range of starts."""
         prediction, answers = _prediction_columns(predicted), answers_of(episode, predicted)
         self.prediction_of.append(self._predictions.setdefault(prediction, len(self._predictions)))
         place = self._grouped.get(answers)
@@ -330,5 +329,5 @@ def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
 
 
 def _tells_pick(episode: ObservedEpisode) -> bool:
-    """Return True if the observed id is one that SQL Server picked; a queue holds the message's own."""
+    """Return True if SQL Server picked the observed id. A queue holds the message's own id."""
     return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE

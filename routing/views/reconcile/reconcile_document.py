@@ -26,7 +26,7 @@ _SHOWN = 20
 
 
 def as_json(done: Reconciliation) -> str:
-    """Return one line: observations, unobserved, percent, classes, counts, causes, balanced and version."""
+    """Return one line of JSON: observations, unobserved, percent, classes, counts, causes, balanced, version."""
     document = {
         "observations": done.observations,
         "unobserved": done.unobserved,
@@ -54,7 +54,7 @@ def make_document(done: Reconciliation) -> Document:
         DataTable(
             make_columns(("instance", *(str(kind) for kind in PairClass)), tuple(PairClass)),
             _by_instance(done),
-            "Episodes by what observations say of them",
+            "Episodes by class",
         ),
         *_describe_picks(done),
         Paragraph(_total(done)),
@@ -62,16 +62,16 @@ def make_document(done: Reconciliation) -> Document:
 
 
 def _answer(done: Reconciliation) -> Words:
-    """State how many episodes SQL Server decided otherwise, of those whose decision was observed."""
+    """State the number of observed episodes that SQL Server decided differently."""
     counts = done.by_class
     observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
     if not observed:
-        return f"What SQL Server decided was observed of none of {count(sum(counts.values()), 'episode')}."
+        return f"No decision of SQL Server was observed in {count(sum(counts.values()), 'episode')}."
     otherwise, beyond = counts[PairClass.CONTRADICTED], counts[PairClass.NOT_PREDICTED]
     if not otherwise and not beyond:
-        return (TonedText(f"SQL Server decided {_all_of(observed)} as the tables say", Tone.GOOD), ".")
-    sentence = f"SQL Server decided {otherwise:,} of {count(observed, 'episode')} otherwise than the tables say"
-    more = f"; of {count(beyond, 'other')} the tables say nothing" if beyond else ""
+        return (TonedText(f"SQL Server decided {_all_of(observed)} as the tables predict", Tone.GOOD), ".")
+    sentence = f"SQL Server decided {otherwise:,} of {count(observed, 'episode')} differently from the tables"
+    more = f"; the tables predict nothing for {count(beyond, 'other')}" if beyond else ""
     return (TonedText(sentence, Tone.BAD if otherwise else Tone.STRONG), f"{more}.")
 
 
@@ -125,6 +125,6 @@ def _balanced(done: Reconciliation) -> list[tuple[Any, ...]]:
 def _total(done: Reconciliation) -> str:
     episodes = sum(done.by_class.values())
     totals = f"{count(done.observations, 'observation')} in {count(episodes, 'episode')}"
-    percent = "" if done.percent is None else f"; {done.percent:.1f} % of what was observed matches"
-    unobserved = f"; {count(done.unobserved, 'conversation side')} with messages, not observed at all"
+    percent = "" if done.percent is None else f"; {done.percent:.1f} % of the observed episodes match"
+    unobserved = f"; {count(done.unobserved, 'conversation side')} with messages but no observation"
     return f"{totals}{percent}{unobserved if done.unobserved else ''}"

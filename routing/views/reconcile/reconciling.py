@@ -1,4 +1,4 @@
-"""Reconcile what SQL Server did with what the routes say: from tables or a configuration to a summary and rows."""
+"""Reconcile SQL Server's actions with the routes: from tables or a configuration to a summary and rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from routing.views.reconcile.episodes import JudgedTraffic, ObservedEpisodes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The tables of a configuration that are reconciled, each at one version, and the output that is replaced.
+# The tables of a configuration to reconcile, each at one version, and the output to replace.
 
 
 _OBSERVED = "observed_routing"
@@ -39,15 +39,15 @@ TRAFFIC = (_OBSERVED, "messages", "dialogs")
 
 
 def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
-    """Return the output that is to be replaced; None where the configuration names none. Raises OutputError."""
+    """Return the output to replace, or None if the configuration has none. Raises OutputError."""
     return ledger.open_replaced(opener, config, KEY, RECONCILIATION) if KEY in config.other_outputs else None
 
 
 def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | None) -> dict[str, OpenedTable]:
-    """Return the tables that are reconciled, at their newest versions: what grows all read in one way.
+    """Return the newest versions of the tables to reconcile. The growing tables share one engine.
 
-    By Spark where one of these is, or where it has to write the output (``place``). Raises ConfigError where no
-    observations are configured, InputError where a table is missing.
+    Spark reads them if it must read one of them or write the output (``place``). Raises ConfigError if no
+    observations are configured, and InputError if a table is missing.
     """
     if _OBSERVED not in config.import_tables:
         raise ConfigError.no_observed(config.file)
@@ -65,7 +65,7 @@ def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | Non
 
 
 def metadata_of(versions: Mapping[str, int | None]) -> str:
-    """Return the user metadata of the commit: what was read by which release."""
+    """Return the user metadata of the commit: the input versions and the release."""
     commit_facts: JsonObject = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
     return json.dumps(commit_facts, sort_keys=True)
 
@@ -77,12 +77,12 @@ class Reconciliation:
     Args:
         observations: the number of rows of ``observed_routing``.
         counts: rows of `result_schemas.RECONCILED_COUNTS`: episodes by instance and class.
-        causes: rows of `result_schemas.RECONCILED_CAUSES`, those that explain most first.
+        causes: rows of `result_schemas.RECONCILED_CAUSES`, most explained episodes first.
         balanced: rows of `result_schemas.BALANCED_PICKS`: dialogs by broker instance that SQL Server picked.
         unobserved: the number of ends of conversations with messages but no observation on their instance.
-        rows: every episode (`schemas.RECONCILIATION`), a table or dataset of Arrow, or a DataFrame; None without
+        rows: every episode (`schemas.RECONCILIATION`) as an Arrow table or dataset or a DataFrame, or None without
             ``with_rows``.
-        version: the version of ``output.reconciliation`` that was written; None where none was.
+        version: the version of ``output.reconciliation`` that was written, or None.
         notes: sentences on columns that somebody has added to ``output.reconciliation``.
 
     Example:
@@ -102,7 +102,7 @@ class Reconciliation:
 
     @property
     def by_class(self) -> dict[str, int]:
-        """How many episodes are of each class, in the order of `PairClass`."""
+        """The number of episodes of each class, in the order of `PairClass`."""
         counts = {str(kind): 0 for kind in PairClass}
         for row in self.counts:
             counts[row["class"]] += row["episodes"]
@@ -110,7 +110,7 @@ class Reconciliation:
 
     @property
     def percent(self) -> float | None:
-        """Per cent of CONFIRMED and COMPATIBLE among all but NOT_OBSERVED; None where there is nothing else."""
+        """Per cent of CONFIRMED and COMPATIBLE among all except NOT_OBSERVED, or None if there are only those."""
         counts = self.by_class
         observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
         return 100 * sum(counts[kind] for kind in MATCHING) / observed if observed else None
@@ -125,16 +125,16 @@ def reconcile(
     progress: Callable[[str], None] = lambda text: None,
     with_rows: bool = True,
 ) -> Reconciliation:
-    """Compare each episode of ``observed_routing`` with the rules' decision as of its start, and find causes.
+    """Compare each episode of ``observed_routing`` with the rules' decision at its start, and find causes.
 
     Args:
-        tables: a configuration, whose ``output.reconciliation`` is replaced if it has one; or tables by key
-            (tables.md): ``observed_routing``, ``routes``, ``databases``, ``services``, ``instances`` and, where
-            there are any, ``messages``, ``dialogs`` and ``route_requests``: DataFrames, Arrow tables, datasets.
-        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
-        spark: the session for tables that need one; by default one is started.
+        tables: a configuration, whose ``output.reconciliation`` is replaced if it has one, or tables by key
+            (tables.md): ``observed_routing``, ``routes``, ``databases``, ``services``, ``instances`` and
+            optionally ``messages``, ``dialogs`` and ``route_requests``, as DataFrames, Arrow tables or datasets.
+        opener: opens the configuration's tables, by default local ones by delta-rs and others by Spark.
+        spark: the session for tables that need one. By default one is started.
         progress: called with the name of each step.
-        with_rows: False to keep no episode where no output is written.
+        with_rows: False to keep no episodes if no output is written.
 
     Returns:
         Counts by class, causes, and every episode.
@@ -169,7 +169,7 @@ def _reconcile(
     metadata: str,
     with_rows: bool,
 ) -> Reconciliation:
-    """Reconcile tables, and replace the output if there is one; ``metadata`` is that of its commit."""
+    """Reconcile tables, and replace the output if there is one. ``metadata`` is for its commit."""
     traffic = {key: tables[key] for key in TRAFFIC if key in tables}
     settings = read_settings(tables)
     refuse_faults(settings)
@@ -210,7 +210,7 @@ def _open_in_arrow(
 def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
     order = [str(kind) for kind in PairClass]
     counts = sorted(observed_episodes.counts.items(), key=lambda item: (item[0][0], order.index(str(item[0][1]))))
-    # The cause that explains most comes first.
+    # The cause that explains most episodes comes first.
     causes = sorted(observed_episodes.causes.items(), key=lambda item: (-item[1].episodes, item[0]))
     balanced = sorted(observed_episodes.balanced.items())
     return Reconciliation(

@@ -1,8 +1,8 @@
-"""Reconcile observations where Spark has them: the rules are asked once for all episodes that are alike.
+"""Reconcile observations in Spark. The rules are asked once for all equal episodes.
 
-What of an episode makes a difference is its question: the side without its conversation, the answer, what it is
-bound to, between which changes of its routes it began, and what the dialog-ID hash leaves when it is divided by
-the number of picks. One episode for each question goes to the driver, and the answers come back as a small frame.
+A question has the relevant facts of an episode: the side without its conversation, the answer, the broker
+instance, the interval between changes of its routes, and the dialog-ID hash modulo the number of picks. One
+episode for each question goes to the driver, and the answers come back as a small frame.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from routing.views.reconcile.predicted_episodes import (
     predictor_of,
 )
 
-# Observations of a DataFrame, folded into episodes by windows over conversations, as `arrow_episodes` does it.
+# Observations of a DataFrame are folded into episodes as in `arrow_episodes`, by windows over conversations.
 
 
 _EPISODE_KEY, _SERVICE = "observed_routing", "to_service_name"
@@ -61,7 +61,7 @@ _CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
 
 
 def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, int]:
-    """Return the episodes, in the columns of `EPISODES`, and how many observations there are.
+    """Return the episodes in the columns of `EPISODES`, and the number of observations.
 
     ``messages`` are in their declared columns. Raises InputError where a row lacks a required value.
     """
@@ -91,10 +91,10 @@ def _read(rows: DataFrame) -> DataFrame:
 
 
 def _with_services(rows: DataFrame, messages: DataFrame | None) -> DataFrame:
-    """Return the observations, each with its service as far as anything tells it."""
+    """Return the observations, each with its service if any observation or message has it."""
     if messages is not None:
         by_id = ["instance_name", "message_id"]
-        # One service for an id.
+        # One service for each id.
         services = messages.groupBy(*by_id).agg(F.min(_SERVICE).alias("service"))
         rows = rows.join(services, by_id, how="left").withColumn(_SERVICE, F.coalesce(_SERVICE, "service"))
     alike = Window.partitionBy(*_CONVERSATION)
@@ -120,7 +120,7 @@ def _episodes(rows: DataFrame) -> DataFrame:
     return in_shape(grouped, EPISODES, {name: F.col(f"first.{name}") for name in answer_columns})
 
 
-# What is read of the conversation besides the observations.
+# Columns of the conversation that do not come from observations.
 _OWN = Schema(
     (
         Field("is_named", ColumnKind.BOOLEAN),
@@ -155,9 +155,9 @@ _CAUSES = Schema(
 def open_episodes(
     tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
 ) -> Iterator[JudgedFrames]:
-    """Reconcile DataFrames, as `arrow_reconcile.open_episodes` does tables of Arrow. Raises InputError.
+    """Reconcile DataFrames as `arrow_reconcile.open_episodes` does for Arrow tables. Raises InputError.
 
-    The session keeps the episodes for the block, where each pass reads them; after it they are computed anew.
+    The session caches the episodes during the block, and computes them again for later reads.
     """
     frames: dict[str, Table] = dict(tables)
     messages = conform(frames["messages"], "messages") if "messages" in frames else None
@@ -184,13 +184,13 @@ def open_episodes(
 
 @dataclass(frozen=True)
 class JudgedFrames:
-    """The episodes of DataFrames, judged; ``frame`` has the rows of ``reconciliation``, which are not made yet."""
+    """The judged episodes of DataFrames. ``frame`` computes the rows of ``reconciliation``."""
 
     episodes: ObservedEpisodes
     frame: DataFrame
 
     def summarize(self, rows: Table | None) -> ObservedEpisodes:
-        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        """Return the judged episodes with their ``rows``, or None if these are not kept."""
         return replace(self.episodes, rows=rows)
 
     def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[DataFrame, int]:
@@ -222,7 +222,7 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
 
 
 def _may_change_decision() -> Column:
-    """Return whether a dialog can change a decision."""
+    """Return True for dialogs that can change a decision."""
     return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
 
@@ -231,7 +231,7 @@ def _same(names: Sequence[str]) -> list[str]:
 
 
 def _ends(rows: DataFrame) -> DataFrame:
-    """Add to rows the end of a conversation that they are of, in columns of their own."""
+    """Add columns with the end of the conversation of each row."""
     ends = {
         "conversation_id": F.lower("conversation_id"),
         "database_name": spark_forms.empty_as_null(F.col("database_name")),
@@ -241,13 +241,13 @@ def _ends(rows: DataFrame) -> DataFrame:
 
 def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
     """Join episodes with the row of their end, of which there is one at most."""
-    # Nothing is equal to null but null: what has arrived has no database.
+    # Null matches null, because arrivals have no database.
     same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in END]
     return episodes.join(ends, same, how="left").drop(*_same(END))
 
 
 def _key() -> Column:
-    """Build the text of an episode's facts that matter at any time, whatever its dialog is hashed to."""
+    """Build the text of an episode's facts that are relevant at any time and for any hash."""
     acknowledged_broker = F.when(
         F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance")
     )
@@ -272,7 +272,7 @@ _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in
 
 @dataclass(frozen=True)
 class _Asked:
-    """Episodes (columns of `_READ`, and their key) whose questions are put to the rules."""
+    """Episodes with a question for the rules: the columns of `_READ`, and the key."""
 
     network: EstateNetwork
     episodes: DataFrame
@@ -283,7 +283,7 @@ class _Asked:
         predictor = predictor_of(MessageJudge(self.network), rows)
         varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
         varying_keys = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
-        # A key stands there once.
+        # Keys are unique there.
         asked = self.episodes.join(varying_keys, _KEY, how="inner")
         span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
         rest = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
@@ -342,7 +342,7 @@ def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers,
     named = frame_of_tuples(
         spark, ((place, str(cause.kind), cause.text) for place, cause in found_causes), _CAUSES
     )
-    # A question, and a group, stands there once.
+    # Questions and groups are unique there.
     rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
     rows = rows.join(small_side(answers.frame(spark)), _QUESTION, how="inner")
     rows = rows.join(small_side(named), "group", how="left")

@@ -25,18 +25,17 @@ from routing.terms import SortKey
 from routing.views.page.facts import BalancedInstance, DialogBalance, NeverPicked
 from routing.views.report.flows import DECIDED, FLOW
 
-# Which broker instances compete for the open dialogs to a service, since when, and which ids never do; by the
-# rules.
+# The broker instances that compete for the open dialogs to a service by the rules, and since when.
 
 
 SHADOWED, DOUBLED, COMES_BACK = "SHADOWED", "DOUBLED", "COMES_BACK"
-"""Words of `NeverPicked.why`, besides EXPIRED, NOT_YET_VALID and BROKER_DISABLED."""
+"""The words of `NeverPicked.why` in addition to EXPIRED, NOT_YET_VALID and BROKER_DISABLED."""
 
 
 class ChoiceScope(NamedTuple):
-    """A scope that shares out dialogs to a service: ``database`` is the one whose routes are searched.
+    """A scope that balances dialogs to a service. ``database`` has the routes to search.
 
-    It is the sender's, or msdb for what arrives over the network or has come back to its own instance.
+    It is the sender's database, or msdb for arrivals and for messages that came back to their own instance.
     """
 
     instance: str
@@ -50,11 +49,11 @@ Bounds = tuple["int | None", "int | None"]
 
 @dataclass(frozen=True)
 class InstanceChoice:
-    """The ids that compete for the open dialogs of a scope, as long as they were the same.
+    """The ids that compete for the open dialogs of a scope, with the interval in which they do.
 
-    ``owners``: by id, in the rules' order, the database that has it (``instance.database``), None where none is
-    known. ``never``: the others that routes name, with why no dialog gets them or, of those that come back, why
-    nothing tells which dialogs did.
+    ``owners`` has the database with each id (``instance.database``) in the order of the rules, or None if it is
+    unknown. ``never`` are other ids in routes, with the reason why they get no dialogs. Dialogs for ids that come
+    back are listed there too, because they cannot be recognised.
     """
 
     scope: ChoiceScope
@@ -64,11 +63,11 @@ class InstanceChoice:
 
 
 def find_choices(tables: Mapping[str, TableColumns], now: int) -> list[InstanceChoice]:
-    """Return the scopes whose routes name a service with two broker instances or more, as of a time, in order.
+    """Return the scopes with routes for one service to two or more broker instances at a time, in order.
 
-    ``tables``: instances, databases, services and routes, the latter with all their versions. The interval is the
-    one around ``now`` (microseconds since 1970) in which the same ids compete. Versions of routes that are over
-    count for it, and name no id.
+    ``tables`` are instances, databases, services and all versions of routes. The interval is the one around
+    ``now`` (microseconds since 1970) in which the same ids compete. Expired versions of routes affect the
+    interval, but their ids are left out.
     """
     whole, planner = with_keys(tables), Planner()
     instances, owners = instances_of(whole), _owners(whole["databases"])
@@ -87,7 +86,7 @@ class _Named(NamedTuple):
 
 
 def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
-    """Return the routes with a service and a broker instance, of today and of later, by who searches them."""
+    """Return the routes with a service and a broker instance by searching scope, including future ones."""
     routes_by_scope: dict[ChoiceScope, list[_Named]] = {}
     ends = routes.rows("valid_to", "lifetime")
     for (instance, database, route), (valid_to, lifetime) in zip(routes_of(routes), ends, strict=True):
@@ -115,7 +114,7 @@ def _choice(
     owners: Mapping[str, str],
     now: int,
 ) -> InstanceChoice:
-    # What arrives finds the same ids as what msdb sends itself, and that alone may come back.
+    # Arrivals find the same ids as messages that msdb sends, and only the latter may come back.
     key = RoutingKey.of_names(instance, scope.database, scope.service, None, is_initiator=True)
     spans = _around(planner.timeline(key, instance).intervals(), now)
     span = next(one for one in spans if _is_not_over(one, now))
@@ -139,9 +138,9 @@ def _is_not_over(span: TimeInterval[Decision], now: int) -> bool:
 
 
 def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids that step 3 may pick: those whose dialogs show it, and those whose dialogs are decided anew.
+    """Return the ids that step 3 may pick: ids that dialogs show, and ids of dialogs that are decided again.
 
-    What comes back to its own instance is decided by the routes of msdb, and its row tells of these alone.
+    Messages that come back to their own instance are decided by msdb's routes, and their rows show only these.
     """
     picks = {decision.first.pick: decision.again is not None for decision in span.choices}
     ids = sorted((broker, is_back) for broker, is_back in picks.items() if broker is not None)
@@ -162,14 +161,11 @@ def _never(named: Sequence[_Named], decisions: Sequence[Decision], now: int) -> 
 
 
 _Why = tuple[str, str]
-_COMES_BACK = (
-    "its address is this very instance: dialogs that get this id are routed again by msdb, and nothing tells which"
-    " of those did"
-)
+_COMES_BACK = "its address is this instance: msdb routes dialogs with this id again, and they cannot be recognised"
 
 
 def _unreached(decision: Decision) -> _Why:
-    """Return why no open dialog reaches a route in force: another step ends the search, or there is none."""
+    """Return the reason why open dialogs never reach a valid route: no search, or an end at another step."""
     search = decision.first
     if search.match is None:
         return BROKER_OFF, f"the broker of {quote_name(search.scope)} is off: its routes are not searched"
@@ -178,7 +174,7 @@ def _unreached(decision: Decision) -> _Why:
 
 
 def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
-    """Return why a route of an id that may be picked is not used; None for one that may be used."""
+    """Return the reason why a route to a pickable id is not used, or None if it may be used."""
     search = decision.first
     if route.name == search.route_name:
         return None if decision.again is None else (COMES_BACK, _COMES_BACK)
@@ -206,20 +202,20 @@ _DIALOG = ("broker_instance", "rerouted_from", "conversation_id", "matching_step
 
 
 def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
-    """Return how many dialogs were balanced to each broker instance (matching step 3), by where they were.
+    """Return the number of dialogs that were balanced to each broker instance (matching step 3), by scope.
 
-    ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
-    microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
-    left out. A dialog counts once for a broker instance, however many messages it has.
+    ``spans`` have the instance, the database with the routes, the service, and the first and last decision time in
+    microseconds (None for no bound). Messages without a dialog are left out. A dialog counts once for a broker
+    instance, even if it has many messages.
     """
     return open_traffic(resolved).last_attempts((*FLOW, DECIDED, *_DIALOG)).balanced_dialogs(spans)
 
 
-# Whether each id's share of the dialogs is what fair choices give.
+# The test whether each id has a fair share of the dialogs.
 
 
 FEWEST = 5
-"""The normal distribution says nothing of a share unless so many dialogs are expected of each id."""
+"""The minimal number of expected dialogs for each id, below which the normal distribution is not valid."""
 _OUTSIDE = 0.05
 """Fair choices leave any band of a report with this probability at most."""
 
@@ -243,39 +239,39 @@ def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalanc
     """Return the balance of a scope, still without bands."""
     counts = [counted.get(broker, 0) for broker in choice.owners]
     expected = sum(counts) / len(counts) if counts else 0.0
-    # Of ids whose dialogs come back msdb may show some that arrived. The ids left share out the rest fairly.
+    # If an id comes back, msdb may show some of its arrived dialogs. The other ids get fair shares of the rest.
     coming_back = {one.broker_instance for one in choice.never if one.why == COMES_BACK}
     others = sorted(counted.keys() - choice.owners.keys() - coming_back)
     picks = [
         BalancedInstance(broker, owner, count, expected, None, None)
         for (broker, owner), count in zip(choice.owners.items(), counts, strict=True)
     ]
-    # Where the routes say otherwise today than they did, nothing is expected of an id, and it was picked.
+    # Ids that were picked under earlier routes have no expected share today.
     picks += [BalancedInstance(broker, None, counted[broker], 0.0, None, None) for broker in others]
     why_no_band = _why_no_band(counts, others)
     return DialogBalance(*choice.scope, *choice.bounds, tuple(picks), choice.never, why_no_band)
 
 
 def _why_no_band(counts: Sequence[int], others: Sequence[str]) -> str | None:
-    """Return the reason why no band can be given; None where one can."""
+    """Return the reason why there is no band, or None if there is one."""
     if others:
-        return "dialogs got broker instances that do not compete by these routes: others were in force then"
+        return "dialogs got broker instances that do not compete by these routes: others were valid then"
     if not counts:
         return "no broker instance has dialogs that can be counted"
     if len(counts) == 1:
-        return "one broker instance alone has dialogs that can be counted"
+        return "only one broker instance has dialogs that can be counted"
     if not any(counts):
-        return "no dialog was shared out in this time"
+        return "no dialog was balanced in this time"
     if sum(counts) < FEWEST * len(counts):
         dialogs = "1 dialog is" if sum(counts) == 1 else f"{sum(counts):,} dialogs are"
-        return f"{dialogs} too few for {len(counts):,} broker instances: it takes {FEWEST} for each"
+        return f"{dialogs} too few for {len(counts):,} broker instances, at least {FEWEST} for each are needed"
     return None
 
 
 def _with_bands(balances: Sequence[DialogBalance]) -> Iterator[DialogBalance]:
     """Yield balances with their bands, which are wider the more of them there are (Bonferroni)."""
     ids = [len(one.picks) for one in balances if one.why_no_band is None]
-    # Two ids have one band: what one has too many of, the other has too few of.
+    # Two ids share one band, because the excess of one is the lack of the other.
     bands = sum(1 if each == 2 else each for each in ids)
     deviations = NormalDist().inv_cdf(1 - _OUTSIDE / 2 / max(bands, 1))
     for one in balances:

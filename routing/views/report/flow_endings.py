@@ -1,4 +1,4 @@
-"""Where messages end that left their instance: followed from their address, once for each distinct key."""
+"""Find the ends of messages that left their instance, once for each distinct key from their address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing.terms import NOT_KNOWN, PathEnd, Reason
 from routing.views.page.facts import LEAVES
 
 _MOST_INTERVALS = 100
-"""So many changes of the estate are looked at between the first and the last message of a key."""
+"""The maximal number of estate changes between the first and the last message of a key."""
 
 
 class FlowEnd(NamedTuple):
@@ -55,7 +55,7 @@ class FlowEndings:
         return cls(EstateNetwork(instances_of(with_keys(settings))))
 
     def find(self, key: SentKey, first: int, last: int) -> FlowEnd | None:
-        """Return where the messages of a key end that were decided between two times; None if they never left."""
+        """Return the end of messages of a key that were decided in an interval, or None if they never left."""
         if key.outcome not in LEAVES:
             return None
         sender = self.network.instances.get(key.instance)
@@ -68,7 +68,7 @@ class FlowEndings:
                 break
             t, end = self._at(key, sender, key.address, t)
             if found is not None and end != found:
-                # They agree on less: that they are all delivered, if not where.
+                # They may have the same ending at different instances.
                 end = FlowEnd(end.ending) if end.ending == found.ending else _UNKNOWN
             found = end
             if found == _UNKNOWN:
@@ -76,7 +76,7 @@ class FlowEndings:
         return _UNKNOWN if found is None or (t is not None and t <= last) else found
 
     def _at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
-        """Return where messages end that are decided at a time, and until when that holds."""
+        """Return the end of messages that are decided at a time, and the end of its interval."""
         owners = tuple(owner.name for owner in self.network.owners(address, sender))
         place = owners or text.comparable_address(address)
         intervals = self._known.setdefault((place, key.service, key.broker_instance, key.is_initiator), [])
@@ -100,8 +100,8 @@ class FlowEndings:
 
 
 def _end_of(trace: MessageTrace) -> FlowEnd:
-    """Return the joint end of all ways from an address, acknowledgements aside."""
-    # The requests for routes on record are not read.
+    """Return the common end of all paths from an address, without acknowledgements."""
+    # The recorded requests for routes are not read.
     if any(way.reason is Reason.ROUTE_REQUESTED for way in trace.hop_paths):
         return _UNKNOWN
     judged = judge_ways(read_all(trace, False))

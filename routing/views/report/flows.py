@@ -1,4 +1,4 @@
-"""Count how many messages took which way, and when: where the rows are, as `facts` has them."""
+"""Count the messages by path and time, in the engine of their rows, as `facts` stores them."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from routing.views.page.facts import (
 )
 from routing.views.report.flow_endings import FlowEnd
 
-# How finely messages are counted: by which columns, over which steps of time, and for which services.
+# The granularity of counts: columns, steps of time, and services.
 
 
 FLOW = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason"),
     *("route_name", "address", "destination_database"),
 )
-"""What the messages of a `facts.MessageFlow` have in common, in the order of its fields."""
+"""The columns that the messages of a `facts.MessageFlow` share, in the order of its fields."""
 DECIDED, ENQUEUED = "decided_at", "enqueue_time"
 MOST_STEPS = 96
 _DAY = 86_400
 _STEPS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 7 * _DAY, 28 * _DAY)
-# So many with most messages, and as many with most that are stuck or lost, are told apart.
+# These numbers of services and instances with most messages, and with most stuck ones, are kept separate.
 MOST_SERVICES, MOST_INSTANCES = 200, 100
 _Named = TypeVar("_Named")
 FindEnd = Callable[[SentKey, int, int], "FlowEnd | None"]
-"""Returns where the messages of a key end that were decided between two times; None if they never left."""
+"""Returns the end of messages of a key that were decided in an interval, or None if they never left."""
 Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
 
 
 @dataclass(frozen=True)
 class CountedFlows:
-    """All flows of some messages, and when the first and last of them were decided (None of no message).
+    """All flows of some messages, and the times of the first and last decision (None without messages).
 
-    ``endings`` are the words of the keys whose ending is known.
+    ``endings`` are the words of the keys with a known ending.
     """
 
     flows: Sequence[MessageFlow]
@@ -59,7 +59,7 @@ class CountedFlows:
 
 @dataclass(frozen=True)
 class ReportScale:
-    """Steps of so many seconds, and which services and instances are shown by name."""
+    """Steps of this many seconds, and the services and instances with names."""
 
     seconds: int
     services: Sequence[Service]
@@ -67,12 +67,12 @@ class ReportScale:
 
     @property
     def step(self) -> int:
-        """A step in microseconds; steps begin at whole multiples of it."""
+        """A step in microseconds. Steps begin at whole multiples."""
         return self.seconds * SECOND
 
 
 def choose_scale(counted: CountedFlows, most_services: int, most_instances: int) -> ReportScale:
-    """Choose steps as fine as a picture can show, so that the points are few whatever is counted."""
+    """Choose the finest steps that a picture can show, so that the number of points stays small."""
     everything: Counter[Service] = Counter()
     trouble: Counter[Service] = Counter()
     for flow in counted.flows:
@@ -131,13 +131,13 @@ def count_traffic(
     most_instances: int = MOST_INSTANCES,
     find_end: FindEnd | None = None,
 ) -> tuple[list[MessageFlow], MessageSeries]:
-    """Return every flow of the messages, most first, and the messages over time, in the order of time.
+    """Return every flow of the messages, most frequent first, and the messages over time in order.
 
-    ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
-    Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
-    then it is known how finely a picture can show them (`choose_scale`). So many services and instances with most
-    messages are kept apart, and as many with most that are stuck or lost. ``find_end`` is asked once for each
-    distinct key of messages that left their instance.
+    ``resolved`` is the table ``resolved_routes``. Rows that a later attempt has replaced do not count. The table
+    is read once for the flows, and a few columns again for the series, because the flows determine its scale
+    (`choose_scale`). The services and instances with most messages are kept separate, up to the given numbers, and
+    as many with most stuck or lost messages. ``find_end`` is called once for each distinct key of messages that
+    left their instance.
     """
     messages = resolved.last_attempts((*FLOW, *SENT_KEY, ENQUEUED, DECIDED))
     counted = _count_flows(messages, find_end)
@@ -156,7 +156,7 @@ def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlo
     ends: dict[SentKey, FlowEnd] = {}
     if find_end is not None:
         ends = _find_ends([SentKey(*row) for row in groups.rows(*SENT_KEY)], first, last, find_end)
-    # What messages of one flow have not in common is added up, unless they end differently.
+    # Messages of one flow may differ in other columns. They are summed if they have the same end.
     summed: dict[tuple[Any, ...], list[int]] = {}
     keys = groups.rows(*SENT_KEY) if ends else [None] * len(first)
     for flow, key, number, oldest in zip(
@@ -174,7 +174,7 @@ def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlo
 def _find_ends(
     keys: Sequence[SentKey], first: Sequence[int], last: Sequence[int], find_end: FindEnd
 ) -> dict[SentKey, FlowEnd]:
-    """Return where the messages of each key end that left their instance, all those of a key alike."""
+    """Return the end of the messages of each key that left their instance. Messages of a key share one end."""
     spans: dict[SentKey, tuple[int, int]] = {}
     for key, begin, end in zip(keys, first, last, strict=True):
         known = spans.get(key, (begin, end))
@@ -184,7 +184,7 @@ def _find_ends(
 
 
 def _place_of_flow(flow: MessageFlow) -> SortKey:
-    # No text in the outputs is empty.
+    # The outputs contain no empty texts.
     where = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
     ends = (flow.ending or "", flow.ending_reason or "", flow.ending_instance or "")
     return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "", *ends)
@@ -199,7 +199,7 @@ def _text(value: str | None) -> tuple[bool, str]:
     return value is None, value or ""
 
 
-# What `reconcile` found, counted for the page: its table as it was written last.
+# Counts of the last table that `reconcile` wrote.
 
 
 _CAUSE = ("instance_name", "cause", "cause_text")

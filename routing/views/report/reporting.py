@@ -39,7 +39,7 @@ from routing.views.report.flows import count_all, count_observed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What a report is made of: the outputs of the last run that counts, and the tables that it read.
+# The sources of a report: the outputs of the last valid run, and the tables that it read.
 
 
 _RESOLVED = "resolved_routes"
@@ -48,7 +48,7 @@ _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
 @dataclass(frozen=True)
 class _Input:
-    """A table that a run read, at a version where it recorded one."""
+    """A table that a run read, with its version if one was recorded."""
 
     opener: TableOpener
     key: str
@@ -57,34 +57,34 @@ class _Input:
 
     @property
     def not_known(self) -> str:
-        """What there is to say where it is shown as it is now."""
-        newest = f"The table {self.key} is shown as it is now"
+        """The sentence for a table that is shown at its newest version."""
+        newest = f"The table {self.key} is shown at its newest version"
         if self.version is None:
             return f"{newest}: the run recorded no version of it."
-        return f"{newest}: version {self.version:,}, which the run read, is not at hand."
+        return f"{newest}: version {self.version:,}, which the run read, is no longer available."
 
     def open_as_read(self) -> Table | None:
-        """Return the table at its version; None where there is none, or its log tells nothing of it any more."""
+        """Return the table at its version, or None without a version or if its log no longer has it."""
         if self.version is None:
             return None
         try:
             return self.opener.open_at(f"tables.{self.key}", self.location, self.version)
-        # Spark has words of its own for it; where it was something else, the newest version fails as well.
+        # Spark has several errors for a missing version. After any other error the newest version fails as well.
         except Exception:  # noqa: BLE001
             return None
 
     def open_newest(self) -> Table:
-        """Return the table as it is now. Raises InputError where there is none."""
+        """Return the table at its newest version. Raises InputError if there is no table."""
         return self.opener.open_at(f"tables.{self.key}", self.location)
 
 
 @dataclass(frozen=True)
 class ReportTables:
-    """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
+    """Tables by key: ``resolved_routes`` and the inputs of lint. ``run`` is the row of ``runs``, if known.
 
-    ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
-    run read, ``runs`` is the table of that name, when this run was the last; ``reconciliation`` is what
-    `reconcile` wrote.
+    ``not_known`` are sentences about unavailable parts of the run. ``as_read`` are the tables at the versions that
+    the run read. ``runs`` is the table of that name if this run was the last. ``reconciliation`` is the output of
+    `reconcile`.
     """
 
     tables: Mapping[str, Table]
@@ -106,7 +106,7 @@ class ReportTables:
 
 
 def of_tables(tables: Mapping[str, Table]) -> ReportTables:
-    """Use the tables at hand. Raises InputError where one is missing."""
+    """Use the given tables. Raises InputError if one is missing."""
     tables = take_tables(tables, (*_ALL, _RESOLVED))
     tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
@@ -134,7 +134,7 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
         else:
             as_read[key] = one
         tables[key] = one.open_newest() if table is None else table
-    # As it was then: a run may be recorded meanwhile.
+    # At the version read before, because a run may be recorded in between.
     runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
     [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
     place = config.other_outputs.get(RECONCILIATION)
@@ -145,9 +145,9 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
 
 
 def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
-    """Return all tables but the messages, as lint reads them as of a time; and all that is not known.
+    """Return all tables except the messages, as lint reads them at a time, and the list of unknown facts.
 
-    That the files of a version are gone shows only in reading: such a table is read as it is now.
+    Deleted files of a version are noticed only while reading. Such a table is read at its newest version.
     """
     gone: dict[str, str] = {}
 
@@ -156,7 +156,7 @@ def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, Tabl
             return read_one(report_tables.tables[key], key, now)
         except RoutingError:
             raise
-        # Arrow and Spark have words of their own for it; of anything else the newest version fails too.
+        # Arrow and Spark have several errors for missing files. After other errors the newest version fails too.
         except Exception:
             if key not in report_tables.as_read:
                 raise
@@ -169,7 +169,7 @@ def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, Tabl
 
 def _not_told(run: ReadRow) -> list[str]:
     rejected = run["rows_rejected"]
-    # An incremental run counts its own.
+    # An incremental run counts only its own messages.
     earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []
     if not rejected:
         return earlier
@@ -178,7 +178,7 @@ def _not_told(run: ReadRow) -> list[str]:
     return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
 
 
-# What changed since the run before: what both recorded, and the routes that they read.
+# Changes since the previous run: the recorded counts, and the routes that both read.
 
 
 _COMPARED = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
@@ -188,11 +188,11 @@ _NEWEST_FIRST = ("finished_at", "run_id")
 
 
 def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportChanges | None:
-    """Compare the last run that counts with the one before; None where there are not two.
+    """Compare the last valid run with the previous one. Returns None if there are not two.
 
-    The routes are those that each read, in force when it began or at the time that it decided for. They are None
-    where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
-    the table of that name.
+    The compared routes are those in force when each run began, or at its decision time. They are None if a run
+    read another table, a table without versions, or a version that is no longer available. ``runs`` is the table
+    of that name.
     """
     last_runs = read_rows(runs, _COMPARED_RUN, last_by=_NEWEST_FIRST, limit=2)
     if len(last_runs) < 2:
@@ -211,7 +211,7 @@ def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportCha
 def _route_changes(
     location: TableLocation, before: ReadRow, now: ReadRow, table_cache: TableCache
 ) -> Sequence[RouteChange] | None:
-    """Return the routes that differ; None where those of a run are not at hand."""
+    """Return the routes that differ, or None if those of a run are unavailable."""
     here = {str(location), str(table_cache.opener.placed("tables.routes", location))}
     read = [
         (json.loads(run["settings"])["tables"]["routes"], run["input_versions"]["routes"]) for run in (before, now)
@@ -233,7 +233,7 @@ def _routes_at(table_cache: TableCache, location: TableLocation, version: int) -
 
 
 def _decision_time(run: ReadRow) -> int:
-    """Return the time as of which a run decided the routes in force, if it is one time."""
+    """Return the time for which a run decided, if it is a single time."""
     return micros_of(run["as_of"] or run["now"] or run["started_at"])
 
 
@@ -241,14 +241,14 @@ def _decision_time(run: ReadRow) -> int:
 
 
 def headline(report_tables: ReportTables, messages: int) -> str:
-    """Write the extent of the report in one line; ``messages`` are those of the outputs."""
+    """Write the extent of the report in one line. ``messages`` is the number in the outputs."""
     run = report_tables.run
     if run is None:
         return count(messages, "resolved message")
     read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
     counts = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
-    # An incremental run adds to what those before it wrote.
+    # An incremental run adds to the rows of earlier runs.
     whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
     return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}"
 
@@ -267,15 +267,15 @@ def report(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Report the messages of the last run: their outcomes, where they are stuck, and what lint finds.
+    """Report the messages of the last run: their outcomes, the stuck ones, and the findings of lint.
 
     Args:
-        tables: a configuration, or tables by its keys (tables.md), ``resolved_routes`` and, where it exists,
-            ``reconciliation`` among them: DataFrames, Arrow tables or datasets.
-        now: the time as of which ages are computed and lint judges (UTC without a zone); by default now.
-        lint: which findings count; by default those of the configuration.
-        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
-        spark: the session for tables that need one; by default one is started.
+        tables: a configuration, or tables by its keys (tables.md), including ``resolved_routes`` and, if
+            it exists, ``reconciliation``: DataFrames, Arrow tables or datasets.
+        now: the time for ages and for lint (UTC without a zone), by default the current time.
+        lint: selects the findings that count, by default as in the configuration.
+        opener: opens the configuration's tables, by default local ones by delta-rs and others by Spark.
+        spark: the session for tables that need one. By default one is started.
         progress: called with the name of each step.
 
     Returns:
@@ -292,7 +292,7 @@ def report(
     """
     moment = micros_of(datetime.now(timezone.utc) if now is None else now)
     if isinstance(tables, Config):
-        # Before a table is opened: a wrong setting is told at once.
+        # Before tables are opened, so that invalid settings are reported at once.
         lint = lint or lint_settings(tables.lint, tables.file)
         opener = opener or TableOpener.of_settings(tables.spark, spark)
         report_tables = of_config(tables, opener)

@@ -1,1 +1,1 @@
-"""Follow messages hop by hop to where they end, and the replies back."""
+"""Follow messages hop by hop to their end, and the replies back."""

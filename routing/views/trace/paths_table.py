@@ -25,8 +25,8 @@ def write_path_table(
 ) -> WrittenPaths | UnreadableTable:
     """Follow all messages of a configuration, and replace ``output.message_paths`` in one commit.
 
-    As `routing.runs.spark_outputs.write_paths` does, with the same errors; or why that has to: a table is not read
-    or written here.
+    It does the same as `routing.runs.spark_outputs.write_paths`, with the same errors. If it cannot read or write
+    a table here, it returns the reason, and Spark is needed.
     """
     config = leave_out_missing(opener, config.placed(opener.placed))
     config.output_of(PATHS, TRACE_ALL)
@@ -70,7 +70,7 @@ def write_all(
     as_of: datetime | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
 ) -> WrittenPaths:
-    """Replace ``output.message_paths`` by the paths of all messages, whichever way their tables are read.
+    """Replace ``output.message_paths`` by the paths of all messages, with either engine.
 
     Arguments and errors are those of `routing.runs.spark_outputs.write_paths`, which does it where this cannot.
     """

@@ -1,4 +1,4 @@
-"""Write a traced message as a document: where it ends, whether its acknowledgement comes back, then hop by hop."""
+"""Write a traced message as a document: its end, its acknowledgement, then hop by hop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from routing.views.trace.tracing import TraceResult
 if TYPE_CHECKING:
     from routing.runs.run_work import WrittenPaths
 
-# A way of a message as a list: a hop each, then where it ends if that is at no hop.
+# A path of a message as a list of hops, then its end if that is not at a hop.
 
 
 Parts = list[str | TonedText]
@@ -42,7 +42,7 @@ _SHOWN = 20
 
 
 def make_document(done: TraceResult) -> Document:
-    """Describe a trace: where the message ends, what to do, then each path there and back."""
+    """Describe a trace: the end of the message, the actions, then each path there and back."""
     return [
         *_answers(done),
         *_what_to_do(done),
@@ -57,20 +57,20 @@ def _answers(done: TraceResult) -> Iterator[Block]:
     if len(done.paths) == 1:
         yield Paragraph(_state_path(done, done.paths[0]))
         return
-    yield Paragraph(f"The dialog decides, and is not given: the message takes one of {len(done.paths)} paths.")
+    yield Paragraph(f"The path depends on the dialog, which is not given. It is one of {len(done.paths)} paths.")
     for number, path in enumerate(done.paths, 1):
         yield ListItem(_state_path(done, path), f"{number}.", 1)
 
 
 def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
-    """Return the sentences that say where a path ends (D17), and which partner does not deliver."""
+    """Return the sentences about the end of a path (D17), and about a partner that does not deliver."""
     judged = path.judged
     parts = _state_end(done, path)
     failing = sum(one in judged.failing for one in judged.there)
     if failing and len(judged.there) > 1:
         total = len(judged.there)
         which = f"All {total}" if failing == total else f"{failing} of {total}"
-        parts.append(f" {which} ways that the transport may take fail.")
+        parts.append(f" {which} paths that the transport may take fail.")
     return [*parts, *(part for one in judged.spared for part in _state_spared(one))]
 
 
@@ -78,8 +78,8 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
     judged = path.judged
     mark = mark_outcome(judged.end)
     if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
-        way = next(one for one in judged.there if one.end is judged.end)
-        arrival = [mark, f": the message {_end_clause(way)}"]
+        path_way = next(one for one in judged.there if one.end is judged.end)
+        arrival = [mark, f": the message {_end_clause(path_way)}"]
         if judged.end is PathEnd.NO_RETURN_PATH:
             return [*arrival, ", but ", *_state_lost(judged)]
         return [*arrival, *_state_reply(done, path)]
@@ -96,10 +96,10 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
 
 
 def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
-    """Return the rest of the sentence on a message that is delivered: what becomes of the way back."""
+    """Return the rest of the sentence on a delivered message: the fate of the acknowledgement or reply."""
     if path.judged.back:
         return [", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
-    # Its own instance delivers it: nothing waits for an acknowledgement, and a reply may still be stuck.
+    # Its own instance delivers it, so it needs no acknowledgement. A reply may still be stuck.
     if path.is_back_unknown:
         return [f"; whether a reply comes back is not known: {_why_unknown(done)}."]
     if path.back is None:
@@ -127,22 +127,24 @@ def _state_lost(judged: JudgedPath) -> Parts:
         TonedText("no acknowledgement comes back", Tone.BAD),
         ": ",
         mark_outcome(lost.hop_path.ending),
-        f"{where}. The sender keeps its message and sends it again and again.",
+        f"{where}. The sender keeps its message and keeps resending it.",
     ]
 
 
-def _state_spared(way: PathWay) -> Parts:
-    """Return the sentence on a way that fails while another partner of the same route delivers."""
+def _state_spared(path_way: PathWay) -> Parts:
+    """Return the sentence on a path that fails while another partner of the same route delivers."""
     what = (
-        "an acknowledgement that takes the other partner" if way.is_return else "a message that takes its partner"
+        "an acknowledgement that takes the other partner"
+        if path_way.is_return
+        else "a message that takes its partner"
     )
-    end = way.hop_path.ending if way.end is PathEnd.NO_RETURN_PATH else way.end
-    lost = " and is not acknowledged" if way.end is PathEnd.NO_RETURN_PATH and not way.is_return else ""
-    return [" The other partner does not: ", mark_outcome(end), f", {what} {_end_clause(way)}{lost}."]
+    end = path_way.hop_path.ending if path_way.end is PathEnd.NO_RETURN_PATH else path_way.end
+    lost = " and is not acknowledged" if path_way.end is PathEnd.NO_RETURN_PATH and not path_way.is_return else ""
+    return [" The other partner does not: ", mark_outcome(end), f", {what} {_end_clause(path_way)}{lost}."]
 
 
-def _end_clause(way: PathWay) -> str:
-    return _END_CLAUSES[way.hop_path.ending](way.hop_path)
+def _end_clause(path_way: PathWay) -> str:
+    return _END_CLAUSES[path_way.hop_path.ending](path_way.hop_path)
 
 
 def _number_reason(path: HopPath) -> str:
@@ -155,16 +157,16 @@ _END_CLAUSES = {
     Ending.DROPPED: lambda path: f"is dropped by instance {quote(path.instance)}{_number_reason(path)}",
     Ending.LOOP: lambda path: f"goes round by instance {quote(path.instance)} until its hops run out",
     Ending.LEFT_ESTATE: lambda path: (
-        f"leaves for {quote(path.address)}, which no known instance has; what happens there is not known"
+        f"leaves for {quote(path.address)}, which belongs to no known instance, so the rest is not known"
     ),
     Ending.NOT_KNOWN: lambda path: (
-        f"goes to instance {quote(path.instance)}, of which neither the databases nor the endpoint are known"
+        f"goes to instance {quote(path.instance)}, whose databases and endpoint are not known"
     ),
 }
 
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
-    """Yield the remedies for the hops where a path fails, and the hazard of several targets."""
+    """Yield the remedies for the failing hops of a path, and the hazard of several targets."""
     for remedy in done.remedies:
         yield from list_remedy(remedy, f"what to do on {quote(remedy.instance)}")
     if any(path.there.has_multiple_targets for path in done.paths):
@@ -185,41 +187,43 @@ def _head(done: TraceResult) -> str:
 
 def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Block]:
     if len(done.paths) > 1:
-        yield DocumentHeading(f"Path {number} of {len(done.paths)}, one of which the dialog-ID hash takes")
+        yield DocumentHeading(f"Path {number} of {len(done.paths)}; the dialog-ID hash picks one")
     yield from _trace("There", path.there)
     if path.is_back_unknown:
-        yield DocumentHeading(["And back: ", mark_outcome(Ending.NOT_KNOWN), f", for {_why_unknown(done)}."], 3)
+        yield DocumentHeading(
+            ["And back: ", mark_outcome(Ending.NOT_KNOWN), f", because {_why_unknown(done)}."], 3
+        )
     if path.back is not None:
         yield from _trace(f"And back to {quote(done.from_service)}, bound to its broker instance", path.back)
 
 
 def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
-    """Yield the ways of one direction; what they share is said once."""
+    """Yield the paths of one direction. Shared facts are stated once."""
     shown_paths: Sequence[HopPath] = trace.hop_paths[:_SHOWN]
     if len(trace.hop_paths) == 1:
         yield DocumentHeading(f"{direction}:", 3)
         yield from way_blocks(trace.hop_paths[0], indent=1)
         return
-    agree = {True: "all end alike", False: "they do not end alike", None: "not all are followed"}[trace.ways_agree]
+    agree = {True: "all end alike", False: "they end differently", None: "not all are followed"}[trace.ways_agree]
     more = " or more" if trace.is_cut else ""
     yield DocumentHeading(
-        f"{direction}, by {len(trace.hop_paths)}{more} ways that the transport may take; {agree}:", 3
+        f"{direction}, by {len(trace.hop_paths)}{more} paths that the transport may take; {agree}:", 3
     )
     for number, hop_path in enumerate(shown_paths, 1):
-        yield Paragraph(f"way {number}", 1)
+        yield Paragraph(f"path {number}", 1)
         yield from way_blocks(hop_path, indent=2)
     if len(trace.hop_paths) > _SHOWN:
-        more_ways = count(len(trace.hop_paths) - _SHOWN, "more way")
-        yield Paragraph(f"and {more_ways} (--format json has all)", 1)
+        more_paths = count(len(trace.hop_paths) - _SHOWN, "more path")
+        yield Paragraph(f"and {more_paths} (--format json has all)", 1)
     if trace.is_cut:
         yield Paragraph([mark_outcome(Ending.TOO_MANY_WAYS), f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}"], 1)
 
 
 def _why_unknown(done: TraceResult) -> str:
     if done.message.database is None:
-        return "the message arrived over the network: the database that sent it is not told"
+        return "the message arrived over the network, and the database that sent it is not known"
     if done.from_service is None:
-        return "who sent it is not known (from_service_name)"
+        return "the sending service is not known (from_service_name)"
     return "the database that sent it has no broker instance"
 
 
@@ -227,7 +231,7 @@ def _why_unknown(done: TraceResult) -> str:
 
 
 def write_trace(done: TraceResult) -> str:
-    """Return one line: the message, and of each path there and back what they end as, with all ways and hops."""
+    """Return one line of JSON: the message, and each path there and back with its end and hops."""
     message = done.message
     return write_json(
         {
@@ -259,15 +263,15 @@ def write_trace(done: TraceResult) -> str:
     )
 
 
-# How many messages end how, once all were followed: as a document, and as one JSON object.
+# Counts of the ends of all messages, as a document and as one JSON object.
 
 
 def make_counts_document(done: WrittenPaths) -> Document:
-    """Describe how many messages arrive and how many do not, where they end, and how the counts add up."""
+    """Describe the numbers of messages that arrive or end elsewhere, and the sum of the counts."""
     counts = sorted(done.ends.items(), key=lambda item: (-item[1], item[0]))
     added = f"{done.traced:,} followed + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.message_paths"
-    hint = "resolve lists the rejected ones, with what is wrong with each"
+    hint = "resolve lists the rejected ones with their faults"
     return [
         Paragraph(_state_ends(done)),
         DataTable(make_columns(["end", "messages"], ["messages"]), counts, "Where messages end"),
@@ -277,7 +281,7 @@ def make_counts_document(done: WrittenPaths) -> Document:
 
 
 def _state_ends(done: WrittenPaths) -> Words:
-    """Return the sentence that says how many messages arrive, and where the others end."""
+    """Return the sentence with the number of messages that arrive, and the ends of the others."""
     if not done.traced:
         return "No message was followed."
     arrived = done.ends.get(PathEnd.DELIVERED, 0)
@@ -290,6 +294,6 @@ def _state_ends(done: WrittenPaths) -> Words:
 
 
 def write_counts(done: WrittenPaths) -> str:
-    """Return one line: version, read, followed, rejected, ends, and outcomes of the first ways."""
+    """Return one line of JSON: version, read, followed, rejected, ends, and outcomes of the first hops."""
     counts = {"version": done.version, "read": done.read, "followed": done.traced, "rejected": done.rejected}
     return write_json({**counts, "ends": dict(done.ends), "outcomes": dict(done.outcomes)})

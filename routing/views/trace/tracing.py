@@ -1,4 +1,4 @@
-"""Follow one message to where it ends, and the reply back: from tables and a question to paths."""
+"""Follow one message to its end, and the reply back: from tables and a question to paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from routing.terms import TableRow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Paths as rows: each way, and each hop of it.
+# Paths as rows, and their hops as rows.
 
 
 THERE, BACK = "THERE", "BACK"
@@ -46,7 +46,7 @@ def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
 
 
 def way_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
-    """Return all ways in the order in which they were found, in the columns of `TRACED_WAYS`."""
+    """Return all paths in the order of discovery, in the columns of `TRACED_WAYS`."""
     return SchemaRows(TRACED_WAYS, tuple({**place, **_path_row(hop_path)} for place, hop_path in _places(paths)))
 
 
@@ -105,20 +105,19 @@ def trace(
     as_of: datetime | None = None,
     spark: SparkSession | None = None,
 ) -> TraceResult:
-    """Follow one message from instance to instance to where it ends, and the reply to it back.
+    """Follow one message from instance to instance to its end, and its acknowledgement back.
 
-    Every hop is decided at the time at which the first one is. All instances, databases, services and routes are
-    read.
+    Every hop is decided at the time of the first one. All instances, databases, services and routes are read.
 
     Args:
-        tables: as `explain` takes them.
+        tables: as for `explain`.
         question: the message.
-        as_of: the one decision time of a run that has one (UTC); a question's own time wins.
-        spark: the session for tables that need one; by default one is started.
+        as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
+        spark: the session for tables that need one. By default one is started.
 
     Returns:
-        The paths there and back; ``way_rows`` and ``hop_rows`` (`result_schemas.TRACED_WAYS`,
-        `result_schemas.TRACED_HOPS`); the remedies for the hops where a path fails.
+        The paths there and back, ``way_rows`` and ``hop_rows`` (`result_schemas.TRACED_WAYS`,
+        `result_schemas.TRACED_HOPS`), and the remedies for the hops where a path fails.
 
     Raises:
         QuestionError: no such message, instance or database exists, or a run would reject the message.
@@ -146,7 +145,7 @@ def trace(
 
 
 def _judged_paths(paths: Iterable[PathWithReturn], sender: Place) -> Iterator[JudgedPath]:
-    """Yield each path as it is judged, and the reply to a message that its own instance delivers."""
+    """Yield each judged path, and the reply to a message that its own instance delivers."""
     for path in paths:
         yield path.judged
         if path.back is not None and not path.judged.back:

@@ -238,7 +238,7 @@ def test_of_several_exports_the_newest_counts(tmp_path: Path) -> None:
 
 def test_the_queries_export_what_the_import_knows() -> None:
     script = queries()
-    selects = re.split(r"SELECT '+(?=[a-z_]+'+ AS view_name)", script)[1:]
+    selects = re.split(r"SELECT (?:TOP \(@most\) )?'+(?=[a-z_]+'+ AS view_name)", script)[1:]
     found = {}
     for select in selects:
         name = select.partition("'")[0]
@@ -255,6 +255,8 @@ def test_the_queries_only_read() -> None:
     aliases = dict(re.findall(r"FROM (@\w+) AS (\w+)", script))
     assert set(re.findall(r"INTO (\S+)", script)) == own
     assert set(re.findall(r"UPDATE (\w+)\n", script)) == {aliases["@texts"], aliases["@statuses"]} == {"t", "s"}
+    assert "SET LOCK_TIMEOUT 5000;" in script
+    assert not set(re.findall(r"[a-z_]+", script)) & {"message_body", "thumbprint", "key_guid", "private_key"}
     assert script.count("UPDATE ") == 3
 
 
@@ -299,3 +301,17 @@ def test_the_queries_are_read_by_the_tsql_reader_without_a_complaint() -> None:
 
     script = read_script(queries(), file="queries.sql", scripted_at=AT)
     assert script.statements == ()
+
+
+def test_names_that_only_an_earlier_export_of_an_endpoint_has(tmp_path: Path) -> None:
+    columns = "exported_at,endpoint_id,is_message_forwarding_enabled"
+    named = f"{columns},machine_name,full_name,listener_names,port\n{{}},7,1,BOX,box.example,list,4022\n"
+    later, earlier = tmp_path / "later", tmp_path / "earlier"
+    for folder, text in ((later, f"{columns}\n2026-01-05T12:00:00Z,7,0\n"), (earlier, named)):
+        folder.mkdir()
+        file = folder / "service_broker_endpoints.csv"
+        file.write_text(text.format("2026-01-04T12:00:00Z"), encoding="utf-8")
+    export = read_export([str(tmp_path)], StandIns("HUB", None, AT))
+    [instance] = cover(export, NameSpelling()).rows["instances"]
+    assert instance["is_message_forwarding_enabled"] is False
+    assert instance["addresses"] == [f"tcp://{host}:4022" for host in ("BOX", "box.example", "list")]

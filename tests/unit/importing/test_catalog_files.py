@@ -150,13 +150,13 @@ def test_a_folder_at_any_depth_and_what_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "routes.csv").write_text(SSMS, encoding="utf-8")
     (tmp_path / "a" / "b" / "services.csv").write_text("name\n//stock\n", encoding="utf-8")
     (tmp_path / "a" / "notes.txt").write_text("call me\n", encoding="utf-8")
-    (tmp_path / "a" / "readme.md").write_text("name\n", encoding="utf-8")
+    (tmp_path / "a" / "readme.doc").write_text("name\n", encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)
     assert export.rows_read == {"routes": 2, "services": 1}
-    endings = ".csv, .dat, .json, .jsonl, .ndjson, .parquet, .rpt, .tsv, .txt"
+    endings = ".csv, .dat, .htm, .html, .json, .jsonl, .log, .md, .ndjson, .out, .parquet, .rpt, .tsv, .txt"
     assert export.notes == [
         f"{tmp_path}/a/notes.txt: not read, neither its name nor its columns tell a view",
-        f"{tmp_path}/a/readme.md: not read, its name ends in none of {endings}",
+        f"{tmp_path}/a/readme.doc: not read, its name ends in none of {endings}",
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import CatalogExport, StandIns, read_export
+from routing.importing.catalog import VIEWS, CatalogExport, StandIns, read_export
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HUB = StandIns("hub", "Shop", AT)
@@ -262,16 +262,17 @@ The server principal "reader" is not able to access the database "Secret" under 
 def test_what_the_server_says_of_an_error_is_no_row(tmp_path: Path, text: str) -> None:
     export = read(tmp_path, "services.txt", text + ERROR)
     assert [row["name"] for row in export.rows["services"]] == ["//a"]
-    assert export.rejected == [
-        f"{tmp_path}/services.txt, row 4: it is what the server said of an error, no row",
-        f"{tmp_path}/services.txt, row 5: it is what the server said of an error, no row",
-    ]
+    why = (
+        "the server reports error 916, so the export is not whole: Msg 916, Level 14, State 1, Server HUB, Line 1"
+    )
+    assert export.rejected == [f"{tmp_path}/services.txt, row 4: {why}"]
 
 
 def test_a_line_that_stands_elsewhere_is_no_row(tmp_path: Path) -> None:
-    export = read(tmp_path, "routes.txt", WIDE + "x" * 300 + "\n")
+    grid, _, _ = WIDE.partition("\n\n")
+    export = read(tmp_path, "routes.txt", f"{grid}\n{'x' * 300}\n")
     assert routes(export) == ROUTES
-    assert export.rejected == [f"{tmp_path}/routes.txt, row 7: it does not stand under the dashes of its header"]
+    assert export.rejected == [f"{tmp_path}/routes.txt, row 5: it does not stand under the dashes of its header"]
 
 
 def test_a_value_that_fills_a_narrow_column_may_be_cut_off(tmp_path: Path) -> None:
@@ -349,11 +350,11 @@ def test_a_folder_without_any_export(tmp_path: Path) -> None:
 
 def test_many_files_that_are_none_are_counted(tmp_path: Path) -> None:
     for number in range(30):
-        (tmp_path / f"{number:02}.log").write_text("", encoding="utf-8")
+        (tmp_path / f"{number:02}.bin").write_text("", encoding="utf-8")
     (tmp_path / "services.csv").write_text("name\n//a\n", encoding="utf-8")
     notes = read_export([str(tmp_path)], HUB).notes
     assert len(notes) == 21
-    assert notes[0].startswith(f"{tmp_path}/00.log: not read, its name ends in none of .csv, ")
+    assert notes[0].startswith(f"{tmp_path}/00.bin: not read, its name ends in none of .csv, ")
     assert notes[20] == "10 more files were not read"
 
 
@@ -364,3 +365,28 @@ def test_long_texts_end_in_time(tmp_path: Path, piece: str) -> None:
     with suppress(ContractError):
         read(tmp_path, "routes.txt", text)
     assert time.process_time() - begin < 20
+
+
+def test_the_queries_with_their_views_beside_the_routing(tmp_path: Path) -> None:
+    """One file as sqlcmd -W -s "," writes it: a result set a view, and one that is empty."""
+    sets = {
+        "service_queues": ["dbo", "StockQueue", "NULL", "NULL", "0", "1", "1", "1", "70", "NULL", "12"],
+        "certificates": ["My, Cert", "CN=a", "NULL", "2026-01-01T00:00:00", "2027-01-01T00:00:00", "NULL", "NULL"],
+        "export_errors": ["certificates", "Secret", "the login cannot open it", "916", "NULL"],
+        "symmetric_keys": [],
+    }
+    lines: list[str] = []
+    for view, cells in sets.items():
+        columns = VIEWS[view].exported
+        head = [view, '"HUB"', *(['"Stock"'] if VIEWS[view].per_database else []), "2026-01-05T12:00:00Z"]
+        quoted = [f'"{cell}"' if cell[:1].isalpha() and cell != "NULL" else cell for cell in cells]
+        row = [*head, *quoted, *["NULL"] * (len(columns) - len(head) - len(cells))]
+        lines += [",".join(columns), ",".join("-" * len(name) for name in columns), ",".join(row), ""]
+    (tmp_path / "HUB.csv").write_text("\n".join(lines), encoding="utf-8")
+    export = read_export([str(tmp_path)], StandIns())
+    assert export.rejected == []
+    [queue], [certificate], [error] = (export.rows[view] for view in list(sets)[:3])
+    assert (queue["name"], queue["messages"], queue["database_name"]) == ("StockQueue", 12, "Stock")
+    assert (certificate["name"], certificate["expiry_date"]) == ("My, Cert", "2027-01-01T00:00:00")
+    assert (error["part"], error["of_database"], error["error_number"]) == ("certificates", "Secret", 916)
+    assert [row["is_empty"] for row in export.rows["symmetric_keys"]] == [True]

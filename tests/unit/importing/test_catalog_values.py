@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, cover, read_export
 from routing.importing.catalog.cell_values import read_cell
-from routing.importing.catalog.delimited import lines
+from routing.importing.catalog.text_lines import separated
 from routing.importing.catalog.views import VIEWS, CellKind
 from routing.importing.spelling import NameSpelling
 from tests.examples import count_examples
@@ -118,15 +118,13 @@ def test_any_text_ends_in_rows_or_a_reason(tmp_path: Path, text: str, view: str,
 @OPTIONS
 @given(st.text(alphabet='a",\n\r ;\x00', max_size=60))
 def test_no_character_is_lost_or_read_twice(text: str) -> None:
-    found = list(lines(text, ","))
-    assert "".join(c for line in found for cell in line.cells for c in cell.text if c == "a") == "a" * text.count(
-        "a"
-    )
-    assert [line.number for line in found] == sorted({line.number for line in found})
+    found = list(separated(text, ","))
+    assert "".join(c for _, cells in found for cell in cells for c in cell if c == "a") == "a" * text.count("a")
+    assert [number for number, _ in found] == sorted({number for number, _ in found})
 
 
 @pytest.mark.parametrize("piece", ['"', '",', '"a""', ',"', '"\n', "a,", " ", ' "', '""', "-,", "\x00", "NULL,"])
 def test_long_runs_end_in_time(piece: str) -> None:
     begin = time.process_time()
-    list(lines(piece * 50_000, ","))
+    list(separated(piece * 50_000, ","))
     assert time.process_time() - begin < 10

@@ -141,7 +141,7 @@ def test_counts_say_what_they_count() -> None:
             False,
             {"routes": {"unchanged": 7}},
             (7, 0, 1),
-            ["Nothing was written: the tables hold all of it already.", "7 rows read, 0 rejected, 1 left out."],
+            ["Nothing was written: the tables already hold all of it.", "7 rows read, 0 rejected, 1 left out."],
             id="nothing that is new",
         ),
         pytest.param(
@@ -283,3 +283,15 @@ DROP ROUTE b
         "DROP ROUTE 'a': it runs on the server 'HUBB' of :connect",
         r"DROP ROUTE 'b': it runs on the server 'localhost\DEV' of :connect",
     ]
+
+
+def test_views_beside_the_routing_are_accepted_and_not_imported(tmp_path: Path) -> None:
+    queues = "name,is_receive_enabled,is_enqueue_enabled,messages\nStockQueue,1,1,7\n"
+    plain = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "plain", MONDAY, **FIRST_VIEWS))
+    views = {**FIRST_VIEWS, "service_queues": queues, "certificates": "name,certificate_id\nMine,261\n"}
+    beside = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "beside", TUESDAY, **views))
+    assert beside.written.keys() == plain.written.keys()
+    assert beside.rejected == []
+    [note] = [note for note in beside.notes if "sys.service_queues" in note]
+    assert "sys.certificates" in note
+    assert "resolve does not need" in note

@@ -37,7 +37,8 @@ def test_every_known_number_has_its_text() -> None:
         ("No route matches the destination service  name for this conversation.", 9750, "DELAYED"),
         ("Classification failed, error 9796.", 9796, "DELAYED"),
         ("Msg 9791, Level 16", 9791, "DELAYED"),
-        ("An exception occurred. Error: 15517, State: 1. Cannot execute as owner", 15517, None),
+        ("An exception occurred. Error: 15517, State: 1. Cannot execute as owner", 28005, None),
+        ("Something else with error 15517 in it", 15517, None),
         # The number that a text names is the cause that it tells.
         (
             "An exception occurred while enqueueing a message in the target queue. Error: 9617, State: 1.",
@@ -52,6 +53,12 @@ def test_every_known_number_has_its_text() -> None:
         ("The Service Broker in the target database is unavailable: 'x'.", 28012, None),
         ("The Service Broker endpoint is in disabled or stopped state.", 9666, None),
         ("Der Zieldienst wurde nicht gefunden", None, None),
+        # 28005 in French, Spanish and Chinese: a sentence, then the exception with its state.
+        ("Une exception s'est produite dans la file. Erreur : 15517, État : 1. Impossible", 28005, None),
+        ("Se ha producido una excepcion en la cola. Error: 15581, estado: 7. Cree una clave", 28005, None),
+        ("\u53d1\u751f\u4e86\u5f02\u5e38\u3002\u9519\u8bef: 33009\uff0c\u72b6\u6001: 2\u3002", 28005, None),
+        # The number of the operating system is no number of SQL Server.
+        ("Fehler beim Verbindungsversuch: '10061(Es konnte keine Verbindung hergestellt werden)'.", None, None),
         ("Connection handshake failed. Something new. State 4.", None, None),
         ("Something at tcp://host:9793 went wrong", None, None),
         ("", None, None),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from routing.importing.tsql.conditions import SessionFacts, answer_condition
+from routing.importing.tsql.expressions import SessionFacts, answer_condition
 from routing.importing.tsql.instance_state import DatabaseState, InstanceState, RouteState
 from routing.importing.tsql.script_reader import ReadScript, apply_script
 from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject
@@ -165,7 +165,7 @@ def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, gu
         "EXISTS (SELECT * FROM routes WHERE name = DB_NAME())",
         "EXISTS (SELECT * FROM sys.service_queues WHERE name = 'x')",
         "DB_ID('x') IS NULL AND @x = 1",
-        "CASE WHEN 1 = 1 THEN 1 ELSE 0 END = 1",
+        "IIF(1 = 1, 1, 0) = 1",
         "UPDATE(c)",
         "(SELECT COUNT(*) FROM sys.routes) > 1",
         "EXISTS (SELECT * FROM sys.routes)",

@@ -1,4 +1,4 @@
-"""Draw horizontal bars, one lane each: the name above its bar, the number at its end, on a phone and on a wall."""
+"""Draw horizontal bars in lanes, with the name above each bar and the number at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from routing.views.diff.diffing import Diff
 
 STEP = 40
-"""Pixels from lane to lane; what stands in a lane is placed by pixels from its middle."""
+"""The distance between lanes in pixels. Positions in a lane are pixels from its middle."""
 ABOVE, BELOW = -9, 9
 THICK = 11
 MESSAGES = alt.Tooltip("messages:Q", format=",")
@@ -26,21 +26,21 @@ _CUT = " (bar not to scale)"
 _PALER = alt.condition("datum.others", alt.value(0.5), alt.value(1))
 
 Cut = Literal["start", "end"]
-"""Where a long name is cut: names of services often begin alike."""
+"""The side on which a long name is cut. Names of services often begin with the same text."""
 
 
 def on_lanes(rows: Sequence[ReadRow]) -> alt.Chart:
     """Return a chart over the data set ``rows`` with a lane for each ``place``, in the order of the rows."""
-    # What tells lanes apart is their number: names come from the data and may look alike.
+    # Lanes are identified by number, because names from the data may look alike.
     lane = alt.Y("place:O", axis=None, sort=None, scale=alt.Scale(paddingInner=0, paddingOuter=0))
     return alt.Chart(picture_theme.named(rows)).encode(y=lane)
 
 
 def measured(lanes: alt.Chart, field: str, name: str) -> alt.Chart:
-    """Return lanes with ``length``, which is the field's value, and ``label``, the name that stands above the bar.
+    """Return lanes with ``length``, the value of the field, and ``label``, the name above the bar.
 
-    All others together may dwarf the largest lane: their bar is then as long as that one's, its parts in
-    proportion, and its label says so.
+    The bar of all others is never longer than the largest lane. If it is cut, its parts keep their proportions and
+    its label mentions the cut.
     """
     lane_length = "datum.others ? 0 : datum.whole"
     is_cut = "datum.others && datum.largest > 0 && datum.whole > datum.largest"
@@ -57,9 +57,9 @@ def measured(lanes: alt.Chart, field: str, name: str) -> alt.Chart:
 
 
 def draw_bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> alt.Chart:
-    """Return a bar for each lane, as long as the field says; ``room`` pixels are left beside the longest.
+    """Return a bar for each lane with the length of the field, and ``room`` pixels beside the longest bar.
 
-    That of all others together is paler. ``style`` is one of the theme's.
+    The bar of all others is paler. ``style`` is one of the theme's.
     """
     mark_def = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
     longest = alt.ExprRef(f"max(60, width - ({room}))")
@@ -71,13 +71,13 @@ def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int
     """Return the name of each lane above its bar, cut at the picture's width less ``room`` pixels."""
     # Fonts differ from reader to reader.
     limit = alt.ExprRef(f"max(40, 0.8 * width - {room})")
-    # Nothing else depends on the direction: the browser writes each letter as it is written.
+    # Only the position depends on the direction. The browser writes each letter in its own direction.
     mark_def = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
     return marked(lanes, mark_def).encode(x=alt.value(0), text=f"{field}:N")
 
 
 def draw_numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
-    """Draw an expression's text beside each lane's bar, which ends where ``end`` says."""
+    """Draw an expression's text beside each lane's bar, at its ``end``."""
     written = lanes.transform_calculate(words=words, end=end)
     mark_def = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
     return marked(written, mark_def).encode(x="end:Q", text="words:N")
@@ -89,13 +89,13 @@ def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> 
 
 
 def marked(lanes: alt.Chart, mark_def: alt.MarkDef) -> alt.Chart:
-    """Return the lanes with a mark whose properties may be expressions, which ``mark_…`` do not all take."""
+    """Return the lanes with a mark. Unlike some ``mark_…`` methods, it accepts expressions as properties."""
     copied = lanes.copy()
     copied.mark = mark_def
     return copied
 
 
-# The largest few by name, all others together: a picture holds so many rows and no more.
+# The largest few have names, and all others are one row, so that the picture fits.
 
 
 @dataclass(frozen=True)
@@ -108,20 +108,20 @@ class LargestPlaces:
     """The place of all others together."""
 
     def named(self, field: str, place: int) -> JsonObject:
-        """Begin a row: place, the label in the field, and whether this is all others together."""
+        """Begin a row: place, the label in the field, and True if it is the sum of all others."""
         return {"place": place, field: self.labels[place], "others": place == self.others}
 
 
 def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -> LargestPlaces:
-    """Rank the ``most`` names with most messages, those with more first, from (name, messages).
+    """Rank names by their messages, given (name, messages), and keep the first ``most``.
 
-    All others share one more place ("12 other services"), or have none where ``others`` is None.
+    All others share one more place ("12 other services"), or are left out if ``others`` is None.
     """
     totals: Counter[str] = Counter()
     for name, messages in counted:
         totals[name] += messages
     ordered = sorted(totals, key=lambda name: (-totals[name], name))
-    # One name too many is shown by its name: "1 other" would take the same room.
+    # A single further name is shown, because "1 other" would take the same room.
     shown = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
     left = ordered[len(shown) :]
     labels = [picture_theme.drawn_text(name) for name in shown]
@@ -138,14 +138,14 @@ INSTANCES = 20
 REASONS = 20
 SERVICES = 12
 _PHONE = 480
-"""Narrower than so many pixels there is less room for words."""
+"""The width in pixels below which there is less room for words."""
 
 
 def outcomes_by_instance(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
-    """Draw stacked bars: where messages of each instance end, the `INSTANCES` largest, others together.
+    """Draw stacked bars: the endings of the messages of each instance, for the `INSTANCES` largest and all others.
 
-    Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, others (whether this is all
-    others together), outcome, messages; a row for each outcome of the instance, in the order of places.
+    The data set ``rows`` has a row for each outcome of an instance, in the order of places. Its columns are place
+    (number of the lane from 0), instance, others (True for the sum of all others), outcome and messages.
     """
     rows = instance_rows(flows)
     base = measured(on_lanes(rows), "messages", "instance")
@@ -175,9 +175,9 @@ def instance_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
 
 
 def reasons_of_trouble(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
-    """Draw bars: the stuck messages by reason, the `REASONS` with most of them, the number beside the bar.
+    """Draw bars: the stuck messages by reason, for the `REASONS` most frequent, with numbers beside the bars.
 
-    Rows of the data set ``rows``: place, reason, others (False), outcome (where they end), messages.
+    The data set ``rows`` has the columns place, reason, others (False), outcome (the ending) and messages.
     """
     rows = reason_rows(flows)
     base = measured(on_lanes(rows), "messages", "reason")
@@ -205,15 +205,15 @@ def reason_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
 
 
 def most_stuck(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
-    """Draw stacked bars: the `SERVICES` with most stuck messages, and since when; all others together.
+    """Draw stacked bars with ages: the `SERVICES` with most stuck messages, and all others together.
 
-    Rows of the data set ``rows``: place, service, others, outcome (where they end), messages, oldest (of the whole
-    bar; milliseconds since 1970, UTC).
+    The data set ``rows`` has the columns place, service, others, outcome (the ending), messages and oldest (of the
+    whole bar, in milliseconds since 1970, UTC).
     """
     rows = stuck_rows(flows)
     base = measured(on_lanes(rows), "messages", "service")
     with_since = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
-    # On a phone the day must do.
+    # A phone has room only for the day.
     room = f"width < {_PHONE} ? 150 : 200"
     bars = picture_theme.outcome_order(draw_bars(with_since, "length", room=room)).encode(
         color=picture_theme.outcome_colour([row["outcome"] for row in rows]),
@@ -253,17 +253,18 @@ def stuck_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     ]
 
 
-# How evenly the dialogs of a service were shared out among broker instances.
+# The shares of broker instances in the dialogs of a service.
 
 
 PICKS = 20
 
 
 def balance(shared: DialogBalance) -> picture_theme.Picture:
-    """Draw bars: the dialogs of each broker instance, a line at the expected share, a band for fair shares.
+    """Draw bars: the dialogs of each broker instance, with a line at the expected share and a band of fair shares.
 
-    Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
-    the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
+    If there are more than `PICKS` ids, those with the largest deviations are drawn. The data set ``rows`` has the
+    columns place (number of the lane from 0), broker (the id and its owner, if known), dialogs, expected, low and
+    high.
     """
     base = on_lanes(pick_rows(shared))
     numbers = [alt.Tooltip(f"{name}:Q", format=",.1f") for name in ("expected", "low", "high")]
@@ -305,7 +306,7 @@ def pick_rows(shared: DialogBalance) -> list[ReadRow]:
     ]
 
 
-# What a change does to messages: before it and after.
+# The effect of a change on messages: before and after.
 
 
 CHANGED_SERVICES = 10
@@ -317,10 +318,11 @@ _LEFT, _RIGHT = 56, 300
 
 
 def before_and_after(done: Diff) -> picture_theme.Picture:
-    """Draw two bars for each service whose messages change: their outcomes before, and after.
+    """Draw two bars for each service with changes: the outcomes before and after.
 
-    The `SERVICES` with most of them, all others together. Rows of the data set ``rows``: place (number of the
-    service, from 0 on), service, side (before or after), outcome, messages, and words (what the whole bar says).
+    The `SERVICES` with most changes are drawn, and all others together. The data set ``rows`` has the columns
+    place (number of the service from 0), service, side (before or after), outcome, messages, and words (the label
+    of the bar).
     """
     base = on_lanes(change_rows(done.keys))
     name = alt.MarkDef(type="text", style="name", dy=_NAME, limit=picture_theme.WIDTH)
@@ -335,7 +337,7 @@ def before_and_after(done: Diff) -> picture_theme.Picture:
     return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
-# Endings that have the colour of an outcome; a reason tells them apart.
+# Endings with the colour of an outcome. Their reasons differ.
 _COLOURED = {str(PathEnd.LOOP): str(Outcome.DROPPED), str(PathEnd.NO_RETURN_PATH): str(Outcome.DELAYED)}
 
 
@@ -346,7 +348,7 @@ def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
     counted: dict[tuple[int, str], Counter[tuple[str, str]]] = {}
     for name, key in named:
         for before_or_after in _BARS:
-            # Where the messages end, if it is known; else what their own instance does.
+            # The end of the messages if it is known, otherwise the outcome at their own instance.
             what = "outcome", "reason"
             if key[f"ending_{before_or_after}"] != PathEnd.NOT_KNOWN:
                 what = "ending", "ending_reason"
@@ -371,7 +373,7 @@ def _segments(verdicts: Counter[tuple[str, str]]) -> list[ReadRow]:
     ordered = sorted(outcomes.items(), key=lambda item: (-item[1], item[0]))
     reasons = {reason for _, reason in verdicts}
     words = ", ".join(f"{messages:,} {outcome}" for outcome, messages in ordered)
-    # Several reasons would not fit; the comparison's own text has them.
+    # Several reasons would not fit. The text of the comparison has them.
     words += f": {min(reasons)}" if len(reasons) == 1 else ""
     return [{"outcome": outcome, "messages": messages, "words": words} for outcome, messages in ordered]
 

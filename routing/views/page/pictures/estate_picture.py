@@ -15,14 +15,14 @@ from routing.views.page.pictures import picture_theme
 from routing.views.page.pictures.bar_pictures import marked
 
 _ROW, _SMALL_ROW = 34, 20
-"""Pixels from row to row; where cells are too small for numbers, they are coloured as a whole."""
+"""The distance between rows in pixels. If cells are too small for numbers, the whole cell is coloured."""
 _WIDEST, _LEAST = 84, 16
 _NUMBERED, _EXACT = 30, 46
 """So wide a cell has room for a rounded number, and for an exact one."""
 _NAMES = {picture_theme.WIDE: 190, picture_theme.NARROW: 96}
 """Pixels for the names of rows."""
 _PADDING = {"left": 36, "top": 24, "right": 48, "bottom": 8}
-"""Fonts differ from reader to reader: names that stand aslant may be longer than here."""
+"""Fonts differ from reader to reader, so slanted names may be longer than computed."""
 _LEAST_PART = 0.12
 """Of a cell: a few messages that are stuck among many are seen."""
 Cells = Mapping[tuple[str, str], Mapping[str, int]]
@@ -30,10 +30,10 @@ Cells = Mapping[tuple[str, str], Mapping[str, int]]
 
 
 def estate_of(report: Report) -> picture_theme.Picture:
-    """Draw who sends to whom in a report, and where messages end.
+    """Draw the senders and destinations of a report, coloured by the endings of messages.
 
-    Rows of the data set ``rows``: row and column (numbers from 0 on), outcome (where messages end), messages, from
-    and to (names), x and x2 (the part of the row's width that they take), href (None).
+    The data set ``rows`` has the columns row and column (numbers from 0), outcome (the ending), messages, from and
+    to (names), x and x2 (the part of the row's width) and href (None).
     """
     matrix = matrix_of(report.flows, report.places)
     cells: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
@@ -44,7 +44,7 @@ def estate_of(report: Report) -> picture_theme.Picture:
 
 
 def fits(matrix: EstateMatrix, width: int) -> bool:
-    """Return True if the matrix has room for numbers in so many pixels."""
+    """Return True if the matrix has room for numbers in this width in pixels."""
     return len(matrix.columns) * _NUMBERED <= width - _NAMES[width]
 
 
@@ -54,7 +54,7 @@ def draw_matrix(
     links: Mapping[tuple[str, str], str] | None = None,
     width: int = picture_theme.WIDE,
 ) -> picture_theme.Picture:
-    """Draw a matrix whose cells are coloured by where messages end; ``links`` are what cells lead to, if known."""
+    """Draw a matrix with cells coloured by the endings of messages. ``links`` are the known targets of cells."""
     rows = list(cell_rows(matrix, cells, links or {}))
     room, many = width - _NAMES[width], max(1, len(matrix.columns))
     cell = min(_WIDEST, max(_LEAST, room / many))
@@ -88,7 +88,7 @@ def draw_matrix(
         layers.append(marked(whole, number).encode(x=alt.X("at:Q", axis=None), y=y, text=text))
     layers += _names(matrix, scales, _NAMES[width])
     if links:
-        # The whole cell leads to its rows, and is called what a reader hears of it.
+        # The whole cell links to its rows, and screen readers read its name.
         cover = alt.MarkDef(type="rect", width=cell - 1, height=step - 1, fillOpacity=0, aria=True)
         layers.append(
             marked(whole.transform_filter("datum.href !== null"), cover).encode(
@@ -126,7 +126,7 @@ def cell_rows(matrix: EstateMatrix, cells: Cells, links: Mapping[tuple[str, str]
 
 
 def _parts(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return the part of a cell that each ending takes, no one less than can be seen; what is stuck first."""
+    """Return the part of a cell for each ending, stuck endings first. No part is too small to see."""
     ordered = [word for word in (*STUCK, *ENDINGS) if counts.get(word)]
     whole = sum(counts.values())
     parts = {word: max(_LEAST_PART, counts[word] / whole) for word in ordered}

@@ -1,4 +1,4 @@
-"""Draw messages over time: where they end, and what is stuck of single services."""
+"""Draw messages over time: their endings, and the stuck messages of single services."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from routing.views.page.pictures.bar_pictures import largest
 STRIPS = 8
 _HEIGHT = 220
 _STRIP = 72
-"""Pixels from strip to strip; from its middle the words are above, and its bars stand on the base below."""
+"""The distance between strips in pixels. Words are above the middle of a strip, and bars start at its base."""
 _WORDS, _BASE, _TALL = -24, 30, 40
-# Hours of the day, and at midnight the day; in years where it is that long.
+# Hours of the day, the day at midnight, and years for long series.
 _TICK = (
     "utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') :"
     " utcdayofyear(datum.value) > 1 ? utcFormat(datum.value, '%-d %b') : utcFormat(datum.value, '%Y')"
@@ -27,10 +27,10 @@ _WHEN = "utcFormat(datum.at, '%Y-%m-%d %H:%M')"
 
 
 def outcomes_over_time(series: MessageSeries) -> picture_theme.Picture:
-    """Draw stacked bars: where the messages of each step of time end.
+    """Draw stacked bars: the endings of the messages in each step of time.
 
-    Rows of the data set ``rows``: at and until (milliseconds since 1970, UTC), outcome, messages; a row for each
-    step and outcome that there is.
+    The data set ``rows`` has a row for each step and outcome, with the columns at and until (milliseconds since
+    1970, UTC), outcome and messages.
     """
     rows = time_rows(series)
     counted = alt.Axis(
@@ -65,10 +65,11 @@ def time_rows(series: MessageSeries) -> list[ReadRow]:
 
 
 def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
-    """Draw a strip a service: its stuck messages over time, on its own scale, with its highest number.
+    """Draw a strip for each service: its stuck messages over time on their own scale, with the highest number.
 
-    The `STRIPS` services with most stuck messages. Rows of the data set ``rows``: place (number of the strip,
-    from 0 on), service, at and until (milliseconds since 1970, UTC), messages; in the order of the places.
+    The `STRIPS` services with most stuck messages are drawn. The data set ``rows`` has the columns place (number
+    of the strip from 0), service, at and until (milliseconds since 1970, UTC) and messages, in the order of
+    places.
     """
     strips = bar_pictures.on_lanes(delay_rows(series)).transform_joinaggregate(
         highest="max(messages)", groupby=["place"]
@@ -96,7 +97,7 @@ def delay_rows(series: MessageSeries) -> list[ReadRow]:
     stuck = [
         (point.service, point)
         for point in series.points
-        # Services that are not told apart have no strip.
+        # Services that are not separated have no strip.
         if point.end in STUCK and point.service is not None
     ]
     largest_places = largest(((service, point.messages) for service, point in stuck), STRIPS, None)
@@ -118,7 +119,7 @@ def _step(at: int, series: MessageSeries) -> ReadRow:
 
 
 def _times(series: MessageSeries) -> alt.X:
-    """Return the whole time of the series, whatever rows are left when it is narrowed to a service."""
+    """Return an axis over the whole series, even if the chart is narrowed to a service."""
     axis = alt.Axis(
         labelExpr=_TICK,
         tickCount=alt.ExprRef("max(2, width / 90)"),

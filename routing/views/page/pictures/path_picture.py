@@ -1,4 +1,4 @@
-"""Draw the way of one message from instance to instance, and the way of the answer."""
+"""Draw the path of one message from instance to instance, and the path of its answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 WAYS = 6
 STATIONS = 6
 _STEP = 120
-"""Pixels from way to way: a head, the instance, the line with its stations, what happens there."""
+"""The distance between paths in pixels: a head, the instances, the line with its stations, and the events below.
+"""
 _HEAD, _ABOVE, _LINE, _BELOW = -46, -22, 0, 20
 _EDGE = 100
 _HEADS = {"THERE": "There", "BACK": "And back"}
@@ -26,11 +27,12 @@ _ON = tuple(map(str, (Outcome.SENT, Outcome.FORWARDED)))
 
 
 def followed(done: TraceResult) -> picture_theme.Picture:
-    """Draw lines from left to right: the stations of a message, each an instance, and those of the answer back.
+    """Draw lines from left to right: the instances that a message passes, and those of the answer back.
 
-    The first `WAYS` ways, of each the first `STATIONS` stations and how many more there are. Rows of the data set
-    ``rows``: place (number of the way, from 0 on), head, at (number of the station, from 0 on), instance, below
-    (what happens there), route (by which it goes on, None at the end), outcome, is_stuck; in that order.
+    The first `WAYS` paths are drawn, each with its first `STATIONS` stations and the number of further ones. The
+    data set ``rows`` has these columns, and is ordered by the first three: place (number of the path from 0),
+    head, at (number of the station from 0), instance, below (the event there), route (the next one, or None),
+    outcome, is_stuck.
     """
     rows = station_rows(done.way_rows, done.hop_rows)
     last = max([1, *(row["at"] for row in rows)])
@@ -58,11 +60,11 @@ def _way_key(row: ReadRow) -> tuple[int, str, int]:
 
 
 def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
-    """Write the heading of a way: there or back, and of several ways which one."""
+    """Write the heading of a path: its direction, and its number if there are several."""
     others = [other for other in way_rows if other["direction"] == way_row["direction"]]
     if len(others) == 1:
         return _HEADS[way_row["direction"]]
-    return f"{_HEADS[way_row['direction']]}, way {others.index(way_row) + 1} of {len(others)}"
+    return f"{_HEADS[way_row['direction']]}, path {others.index(way_row) + 1} of {len(others)}"
 
 
 def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]:
@@ -76,7 +78,7 @@ def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]
             "is_stuck": hop["outcome"] in STUCK,
         }
     if not hops or hops[-1]["outcome"] in _ON:
-        # Where the message goes to nobody knows, or it has been there before.
+        # The next instance is unknown, or the message has been there before.
         place = picture_theme.drawn_text(way_row["instance_name"] or way_row["address"] or "")
         end = {"instance": place, "below": way_row["outcome"], "route": None, "outcome": NOT_KNOWN}
         yield {**end, "is_stuck": False}
@@ -90,7 +92,7 @@ def _end(way_row: ReadRow) -> str:
 
 
 def _cut(stations: list[ReadRow]) -> list[ReadRow]:
-    """Return as many stations as are shown; of more the last says how many there are."""
+    """Return the stations to draw. If some are left out, the last one has their number."""
     if len(stations) <= STATIONS:
         return stations
     left = len(stations) - STATIONS + 1
@@ -114,7 +116,7 @@ def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
 
 
 def _stations(base: alt.Chart) -> list[alt.Chart]:
-    """Return a disc for each station, a cross where the message is stuck."""
+    """Return a disc for each station, and a cross at a stuck message."""
     disc = alt.MarkDef(type="point", filled=True, opacity=1, size=190, yOffset=_LINE)
     cross = alt.MarkDef(type="point", filled=True, opacity=1, size=260, yOffset=_LINE, shape="cross", angle=45)
     colour = picture_theme.outcome_colour()
@@ -125,10 +127,10 @@ def _stations(base: alt.Chart) -> list[alt.Chart]:
 
 
 def _words(base: alt.Chart, room: float) -> list[alt.Chart]:
-    """Return the head of a way; above each station its instance, below it what happens there."""
+    """Return the head of a path, the instances above its stations and the events below them."""
     head = alt.MarkDef(type="text", style="number", align="left", dy=_HEAD)
     above = alt.MarkDef(type="text", style="name", align="center", dy=_ABOVE, limit=room - 10)
-    # A reason is longer than the room of many stations; what stands beside the last one is short.
+    # A reason is longer than the room of many stations. The text beside the last one is short.
     wide = max(room - 10, 2 * _EDGE - 20)
     below = alt.MarkDef(type="text", style="number", align="center", dy=_BELOW, limit=wide, lineBreak="\n")
     return [

@@ -14,14 +14,14 @@ from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
 from routing.views.page.facts import CONNECTION_FAILS, LOOP, NO_RETURN_PATH
 
-# What is wrong stands next to the axis, where it can be compared.
+# Bad outcomes are next to the axis, where they can be compared.
 OUTCOMES = (
     *(str(Outcome.DROPPED), LOOP, str(Outcome.DELAYED), NO_RETURN_PATH, CONNECTION_FAILS, NOT_KNOWN),
     *map(str, (Outcome.FORWARDED, Outcome.SENT, Outcome.DELIVERED)),
 )
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 WIDTH = 680
-"""In pixels, where nothing says how wide a picture's place is, as in a notebook."""
+"""The width in pixels if the place for a picture has none, as in a notebook."""
 
 _LONGEST = 256
 
@@ -30,7 +30,7 @@ Picture: TypeAlias = "alt.Chart | alt.LayerChart | alt.FacetChart"
 
 @dataclass(frozen=True)
 class PicturePalette:
-    """The colours of a picture: words and marks, fainter words, lines, what lies beneath, and one an outcome."""
+    """The colours of a picture: words, marks, fainter words, lines, background, and one for each outcome."""
 
     ink: str
     soft: str
@@ -52,7 +52,7 @@ def variables(palette: PicturePalette) -> dict[str, str]:
 
 
 def css() -> str:
-    """Return a style sheet's declarations of all colours, in light and, where the reader prefers it, in dark."""
+    """Return style sheet declarations of all colours, for light and for dark pages."""
     light, dark = (
         "".join(f"{name}:{value};" for name, value in variables(palette).items()) for palette in (LIGHT, DARK)
     )
@@ -66,7 +66,7 @@ def by_style_sheet() -> PicturePalette:
 
 
 def config(palette: PicturePalette) -> JsonObject:
-    """Return Vega-Lite's config: it holds all colours and fonts, so that a picture can be dressed anew."""
+    """Return Vega-Lite's config with all colours and fonts, so that a picture can be drawn with another one."""
     words = {"labelColor": palette.soft, "titleColor": palette.soft, "labelFontSize": 12, "titleFontSize": 12}
     lines = {"gridColor": palette.line, "domainColor": palette.line, "tickColor": palette.line}
     quiet = {"titleFontWeight": "normal", "aria": False, **words}
@@ -75,7 +75,7 @@ def config(palette: PicturePalette) -> JsonObject:
         "font": FONT,
         "padding": 4,
         "view": {"stroke": None},
-        # Screen readers are given the description, and the numbers by the table beside the picture.
+        # Screen readers read the description, and the numbers from the table beside the picture.
         "mark": {"aria": False, "color": palette.soft},
         "axis": {**quiet, **lines, "domain": False, "ticks": False, "labelPadding": 6},
         "legend": {**quiet, "symbolType": "square", "symbolSize": 110, "columnPadding": 14},
@@ -106,14 +106,14 @@ def outcome_colour(
 
 
 def outcome_order(chart: alt.Chart) -> alt.Chart:
-    """Return the chart with field ``order``: which outcome stands next to the axis."""
+    """Return the chart with field ``order``, the position of an outcome from the axis."""
     return chart.transform_calculate(order=f"indexof({list(OUTCOMES)}, datum.outcome)")
 
 
 def drawn_text(text: str) -> str:
-    """Return a text of the data as pictures have it: printable, not endless, and without what cannot be drawn.
+    """Return a text of the data in a form that pictures can draw: printable and short.
 
-    Vega cuts texts between the halves of characters that UTF-16 writes as two, and then fails.
+    Characters that UTF-16 writes as two are replaced, because Vega cuts texts between the halves and then fails.
     """
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return "".join(sign if sign < "\U00010000" else "\ufffd" for sign in printable(cut))
@@ -125,7 +125,7 @@ def named(rows: Sequence[ReadRow]) -> alt.InlineData:
 
 
 def above(words: str) -> JsonObject:
-    """Return the properties of a vertical axis that says above itself what it counts, where it takes no width."""
+    """Return the properties of a vertical axis with its title above, where it takes no width."""
     return {
         "title": words,
         "titleAngle": 0,
@@ -137,12 +137,12 @@ def above(words: str) -> JsonObject:
 
 
 def dressed(picture: Picture, description: str) -> Picture:
-    """Return the picture in the colours of a light page, with what a screen reader says of it."""
+    """Return the picture in the colours of a light page, with a description for screen readers."""
     return picture.properties(description=description, config=config(LIGHT), width=WIDTH)
 
 
 def _ordered(shown: Sequence[str]) -> list[str]:
-    """Return the best first, as the eye expects it of a legend; words that are no outcome have no colour."""
+    """Return the outcomes of a legend, best first. Words that are not outcomes have no colour."""
     return [name for name in reversed(OUTCOMES) if name in shown]
 
 
@@ -165,13 +165,13 @@ _FONT = f' font-family="{FONT}"'
 
 
 def to_svg(picture: Picture, width: int | None) -> str:
-    """Draw a picture as SVG for the page, which scales it down where it has less room.
+    """Draw a picture as SVG for the page, which scales it down in narrow windows.
 
     Args:
         picture: the picture.
-        width: its width in pixels; None for its own.
+        width: its width in pixels, or None for its default.
     """
-    # The pictures' tests look whether they are right, which takes longer than all else.
+    # Validation takes longer than everything else, and the tests of the pictures do it.
     spec = picture.to_dict(validate=False)
     spec |= {"config": config(by_style_sheet()) | {"background": None}}
     spec |= {} if width is None else {"width": width}
@@ -179,7 +179,7 @@ def to_svg(picture: Picture, width: int | None) -> str:
     svg = svg.replace('xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ', "")
     for verbose, short in ((_FONT, ""), ("xlink:href=", "href="), ('"graphics-symbol"', '"img"')):
         svg = svg.replace(verbose, short)
-    # A link is to a place on the page, and not on a server of Vega's.
+    # Links lead to a place on the page, not to a server of Vega.
     svg = _LINK.sub('href="#', _LONG.sub(r"\1", _QUIET.sub("", svg)))
     while _EMPTY.search(svg):
         svg = _EMPTY.sub("", svg)
@@ -189,13 +189,13 @@ def to_svg(picture: Picture, width: int | None) -> str:
 # Pictures in notebooks, without a network.
 
 
-# What a picture has of its own: a notebook shows one of more as small, for screens that have more pixels.
+# The default of pictures. A notebook shows higher resolutions smaller, for screens with more pixels.
 _PPI = 72
 
 
 def for_notebook() -> None:
-    """Make notebooks hold Altair's pictures as PNG, drawn here: in Jupyter, on Databricks, exported.
+    """Make notebooks embed Altair's pictures as PNG, in Jupyter, on Databricks and in exports.
 
-    Altair's own way loads its runtime from the network whenever a notebook is looked at.
+    By default Altair loads its runtime from the network each time somebody opens the notebook.
     """
     alt.renderers.enable("png", ppi=2 * _PPI)

@@ -1,0 +1,195 @@
+"""Troubles that no waiting message shows: queues that nobody reads, endpoints that leak, dialogs in error."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from routing.advice import statements
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
+from routing.advice.silence_remedies import read_queue, turn_on
+from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
+from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import CLOSED, IN_ERROR, EndpointCount
+from routing.render.phrases import join_words, named
+from routing.render.wording import count
+from routing.terms import JsonObject, Word
+
+
+class TroubleKind(Word):
+    """The kind of a trouble beside the messages that wait, the worst first."""
+
+    QUEUE_OFF = "QUEUE_OFF"
+    QUEUE_NOT_READ = "QUEUE_NOT_READ"
+    DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
+    ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
+    PORT_SHARED = "PORT_SHARED"
+
+
+MANY = 100
+"""So many endpoints of one service that are over, and still there, are a leak."""
+_OVER = (CLOSED, "DI", "DO")
+
+
+@dataclass(frozen=True)
+class EstateTrouble:
+    """A trouble in a database: ``count`` is how many messages or endpoints it is about, ``remedy`` what to do."""
+
+    kind: TroubleKind
+    what: str
+    count: int
+    remedy: Remedy
+
+    def as_object(self) -> JsonObject:
+        """Return its JSON values; docs/reference/json.md documents the keys."""
+        return {"kind": str(self.kind), "what": self.what, "count": self.count, **self.remedy.as_object()}
+
+
+def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
+    """Return the troubles that an export shows, the worst first, and of each kind the largest."""
+    troubles = [*_queue_troubles(server), *_endpoint_troubles(server), *_shared_ports(server)]
+    order = list(TroubleKind)
+    return sorted(troubles, key=lambda one: (order.index(one.kind), -one.count, one.remedy.place))
+
+
+def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    for (instance, database), queue in server.list_queues():
+        if not queue.services or database is None:
+            continue
+        place, service = RemedyPlace(instance, database), queue.services[0]
+        off = turn_on(place, queue, service)
+        if off is not None:
+            yield EstateTrouble(
+                TroubleKind.QUEUE_OFF, f"queue {named(queue.name)} is off", queue.messages or 0, off
+            )
+            continue
+        unread = read_queue(place, queue)
+        if unread is not None:
+            what = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}, and nobody reads it"
+            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, what, queue.messages or 0, unread)
+
+
+def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    over: dict[tuple[str, str], list[EndpointCount]] = defaultdict(list)
+    failed: dict[tuple[str, str], list[EndpointCount]] = defaultdict(list)
+    for one in server.counts:
+        if one.state in _OVER:
+            over[one.instance, one.database].append(one)
+        elif one.state == IN_ERROR:
+            failed[one.instance, one.database].append(one)
+    for (instance, database), counts in failed.items():
+        yield _in_error(server, RemedyPlace(instance, database), counts)
+    for (instance, database), counts in over.items():
+        if sum(one.endpoints for one in counts) >= MANY:
+            yield _leaking(RemedyPlace(instance, database), counts)
+
+
+def _sum(counts: Iterable[EndpointCount]) -> int:
+    return sum(one.endpoints for one in counts)
+
+
+def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
+    many, services = _sum(counts), join_words(_services(counts))
+    lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
+    actions = (
+        f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
+        *((f"The error log says: {lines[0]}",) if lines else ()),
+        "If the messages of the dialog are still needed, send them again in a new dialog. Then end this one.",
+    )
+    remedy = to_fill_in(
+        place,
+        f"{count(many, 'dialog')} of {services} ended with an error, and nobody has read it.",
+        actions,
+        "SELECT conversation_handle, far_service FROM sys.conversation_endpoints WHERE state = 'ER';",
+        "END CONVERSATION '<conversation_handle>';",
+        risk=END_RISK,
+        confidence=Confidence.LIKELY,
+    )
+    return EstateTrouble(TroubleKind.DIALOGS_IN_ERROR, f"{count(many, 'dialog')} in error", many, remedy)
+
+
+def _services(counts: Iterable[EndpointCount]) -> list[str]:
+    by_service = Counter[str]()
+    for one in counts:
+        by_service[one.service or one.far_service or ""] += one.endpoints
+    return [named(name) for name, _ in by_service.most_common() if name] or ["its services"]
+
+
+def _leaking(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
+    """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
+    many, services = _sum(counts), join_words(_services(counts))
+    closed = _sum(one for one in counts if one.state == CLOSED)
+    waiting = many - closed
+    is_fire_and_forget = 2 * _sum(one for one in counts if one.state == CLOSED and not one.is_initiator) >= many
+    if is_fire_and_forget:
+        cause = (
+            f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: the"
+            " initiators end their dialogs right after they send (fire and forget), and the target keeps its own."
+        )
+        actions = (
+            "Let the target end the dialog first: the initiator ends it when it gets the message EndDialog.",
+            "Or give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
+            "Then remove those that have leaked, in batches.",
+        )
+    else:
+        cause = (
+            f"{count(many, 'conversation endpoint')} of {services} in {named(place.database)} are over on one side"
+            f" alone: {closed:,} closed, {waiting:,} disconnected."
+        )
+        actions = (
+            "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
+            "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
+            "End those that are disconnected with a plain END CONVERSATION; only closed ones need WITH CLEANUP.",
+        )
+    state = CLOSED if is_fire_and_forget or not waiting else "DI"
+    name = statements.identifier(place.database)
+    end = "END CONVERSATION @handle WITH CLEANUP" if state == CLOSED else "END CONVERSATION @handle"
+    lines = (
+        "DECLARE @handle uniqueidentifier, @left int;",
+        "SET @left = <number of endpoints>;",
+        "WHILE @left > 0",
+        "BEGIN",
+        "    SET @handle = NULL;",
+        "    SELECT TOP (1) @handle = e.conversation_handle FROM sys.conversation_endpoints AS e",
+        f"    WHERE e.state = '{state}' AND NOT EXISTS (SELECT 1 FROM sys.transmission_queue AS q",
+        "        WHERE q.conversation_handle = e.conversation_handle);",
+        "    IF @handle IS NULL BREAK;",
+        f"    {end};",
+        "    SET @left = @left - 1;",
+        "END;",
+    )
+    remedy = to_fill_in(
+        place,
+        cause,
+        actions,
+        *(lines if name is not None else (None,)),
+        risk=CLEANUP_RISK if state == CLOSED else END_RISK,
+        confidence=Confidence.LIKELY,
+    )
+    what = f"{count(many, 'conversation endpoint')} that are over and stay"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, what, many, remedy)
+
+
+def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the machines on which several started endpoints have one port."""
+    sharing: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for name, endpoint in server.endpoints.items():
+        if endpoint.port is not None and endpoint.state in (None, "STARTED"):
+            sharing[name.partition("\\")[0].casefold(), endpoint.port].append(name)
+    for (_, port), names in sharing.items():
+        if len(names) < 2:
+            continue
+        last = max(names)
+        endpoint = server.endpoints[last]
+        pasted = statements.identifier(endpoint.name) or "[<endpoint>]"
+        remedy = to_fill_in(
+            RemedyPlace(last, "master"),
+            f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine, and only"
+            " one can listen there (error 9692 in the log of the others).",
+            ("Give one of them another port, and correct the routes that lead to it.",),
+            f"ALTER ENDPOINT {pasted} AS TCP (LISTENER_PORT = <port>);",
+            risk="The endpoint closes its connections for a moment.",
+            confidence=Confidence.LIKELY,
+        )
+        yield EstateTrouble(TroubleKind.PORT_SHARED, f"port {port} is shared", len(names), remedy)

@@ -1,0 +1,141 @@
+"""Remedies for two endpoints that do not agree: on encryption, on authentication, or on a certificate.
+
+Each function is one case: None where it is not the one at hand, or where its views were not exported.
+"""
+
+from __future__ import annotations
+
+from routing.advice import statements
+from routing.advice.broker_copies import MASTER
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.server_remedies import PORT_RISK, name_endpoint
+from routing.advice.status_facts import ReportedStatus
+from routing.cases.server_facts import EndpointFacts
+from routing.render.phrases import join_words, named
+
+_PEER_CERTIFICATE = 28035
+_ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
+
+
+def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
+    """Return ALTER ENDPOINT for two endpoints without a common encryption algorithm."""
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    here = status.server.endpoint(status.instance)
+    there = None if target is None else status.server.endpoint(target.name)
+    sides = [(status.instance, here), *([] if target is None else [(target.name, there)])]
+    known = [(name, one) for name, one in sides if one is not None and one.algorithms]
+    if len(known) == 2 and not known[0][1].algorithms & known[1][1].algorithms:
+        pass
+    elif len(known) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
+        return None
+    shown = [f"{named(name)} {_list(one)}" for name, one in known]
+    also = f": {join_words(shown)}" if shown else ""
+    old = [name for name, one in known if "AES" not in one.algorithms]
+    place = RemedyPlace(old[0] if old else status.instance, MASTER)
+    endpoint = status.server.endpoint(place.instance)
+    name = None if endpoint is None else statements.identifier(endpoint.name)
+    line = f"ALTER ENDPOINT {name or '[<endpoint>]'} FOR SERVICE_BROKER (ENCRYPTION = REQUIRED ALGORITHM AES);"
+    build = ready if name is not None and old else to_fill_in
+    return build(
+        place,
+        f"The two endpoints have no encryption algorithm in common{also}.",
+        ("Let both endpoints use AES: run the statement on each that does not.", "RC4 is no longer safe."),
+        line,
+        risk=_ALGORITHM_RISK,
+        confidence=Confidence.CERTAIN if len(known) == 2 else Confidence.LIKELY,
+    )
+
+
+def _list(endpoint: EndpointFacts) -> str:
+    return "uses " + ", ".join(sorted(endpoint.algorithms))
+
+
+def install_certificate(status: ReportedStatus) -> Remedy | None:
+    """Return the statements that make the peer's certificate known; the own endpoint stays as it is."""
+    words = (status.status_text.text or "").lower()
+    is_missing = "not found" in words or status.status_text.number == 28045
+    if status.status_text.number not in (28035, 28045) or not is_missing:
+        return None
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    peer = "the other side" if target is None else named(target.name)
+    theirs = None if target is None else status.server.endpoint_certificate(target.name)
+    certificate = (None if theirs is None else statements.identifier(theirs.name)) or "[<certificate>]"
+    endpoint = name_endpoint(status, status.instance)
+    cause = f"{named(status.instance)} does not know the certificate that the endpoint of {peer} uses."
+    actions = (
+        (
+            f"On {peer}, write the public certificate of its endpoint to a file: BACKUP CERTIFICATE {certificate}"
+            " TO FILE."
+        ),
+        f"Copy the file, and create the certificate in master of {named(status.instance)} for a user of its own.",
+        "Leave the endpoints and their own certificates as they are.",
+    )
+    return to_fill_in(
+        RemedyPlace(status.instance, MASTER),
+        cause,
+        actions,
+        "CREATE LOGIN [<login>] WITH PASSWORD = N'<password>';",
+        "CREATE USER [<user>] FOR LOGIN [<login>];",
+        f"CREATE CERTIFICATE {certificate} AUTHORIZATION [<user>] FROM FILE = N'<file>';",
+        f"GRANT CONNECT ON ENDPOINT::{endpoint} TO [<login>];",
+        risk="The holder of that private key can then connect to the endpoint.",
+        confidence=Confidence.LIKELY,
+    )
+
+
+def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for two exported endpoints without a common kind of authentication."""
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    here = status.server.endpoint(status.instance)
+    there = None if target is None else status.server.endpoint(target.name)
+    if target is None or here is None or there is None or not (here.authentication and there.authentication):
+        return None
+    if _kinds(here.authentication) & _kinds(there.authentication):
+        return None
+    cause = (
+        f"The two endpoints have no kind of authentication in common: {named(status.instance)} uses"
+        f" {here.authentication} and {named(target.name)} uses {there.authentication}."
+    )
+    actions = (
+        "Give both the same kind: certificates, or Windows accounts of domains that trust each other.",
+        "Each side then needs the other's certificate or account, with CONNECT permission on its endpoint.",
+    )
+    name = name_endpoint(status, status.instance)
+    line = f"ALTER ENDPOINT {name} FOR SERVICE_BROKER (AUTHENTICATION = <kind>);"
+    place = RemedyPlace(status.instance, MASTER)
+    return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
+
+
+def _kinds(authentication: str) -> set[str]:
+    """Return the kinds that an endpoint takes; NEGOTIATE is either kind of Windows authentication."""
+    kinds = set(authentication.upper().replace(",", " ").split())
+    return kinds | {"NTLM", "KERBEROS"} if "NEGOTIATE" in kinds else kinds
+
+
+def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for the certificate of the other side that is not valid: the own one stays as it is."""
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    if status.status_text.number != _PEER_CERTIFICATE or target is None:
+        return None
+    certificate = status.server.endpoint_certificate(target.name)
+    until = "" if certificate is None or certificate.expires is None else f", valid until {certificate.expires}"
+    shown = "the certificate" if certificate is None else f"certificate {named(certificate.name)}{until},"
+    cause = (
+        f"{named(status.instance)} refuses {shown} of the endpoint of {named(target.name)}: it is not valid now."
+    )
+    actions = (
+        f"On {named(target.name)} create a certificate that is valid, and give it to the endpoint.",
+        f"Write its public part to a file, and create it in master of {named(status.instance)} for the same user.",
+        f"Leave the endpoint of {named(status.instance)} as it is.",
+    )
+    return to_fill_in(
+        RemedyPlace(target.name, MASTER),
+        cause,
+        actions,
+        "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
+        "BACKUP CERTIFICATE [<certificate>] TO FILE = N'<file>';",
+        f"ALTER ENDPOINT {name_endpoint(status, target.name)}"
+        " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
+        risk="Partners that do not have the certificate yet cannot connect until they have it.",
+        confidence=Confidence.LIKELY,
+    )

@@ -1,0 +1,282 @@
+"""Remedies for causes beside the routing, with the names of endpoints, certificates and replicas as exported.
+
+Each function is one case: None where it is not the one at hand, or where its views were not exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from routing.advice import statements
+from routing.advice.broker_copies import MASTER
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.stuck_messages import AdviceEstate
+from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import AvailabilityListener
+from routing.render.phrases import join_words, named
+from routing.rules import text
+
+PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
+"""What another port or authentication of an endpoint costs."""
+TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
+"""What TRUSTWORTHY costs."""
+_NO_ACCESS = 916
+
+
+def name_endpoint(status: ReportedStatus, instance: str) -> str:
+    """Return the endpoint of an instance as it is pasted, or a place to fill in."""
+    endpoint = status.server.endpoint(instance)
+    return (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
+
+
+# The address: a listener, two instances on one port, or a partner that has failed over.
+
+
+def correct_listener(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for a route to a listener whose current primary listens on another port."""
+    listener = status.server.listener(text.host(status.address))
+    if listener is None or status.address is None:
+        return None
+    ports = [f"{named(name)} {_port(status, name)}" for name in listener.replicas]
+    leads = (
+        f"{named(status.address)} is a listener of an availability group and leads to its current primary,"
+        f" {named(listener.primary)}."
+        if listener.primary is not None
+        else f"{named(status.address)} is a listener of an availability group and leads to its current primary."
+    )
+    rule = (
+        "Keep the route at the listener's name, and give the endpoint of every replica the same port:"
+        f" {join_words(ports, len(ports))}."
+    )
+    port = text.port(status.address)
+    wrong = [name for name in _primary_first(listener) if str(_port(status, name)) != port]
+    known = [name for name in wrong if status.server.endpoint(name) is not None]
+    if not known or port is None:
+        check = "Check that the endpoint of the primary is STARTED, and that it listens on all addresses."
+        place = RemedyPlace(listener.primary or status.instance, MASTER)
+        starts = f"ALTER ENDPOINT {name_endpoint(status, place.instance)} STATE = STARTED;"
+        return to_fill_in(place, f"{leads} Its endpoint was exported with this port.", (rule, check), starts)
+    first = known[0]
+    cause = f"{leads} The endpoint of {named(first)} listens on port {_port(status, first)}, not on {port}."
+    others = [f"Do the same on {join_words(map(named, known[1:]))}."] if known[1:] else []
+    return _alter_port(status, first, port, cause, (rule, *others))
+
+
+def _primary_first(listener: AvailabilityListener) -> Iterator[str]:
+    if listener.primary is not None:
+        yield listener.primary
+    yield from (name for name in listener.replicas if name != listener.primary)
+
+
+def _port(status: ReportedStatus, instance: str) -> int | str:
+    endpoint = status.server.endpoint(instance)
+    return "(not known)" if endpoint is None or endpoint.port is None else endpoint.port
+
+
+def _alter_port(status: ReportedStatus, instance: str, port: str, cause: str, actions: tuple[str, ...]) -> Remedy:
+    place, endpoint = RemedyPlace(instance, MASTER), status.server.endpoint(instance)
+    name = None if endpoint is None else statements.identifier(endpoint.name)
+    line = f"ALTER ENDPOINT {name or '[<endpoint>]'} AS TCP (LISTENER_PORT = {port});"
+    build = to_fill_in if name is None else ready
+    return build(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
+
+
+def part_ports(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy where two instances of the address's machine have endpoints at one port."""
+    if status.address is None:
+        return None
+    route = None if status.supposed is None else status.supposed.route_name
+    sender = RemedyPlace(status.instance, status.scope)
+    return part_endpoints(status.estate, status.address, status.service, sender, route)
+
+
+def part_endpoints(
+    estate: AdviceEstate, address: str, service: str, sender: RemedyPlace, route: str | None
+) -> Remedy | None:
+    """Return the remedy where instances of one machine share the port of an address, which only one can have.
+
+    ``sender`` is the database whose ``route`` has the address.
+    """
+    sharing = estate.server.sharing_port(text.host(address), text.port(address))
+    if not sharing:
+        return None
+    holding = [name for name in sharing if estate.instances[name].holders_of(service)]
+    moved = holding[0] if len(holding) == 1 else sharing[-1]
+    endpoint = estate.server.endpoint(moved)
+    cause = (
+        f"{join_words(map(named, sharing))} are on one machine, and their endpoints all have port"
+        f" {text.port(address)}: only one can listen there, and the error log of the others has error 9692."
+    )
+    actions = (
+        f"Give the endpoint of {named(moved)} a port of its own.",
+        (
+            f"Then correct route {named(route)} of {named(sender.database)} on {named(sender.instance)}: give its"
+            " address that port."
+        ),
+    )
+    name = (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
+    line = f"ALTER ENDPOINT {name} AS TCP (LISTENER_PORT = <port>);"
+    place = RemedyPlace(moved, MASTER)
+    return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
+
+
+def lead_to_partner(status: ReportedStatus) -> Remedy | None:
+    """Return ALTER ROUTE with both partners, where the database of the messages is at another known instance.
+
+    Only for a route that names the broker instance, and for an address whose own instance is not known, or had the
+    database too: another one may be a forwarder.
+    """
+    verdict, broker = status.supposed, status.broker
+    if verdict is None or verdict.decision is None or status.address is None or verdict.mirror_address is not None:
+        return None
+    route = verdict.decision.last.reported
+    partners = [
+        (name, holder.name, address)
+        for name, holder in status.estate.instances.holders_of(status.service, broker)
+        if holder.is_enabled and name != status.instance and (address := _reach(status, name)) is not None
+    ]
+    if broker is None or route is None or route.broker != broker or len(partners) != 1:
+        return None
+    partner, database, address = partners[0]
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    if target is not None and (target.name == partner or database not in target.databases):
+        return None
+    cause = (
+        f"Nothing answers at {named(status.address)}, and {named(database)} of {named(partner)} holds service"
+        f" {named(status.service)} with the same broker instance: the database has failed over to it."
+    )
+    listeners = status.server.listeners_of(partner)
+    if listeners:
+        clause = statements.with_clause(address=f"TCP://{listeners[0].name}:{text.port(address)}")
+        action = f"Let route {named(route.name)} lead to the listener, which follows the primary."
+    else:
+        clause = statements.with_clause(status.service, broker, status.address.strip().rstrip("/"), address)
+        action = f"Give route {named(route.name)} both partners: its address, and the other as mirror."
+    check = f"Check that {named(partner)} is the principal now, and that the sending server reaches its port."
+    place, altered = RemedyPlace(status.instance, status.scope), statements.alter_route(route.name, clause)
+    return ready(place, cause, (action, check), altered, confidence=Confidence.LIKELY)
+
+
+def _reach(status: ReportedStatus, instance: str) -> str | None:
+    """Return an address of an instance: a known one, else its machine's name with its endpoint's port."""
+    known = status.estate.find_endpoint_address(instance)
+    endpoint = status.server.endpoint(instance)
+    if known is not None or endpoint is None or endpoint.port is None:
+        return known
+    return f"TCP://{instance.partition(chr(92))[0]}:{endpoint.port}"
+
+
+def start_endpoint(status: ReportedStatus, instance: str, cause: str) -> Remedy | None:
+    """Return ALTER ENDPOINT for an endpoint that was exported as stopped."""
+    endpoint = status.server.endpoint(instance)
+    if endpoint is None or endpoint.state in (None, "STARTED"):
+        return None
+    name = statements.identifier(endpoint.name)
+    why = f"{cause} The endpoint of {named(instance)} is {endpoint.state}."
+    line = None if name is None else f"ALTER ENDPOINT {name} STATE = STARTED;"
+    return ready(RemedyPlace(instance, MASTER), why, ("Start it.",), line, confidence=Confidence.CERTAIN)
+
+
+# The target's database: its owner, or what its initiator may do.
+
+
+def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: set[int]) -> Remedy | None:
+    """Return TRUSTWORTHY for the sending database, where 916 keeps it out of another one of its instance."""
+    if _NO_ACCESS not in inner or target is None or target.database is None:
+        return None
+    if target.instance != status.instance or target.database == status.database:
+        return None
+    sender = status.server.database(status.instance, status.database)
+    owner = status.server.database(target.instance, target.database)
+    is_owner_wrong = owner is not None and not owner.has_valid_owner and owner.owner_sid is not None
+    if is_owner_wrong or (sender is not None and sender.is_trustworthy):
+        return None
+    database = statements.identifier(status.database)
+    return ready(
+        RemedyPlace(status.instance, MASTER),
+        f"The sender acts in {named(target.database)} as a user of {named(status.database)}, which is not trusted"
+        " there (error 916).",
+        (
+            f"Set TRUSTWORTHY for {named(status.database)}, the simplest way within one instance.",
+            "Or secure the dialog with certificates: a user in each database, and a remote service binding.",
+            "The owners of the databases are right: leave them as they are.",
+        ),
+        None if database is None else f"ALTER DATABASE {database} SET TRUSTWORTHY ON;",
+        risk=TRUST_RISK,
+        confidence=Confidence.LIKELY,
+    )
+
+
+# A Managed Instance, and the replicas of an availability group.
+
+_NOT_ON_MANAGED = (
+    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
+    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
+)
+
+
+def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
+    """Return words in place of an endpoint, where the sender is a Managed Instance: it has none of its own."""
+    if not status.server.is_managed(status.instance):
+        return None
+    cause = (
+        f"{named(status.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
+        " and its endpoint cannot be created or altered."
+    )
+    actions = (
+        "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
+        "Open port 4022 of both subnets in their network security groups.",
+    )
+    return Remedy(RemedyPlace(status.instance, status.scope), cause, actions)
+
+
+def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
+    """Return a remedy without a statement that a Managed Instance does not support."""
+    statement = remedy.statement or ""
+    if not (server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED)):
+        return remedy
+    note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
+    return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+
+
+def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the addresses by which routes reach instances: replicas of a group by their listener's name alone."""
+    preferred = dict(addresses)
+    for instance in addresses:
+        endpoint, listeners = server.endpoint(instance), server.listeners_of(instance)
+        port = None if endpoint is None else endpoint.port
+        if listeners and port is not None:
+            preferred[instance] = [f"tcp://{listener.name}:{port}" for listener in listeners]
+    return preferred
+
+
+def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, route: str | None) -> Remedy | None:
+    """Return ALTER ROUTE to the listener, where a route of the sender leads to a secondary replica."""
+    server = estate.server
+    if reached not in server.secondaries():
+        return None
+    listener, endpoint = server.listeners_of(reached)[0], server.endpoint(reached)
+    port = "<port>" if endpoint is None or endpoint.port is None else endpoint.port
+    cause = (
+        f"Route {named(route)} of {named(sender.database)} leads to {named(reached)}, a secondary replica of an"
+        " availability group, which takes no messages."
+    )
+    actions = (
+        f"Let the route lead to the listener {named(listener.name)}, which follows the primary.",
+        "Give the endpoint of every replica the same port.",
+        "Use the listener's name and not an IP address, of which it may have several.",
+    )
+    clause = statements.with_clause(address=f"TCP://{listener.name}:{port}")
+    build = to_fill_in if endpoint is None else ready
+    return build(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+
+
+def follow_primary(status: ReportedStatus) -> Remedy | None:
+    """Return ALTER ROUTE to the listener, where the address is that of a secondary replica."""
+    target = status.find_target_instance()
+    if target is None or status.supposed is None:
+        return None
+    sender = RemedyPlace(status.instance, status.scope)
+    return lead_to_listener(status.estate, target.name, sender, status.supposed.route_name)

@@ -1,0 +1,416 @@
+"""What exports show beside the routing: endpoints, queues, certificates, permissions, replicas, editions.
+
+Every view is optional, and so is every column: what was not exported is None, or missing from a list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from routing.cases.server_facts import (
+    CLOSED,
+    IN_ERROR,
+    TELLS,
+    AvailabilityListener,
+    CertificateFacts,
+    DatabaseFacts,
+    EndpointCount,
+    EndpointFacts,
+    ExportError,
+    ExportRefusal,
+    QueueFacts,
+    find_permission,
+)
+from routing.importing.catalog.typed_rows import MARKER
+from routing.importing.covered_rows import Unit, unit_of
+from routing.rules import text
+from routing.rules.text import collated
+from routing.terms import TableRow
+
+MANAGED_INSTANCE = 8
+"""The engine edition of Azure SQL Managed Instance."""
+_KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
+_ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
+_NO_BROKER = "00000000-0000-0000-0000-000000000000"
+_NEVER = "1900-01-01"
+_STATES = {
+    "STARTED_OUTBOUND": "SO",
+    "STARTED_INBOUND": "SI",
+    "CONVERSING": "CO",
+    "DISCONNECTED_INBOUND": "DI",
+    "DISCONNECTED_OUTBOUND": "DO",
+    "CLOSED": CLOSED,
+    "ERROR": IN_ERROR,
+}
+
+
+@dataclass(frozen=True)
+class ServerEvidence:
+    """The rows beside the routing that were exported of servers.
+
+    ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
+    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table.
+    """
+
+    rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
+    units: Mapping[str, Mapping[Unit, datetime]] = field(default_factory=dict)
+    counts: Sequence[EndpointCount] = ()
+    dialogs: Sequence[TableRow] = ()
+
+    def exported_at(self, instance: str) -> datetime | None:
+        """Return when the newest view of an instance was exported."""
+        times = (at for units in self.units.values() for (name, _), at in units.items() if name == instance)
+        return max(times, default=None)
+
+    def conversations(self, instance: str, database: str) -> frozenset[str] | None:
+        """Return the ids of the dialogs that a database has an endpoint of; None where these were not exported."""
+        if not self.was_exported("conversation_endpoints", instance, database):
+            return None
+        return self._conversations.get((instance, database), frozenset())
+
+    @cached_property
+    def _conversations(self) -> Mapping[Unit, frozenset[str]]:
+        ids: dict[Unit, set[str]] = defaultdict(set)
+        for row in self.dialogs:
+            ids[unit_of(row)].add(row["conversation_id"])
+        return {unit: frozenset(theirs) for unit, theirs in ids.items()}
+
+    def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Return True if a view of a database, or one of an instance, was exported."""
+        return (instance, database) in self.units.get(view, {})
+
+    def database(self, instance: str, name: str | None) -> DatabaseFacts | None:
+        """Return the facts of a database; None where it was not exported."""
+        return None if name is None else self._databases.get((instance, collated(name)))
+
+    def endpoint(self, instance: str) -> EndpointFacts | None:
+        """Return the Service Broker endpoint of an instance; None where none was exported."""
+        return self._endpoints.get(instance)
+
+    @property
+    def endpoints(self) -> Mapping[str, EndpointFacts]:
+        """The Service Broker endpoint of each instance."""
+        return self._endpoints
+
+    def queue_of(self, instance: str, database: str | None, service: str | None) -> QueueFacts | None:
+        """Return the queue of a service; None where it was not exported."""
+        queues = self._queues.get((instance, collated(database or "")), ())
+        return next((queue for queue in queues if service in queue.services), None)
+
+    def list_queues(self) -> Iterable[tuple[Unit, QueueFacts]]:
+        """Return all queues of services with their databases."""
+        return ((unit, queue) for unit, queues in self._queue_units.items() for queue in queues)
+
+    def certificates(self, instance: str, database: str) -> Sequence[CertificateFacts]:
+        """Return the certificates of a database."""
+        return self._certificates.get((instance, collated(database)), ())
+
+    def endpoint_certificate(self, instance: str) -> CertificateFacts | None:
+        """Return the certificate of an instance's endpoint; None where it is not known."""
+        endpoint = self.endpoint(instance)
+        if endpoint is None:
+            return None
+        known = self.certificates(instance, "master")
+        by_id = (one for one in known if one.certificate_id == endpoint.certificate_id is not None)
+        return next(by_id, None) or next((one for one in known if one.name == endpoint.certificate_name), None)
+
+    def has_binding(self, instance: str, database: str, service: str) -> bool | None:
+        """Return whether a remote service binding is for a service; None where they were not exported."""
+        if not self.was_exported("remote_service_bindings", instance, database):
+            return None
+        rows = self._rows_of("remote_service_bindings", instance, database)
+        return any(row["remote_service_name"] == service for row in rows)
+
+    def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
+        """Return who has SEND on a service; None where the permissions were not exported."""
+        if not self.was_exported("database_permissions", instance, database):
+            return None
+        rows = self._rows_of("database_permissions", instance, database)
+        return [
+            row["grantee_name"]
+            for row in rows
+            if row["object_name"] == service and row["permission_name"] == "SEND" and _is_granted(row)
+        ]
+
+    def may_connect(self, instance: str) -> Sequence[str] | None:
+        """Return who has CONNECT on an endpoint of an instance; None where the permissions were not exported."""
+        if not self.was_exported("server_permissions", instance):
+            return None
+        rows = (row for row in self.rows.get("server_permissions", ()) if row["instance_name"] == instance)
+        return [row["grantee_name"] for row in rows if row["permission_name"] == "CONNECT" and _is_granted(row)]
+
+    def has_master_key(self, instance: str, database: str) -> bool | None:
+        """Return whether a database has a master key; None where its keys were not exported."""
+        if not self.was_exported("symmetric_keys", instance, database):
+            return None
+        rows = self._rows_of("symmetric_keys", instance, database)
+        return any(row["name"] == "##MS_DatabaseMasterKey##" for row in rows)
+
+    def edition(self, instance: str) -> str | None:
+        """Return the edition of an instance, such as "Express Edition (64-bit)"."""
+        edition: str | None = self._properties[instance]["edition"] if instance in self._properties else None
+        return edition
+
+    def is_express(self, instance: str) -> bool:
+        """Return True if an instance is known to be SQL Server Express."""
+        return (self.edition(instance) or "").startswith("Express")
+
+    def is_managed(self, instance: str) -> bool:
+        """Return True if an instance is known to be a Managed Instance."""
+        properties = self._properties.get(instance)
+        return properties is not None and properties["engine_edition"] == MANAGED_INSTANCE
+
+    def listener(self, host: str | None) -> AvailabilityListener | None:
+        """Return the availability group listener that a host name is; None where it is none that is known."""
+        if host is None:
+            return None
+        return self._listeners.get(host) or self._listeners.get(host.partition(".")[0])
+
+    def secondaries(self) -> Collection[str]:
+        """Return the instances that hold a group's databases as a secondary replica."""
+        return {name for one in self._listeners.values() for name in one.replicas if name != one.primary}
+
+    def listeners_of(self, instance: str) -> Sequence[AvailabilityListener]:
+        """Return the listeners that lead to the primary of a group which an instance is a replica of."""
+        return [one for one in self._listeners.values() if instance in one.replicas]
+
+    def sharing_port(self, host: str | None, port: str | None) -> Sequence[str]:
+        """Return the instances of one machine whose endpoints share a port; empty where fewer than two do."""
+        if host is None or port is None:
+            return ()
+        machine = host.partition(".")[0]
+        names = [
+            name
+            for name, endpoint in self._endpoints.items()
+            if str(endpoint.port) == port
+            and text.fold(name.partition("\\")[0]) in (machine, host)
+            and endpoint.state in (None, "STARTED")
+        ]
+        return sorted(names) if len(names) > 1 else ()
+
+    def log_lines(self, instance: str, *words: str) -> Sequence[str]:
+        """Return the lines of an instance's error log that have one of some words."""
+        rows = (row for row in self.rows.get("error_log", ()) if row["instance_name"] == instance)
+        return [row["text"] for row in rows if row["text"] and any(word in row["text"] for word in words)]
+
+    @cached_property
+    def errors(self) -> Sequence[ExportError]:
+        """The parts of exports that were refused or cut off."""
+        return [
+            ExportError(
+                row["instance_name"], row["part"], row["of_database"], row["error_number"], row["left_out"]
+            )
+            for row in self.rows.get("export_errors", ())
+            if row["part"]
+        ]
+
+    def _rows_of(self, view: str, instance: str, database: str) -> Iterable[TableRow]:
+        return (row for row in self.rows.get(view, ()) if unit_of(row) == (instance, database))
+
+    def list_refusals(self) -> list[ExportRefusal]:
+        """Return the refused and cut parts of exports: those that are alike in several databases are one."""
+        alike: dict[ExportError, list[ExportError]] = defaultdict(list)
+        for one in self.errors:
+            is_cut = None if one.left_out is None else 0
+            alike[one._replace(database=None, left_out=is_cut)].append(one)
+        return [
+            ExportRefusal(
+                key.instance,
+                key.part,
+                key.number,
+                tuple(one.database for one in errors if one.database is not None),
+                sum(one.left_out or 0 for one in errors),
+                find_permission(key.part, key.number),
+            )
+            for key, errors in alike.items()
+        ]
+
+    @cached_property
+    def _properties(self) -> Mapping[str, TableRow]:
+        return {row["instance_name"]: row for row in self.rows.get("server_properties", ())}
+
+    @cached_property
+    def _databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
+        mirrored = {
+            (row["instance_name"], row["database_id"]): row
+            for row in self.rows.get("database_mirroring", ())
+            if row["mirroring_role_desc"]
+        }
+        facts = {}
+        for row in self.rows.get("databases", ()):
+            mirror = mirrored.get((row["instance_name"], row["database_id"]), {})
+            facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
+                row["owner_sid"],
+                row["owner_is_known"] or row["owner_name"] is not None or None,
+                row["is_trustworthy_on"],
+                row["is_read_only"],
+                row["state_desc"],
+                row["user_access_desc"],
+                row["group_database_id"],
+                mirror.get("mirroring_role_desc"),
+                mirror.get("mirroring_partner_instance"),
+                row["service_broker_guid"] != _NO_BROKER,
+            )
+        return facts
+
+    @cached_property
+    def _endpoints(self) -> Mapping[str, EndpointFacts]:
+        ports = {
+            (row["instance_name"], row["endpoint_id"]): row
+            for row in self.rows.get("tcp_endpoints", ())
+            if row["endpoint_id"] is not None
+        }
+        endpoints = {}
+        for row in self.rows.get("service_broker_endpoints", ()):
+            if row["endpoint_id"] is None:
+                continue
+            tcp = ports.get((row["instance_name"], row["endpoint_id"]), {})
+            algorithms = (row["encryption_algorithm_desc"] or "").upper().replace(",", " ").split()
+            endpoints[row["instance_name"]] = EndpointFacts(
+                row["name"] or tcp.get("name"),
+                row["state_desc"] or tcp.get("state_desc"),
+                row["port"] if tcp.get("port") is None else tcp["port"],
+                tcp.get("ip_address"),
+                row["connection_auth_desc"],
+                frozenset(algorithms) & _ALGORITHMS,
+                row["certificate_id"],
+                row["certificate_name"],
+            )
+        return endpoints
+
+    @cached_property
+    def _queue_units(self) -> Mapping[Unit, Sequence[QueueFacts]]:
+        services: dict[tuple[str, str | None, int], list[str]] = defaultdict(list)
+        for row in self.rows.get("services", ()):
+            if row["service_queue_id"] is not None:
+                services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
+        ids = {(row["instance_name"], row["database_id"]): row["name"] for row in self.rows.get("databases", ())}
+        waiting: Counter[tuple[str, str | None, int]] = Counter()
+        for row in self.rows.get("dm_broker_queue_monitors", ()):
+            database = ids.get((row["instance_name"], row["database_id"]))
+            if row["queue_id"] is not None:
+                waiting[row["instance_name"], database, row["queue_id"]] += row["tasks_waiting"] or 0
+        queues: dict[Unit, list[QueueFacts]] = defaultdict(list)
+        for row in self.rows.get("service_queues", ()):
+            if row["name"] is None:
+                continue
+            key = (*unit_of(row), row["object_id"])
+            queues[unit_of(row)].append(
+                QueueFacts(
+                    row["schema_name"],
+                    row["name"],
+                    row["is_receive_enabled"],
+                    row["is_enqueue_enabled"],
+                    row["activation_procedure"],
+                    row["is_activation_enabled"],
+                    row["messages"],
+                    waiting[key] if self.was_exported("dm_broker_queue_monitors", key[0]) else None,
+                    tuple(services.get(key, ())),
+                )
+            )
+        return queues
+
+    @cached_property
+    def _queues(self) -> Mapping[tuple[str, str], Sequence[QueueFacts]]:
+        return {(unit[0], collated(unit[1] or "")): queues for unit, queues in self._queue_units.items()}
+
+    @cached_property
+    def _certificates(self) -> Mapping[tuple[str, str], Sequence[CertificateFacts]]:
+        certificates: dict[tuple[str, str], list[CertificateFacts]] = defaultdict(list)
+        for row in self.rows.get("certificates", ()):
+            if row["name"] is None:
+                continue
+            kind = row["pvt_key_encryption_type_desc"]
+            certificates[row["instance_name"], collated(row["database_name"])].append(
+                CertificateFacts(
+                    row["name"],
+                    row["certificate_id"],
+                    row["subject"],
+                    row["user_name"],
+                    row["expiry_date"],
+                    None if kind is None else kind != "NO_PRIVATE_KEY",
+                )
+            )
+        return certificates
+
+    @cached_property
+    def _listeners(self) -> Mapping[str, AvailabilityListener]:
+        """The listeners by folded name: of the listeners' view, and of the names that the queries export."""
+        replicas: dict[str, set[str]] = defaultdict(set)
+        for row in self.rows.get("service_broker_endpoints", ()):
+            for name in (row["listener_names"] or "").replace(",", " ").split():
+                replicas[text.fold(name.partition(".")[0])].add(row["instance_name"])
+        for row in self.rows.get("availability_group_listeners", ()):
+            if row["dns_name"]:
+                replicas[text.fold(row["dns_name"])].add(row["instance_name"])
+        return {
+            name: AvailabilityListener(name, self._find_primary(theirs), tuple(sorted(theirs)))
+            for name, theirs in replicas.items()
+        }
+
+    def _find_primary(self, replicas: Collection[str]) -> str | None:
+        """Return the replica that is the primary, by its role, else as the only one whose databases are open."""
+        roles: dict[str, str | None] = {
+            row["instance_name"]: row["role_desc"]
+            for row in self.rows.get("availability_replicas", ())
+            if row["is_local"] and row["instance_name"] in replicas
+        }
+        by_role = [name for name, role in roles.items() if role == "PRIMARY"]
+        if len(by_role) == 1:
+            return by_role[0]
+        is_open: dict[str, bool] = {}
+        for (instance, _), facts in self._databases.items():
+            if instance in replicas and facts.is_in_group:
+                is_open[instance] = is_open.get(instance, True) and facts.is_readable
+        opened = [name for name, whole in is_open.items() if whole and roles.get(name) != "SECONDARY"]
+        return opened[0] if len(opened) == 1 else None
+
+
+NO_EVIDENCE = ServerEvidence()
+"""Nothing was exported beside the routing."""
+
+
+def _is_granted(row: TableRow) -> bool:
+    return (row["state_desc"] or "GRANT").startswith("GRANT")
+
+
+def collect_evidence(
+    rows: Mapping[str, Sequence[TableRow]],
+    units: Mapping[str, Mapping[Unit, datetime]],
+    dialogs: Sequence[TableRow] = (),
+) -> ServerEvidence:
+    """Collect the facts beside the routing of an export; ``rows`` are those of its views, as they are spelt."""
+    kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
+    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs)
+
+
+def _count_endpoints(
+    rows: Mapping[str, Sequence[TableRow]], kept: Mapping[str, Sequence[TableRow]]
+) -> Iterable[EndpointCount]:
+    """Yield the endpoints by state: as the queries count them, else from the rows of each."""
+    counted = {unit_of(row) for row in kept.get("endpoint_counts", ())}
+    for row in kept.get("endpoint_counts", ()):
+        if row["state"] and row["endpoints"]:
+            yield EndpointCount(
+                *(row["instance_name"], row["database_name"], row["state"], row["service_name"]),
+                *(row["far_service"], row["is_initiator"], False, row["endpoints"]),
+            )
+    names = {
+        (*unit_of(row), row["service_id"]): row["name"]
+        for row in kept.get("services", ())
+        if row["service_id"] is not None
+    }
+    counts: Counter[EndpointCount] = Counter()
+    for row in rows.get("conversation_endpoints", ()):
+        if MARKER in row or row["state"] is None or unit_of(row) in counted:
+            continue
+        service = row["service_name"] or names.get((*unit_of(row), row["service_id"]))
+        state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
+        never = (row["security_timestamp"] or "").startswith(_NEVER)
+        who = row["instance_name"], row["database_name"], state, service, row["far_service"]
+        counts[EndpointCount(*who, row["is_initiator"], never, 0)] += 1
+    yield from (alike._replace(endpoints=many) for alike, many in counts.items())

@@ -1,0 +1,148 @@
+"""The facts that exports show of servers beside the routing; what was not exported is None."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
+from routing.render.phrases import count_places, named
+
+TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
+"""What each view beside the routing tells, and which permission its export needs."""
+CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
+"""States of conversation endpoints, as sys.conversation_endpoints writes them."""
+_OWN_OWNER = "0x01"
+_EVERY_PART = "every part"
+# No permission: on an object, in a database, for a server's state, to open a database.
+_DENIED = (229, 262, 297, 300, 916)
+
+
+class DatabaseFacts(NamedTuple):
+    """A database beside its broker: owner, rights, state, and whether it is a replica or mirrored."""
+
+    owner_sid: str | None
+    owner_is_known: bool | None
+    is_trustworthy: bool | None
+    is_read_only: bool | None
+    state: str | None
+    user_access: str | None
+    group_database_id: str | None
+    mirroring_role: str | None
+    mirroring_partner: str | None
+    is_readable: bool
+
+    @property
+    def is_in_group(self) -> bool:
+        """Whether it belongs to an availability group."""
+        return self.group_database_id is not None
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether it belongs to a mirroring session."""
+        return self.mirroring_role is not None
+
+    @property
+    def has_valid_owner(self) -> bool:
+        """Whether the export shows that its owner is a login of the instance."""
+        return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
+
+
+class EndpointFacts(NamedTuple):
+    """The Service Broker endpoint of an instance; ``algorithms`` are empty where they were not exported."""
+
+    name: str | None
+    state: str | None
+    port: int | None
+    ip_address: str | None
+    authentication: str | None
+    algorithms: frozenset[str]
+    certificate_id: int | None
+    certificate_name: str | None
+
+
+class QueueFacts(NamedTuple):
+    """The queue of a service; ``messages`` is how many it holds, ``waiting`` how many programs wait for one."""
+
+    schema: str | None
+    name: str
+    is_receiving: bool | None
+    is_enqueueing: bool | None
+    activation: str | None
+    is_activated: bool | None
+    messages: int | None
+    waiting: int | None
+    services: tuple[str, ...]
+
+
+class EndpointCount(NamedTuple):
+    """A number of conversation endpoints that are alike; ``never_secured``: their security time is 1900."""
+
+    instance: str
+    database: str
+    state: str
+    service: str | None
+    far_service: str | None
+    is_initiator: bool | None
+    never_secured: bool
+    endpoints: int
+
+
+class CertificateFacts(NamedTuple):
+    """A certificate of a database; times are as they were exported, in UTC."""
+
+    name: str
+    certificate_id: int | None
+    subject: str | None
+    user_name: str | None
+    expires: str | None
+    has_private_key: bool | None
+
+
+class ExportError(NamedTuple):
+    """A part of an export that was refused, or cut off after a number of rows."""
+
+    instance: str
+    part: str
+    database: str | None
+    number: int | None
+    left_out: int | None
+
+
+class ExportRefusal(NamedTuple):
+    """A part of an export that was refused in ``databases``, or cut off; ``permission`` is what it needs."""
+
+    instance: str
+    part: str
+    number: int | None
+    databases: tuple[str, ...]
+    left_out: int
+    permission: str | None
+
+    def state(self) -> str:
+        """Return the sentence on it, with the GRANT that would have told more."""
+        where_to = f" of {count_places(self.databases, 'database')}" if self.databases else ""
+        if self.left_out:
+            return f"{named(self.instance)}: {self.left_out:,} rows of sys.{self.part}{where_to} were left out"
+        view = "nothing" if self.part == _EVERY_PART else f"sys.{self.part}"
+        what = f"{view}{where_to} was {'' if self.part == _EVERY_PART else 'not '}exported"
+        number = "" if self.number is None else f" (error {self.number})"
+        grant = "" if self.permission is None else f"; GRANT {self.permission} TO [<login>] lets it"
+        return f"{named(self.instance)}: {what}{number}{grant}"
+
+
+class AvailabilityListener(NamedTuple):
+    """A name that leads to the primary of an availability group, with its replicas that were exported."""
+
+    name: str
+    primary: str | None
+    replicas: tuple[str, ...]
+
+
+def find_permission(part: str, number: int | None) -> str | None:
+    """Return the permission whose lack is the cause of an error; None where it is another cause."""
+    if number not in _DENIED:
+        return None
+    if part == _EVERY_PART:
+        return "CONNECT ANY DATABASE"
+    permission = TELLS[part][1] if part in TELLS else "VIEW ANY DEFINITION"
+    return permission.partition(",")[0]

@@ -1,0 +1,75 @@
+"""Recognise what tools print around the rows of a text: rules, counts, times, errors, names of databases."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_LINE_END = re.compile(r"\r*\n|\r")
+# SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
+_REST = r"(?:[^()\d]|\([^()\d]*\))*"
+_COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]*{_REST}[)\uff09]")
+# SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
+_MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
+_HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
+# Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too.
+_COMMA = r"(?:, |[\uff0c、] ?)"
+_ERROR = re.compile(
+    rf"[^\W\d_][^\d,;|\uff0c、\t]{{0,40}} ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
+    rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
+)
+_SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
+_CONTEXT = re.compile(
+    r"(?i:[^'\"«“]*(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|내용|컨텍스트)[^'\"«“]*)"
+    r"['\"«“](?P<name>.+)['\"»”][^'\"»”]{0,40}"
+)
+_DATABASE = (
+    r"databas\w*|datenbank|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
+    r"|баз\w+ данных|baz\w+ danych|veri ?taban\w*|databáz\w*|データベース|数据库|資料庫|데이터베이스"
+)
+_BEGIN = re.compile(
+    rf"[-=*#\s]*(?P<end>(?i:end|ende|fin|fine|fim|koniec|конец)\b[\w ]{{0,12}} )?(?i:[^\W\d]+ (?:of )?)?"
+    rf"(?i:{_DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.+?)[-=*#\s]*"
+)
+
+
+def lines_of(text: str) -> list[str]:
+    """Split a text at the line ends that tools write: others, such as U+2028, may be part of a value."""
+    return _LINE_END.split(text)
+
+
+def is_remark(line: str) -> bool:
+    """Return whether a line is blank, a heading, a count of rows or a closing time: no row in any language."""
+    text = line.strip()
+    return not text or any(form.fullmatch(text) is not None for form in (_COUNT, _MOMENT, _HEADING))
+
+
+def find_error(line: str) -> str | None:
+    """Return the number of the error that a line names, in any language; None where it names none."""
+    match = _ERROR.match(line.strip())
+    if match is not None:
+        return match.group(1)
+    return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
+
+
+class DatabaseMark(NamedTuple):
+    """A line that says of which database the next result sets are; ``name`` is None where it ends one."""
+
+    name: str | None
+
+
+def find_database(line: str) -> DatabaseMark | None:
+    """Return the database that a line names as the one in use; None where it names none."""
+    text = line.strip()
+    match = _CONTEXT.fullmatch(text)
+    if match is not None:
+        return DatabaseMark(match["name"])
+    match = _BEGIN.fullmatch(text)
+    if match is None:
+        return None
+    return DatabaseMark(None if match["end"] else match["name"].strip("[]'\" "))
+
+
+def are_dashes(line: str) -> bool:
+    """Return True if a line is what sqlcmd writes under a header, without a separator."""
+    return "-" in line and not line.strip("- ")

@@ -1,0 +1,264 @@
+"""Split a text into the lines of its tables, each with its cells: by separators, in frames, or as HTML.
+
+A cell is a text as it is written, its quotation marks included; `cell_value` reads it. sqlcmd's columns without a
+separator are lines of one cell here, since the dashes of each header tell where they end (`fixed_width`).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from html.parser import HTMLParser
+
+from routing.errors import quote
+from routing.importing.catalog.fixed_width import is_fixed_width
+from routing.importing.catalog.printed_lines import lines_of
+from routing.importing.catalog.views import NAMES
+from routing.importing.import_faults import unreadable_file
+
+TextLine = tuple[int, list[str]]
+"""A line's number and its cells."""
+
+LONGEST_CELL = 20_000
+"""No column of the views is longer than 4,000 characters; a quote that stays open for more was none."""
+
+_BARS = "|│║┃"
+SEPARATORS = (",", "\t", ";", *_BARS)
+_EMPTY_TEXT = "\x00"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_MOST_SHARED = 20_000
+_TRIED = 100
+_HEAD = 100_000
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+_TYPE_LINE = "#TYPE "
+_TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
+# Of box drawings and Markdown: what stands between rows and is none.
+_RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
+_MARKDOWN_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
+
+
+class TextForm(Enum):
+    """Form in which the tables of a text are written."""
+
+    SEPARATED = "separators between cells"
+    FIXED = "columns of fixed width"
+    FRAMED = "a frame around rows"
+    HTML = "HTML"
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """The form of a text, and its separator; ``is_typed`` where PowerShell's type stands above its header."""
+
+    form: TextForm
+    separator: str = ""
+    is_typed: bool = False
+    has_entities: bool = False
+
+
+def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
+    """Return how a text is written, and the text without what names its separator or type.
+
+    Raises InputError for a separator that is none.
+    """
+    if _TABLE.search(text, 0, _HEAD) is not None:
+        return TextLayout(TextForm.HTML), text
+    if is_fixed_width(text):
+        return TextLayout(TextForm.FIXED), text
+    first = _LINE_END.split(text, maxsplit=1)[0]
+    separator_line = _SEPARATOR_LINE.fullmatch(first.strip(" "))
+    is_typed = first.startswith(_TYPE_LINE)
+    if separator_line is not None or is_typed:
+        # Its line end stays, so that the lines keep their numbers.
+        text = text[len(first) :]
+    if separator_line is not None:
+        return TextLayout(TextForm.SEPARATED, _known_separator(separator_line.group(1), file)), text
+    separator, head = _find_separator(text)
+    if separator in _BARS and head.lstrip().startswith(separator):
+        has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
+        return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text
+    return TextLayout(TextForm.SEPARATED, separator, is_typed), text
+
+
+def _known_separator(character: str, file: str) -> str:
+    if character not in SEPARATORS:
+        raise unreadable_file(file, f"its separator {quote(character)} is none of , ; | and tab")
+    return character
+
+
+def _find_separator(text: str) -> tuple[str, str]:
+    """Choose the separator that splits the first line with two column names, else the first line, most."""
+    heads = [line.split("\r", 1)[0] for line in text[:_HEAD].lstrip("\r\n").split("\n")[:_TRIED]]
+    with_names = (head for head in heads for each in SEPARATORS if _count_names(head, each)[0] > 1)
+    head = next(with_names, heads[0])
+    return max(SEPARATORS, key=lambda separator: _count_names(head, separator)), head
+
+
+def _count_names(head: str, separator: str) -> tuple[int, int]:
+    """Count the names of columns among the cells of a line, and its cells."""
+    cells = [cell.strip().strip('"').lower() for cell in head.split(separator)]
+    return sum(cell in NAMES for cell in cells), len(cells)
+
+
+def split_lines(text: str, layout: TextLayout) -> Iterator[TextLine]:
+    """Yield the lines of a text. A line without anything is one of a blank cell; a rule is one of dashes."""
+    if layout.form is TextForm.HTML:
+        yield from _HtmlRows(text).lines
+    elif layout.form is TextForm.FIXED:
+        yield from ((number, [line]) for number, line in enumerate(lines_of(text), start=1))
+    elif layout.form is TextForm.FRAMED:
+        yield from _framed(text, layout)
+    else:
+        yield from separated(text, layout.separator)
+
+
+class _Pieces(dict[str, str]):
+    """The pieces of lines that are whole cells; lines share those that come first. KeyError for others."""
+
+    def __missing__(self, piece: str) -> str:
+        if '"' in piece and (piece.count('"') != 2 or not (piece[0] == piece[-1] == '"')):
+            raise KeyError(piece)
+        if len(self) < _MOST_SHARED:
+            self[piece] = piece
+        return piece
+
+
+def separated(text: str, separator: str) -> Iterator[TextLine]:
+    """Yield the lines of a text with separators.
+
+    Only a cell that begins with a quotation mark and is closed before a separator or the line's end is quoted, and
+    may hold line ends; any other quotation mark is a character. So no value can swallow the rest of a file.
+    """
+    closed = re.compile(rf'[ ]*"(?:[^"]|""){{0,{LONGEST_CELL}}}"[ ]*(?={re.escape(separator)}|\r|\n|\Z)')
+    plain = re.compile(rf"[^{re.escape(separator)}\r\n]*")
+    whole = _Pieces().__getitem__
+    position, number = 0, 1
+    while position < len(text):
+        line_end = _LINE_END.search(text, position)
+        stop, after = (len(text), len(text)) if line_end is None else line_end.span()
+        line = text[position:stop]
+        try:
+            yield number, list(map(whole, line.split(separator)))
+            position, number = after, number + 1
+            continue
+        except KeyError:
+            pass
+        start, cells = number, []
+        while True:
+            match = closed.match(text, position)
+            if match is not None:
+                number += len(_LINE_END.findall(match.group(0)))
+            else:
+                match = plain.match(text, position)
+                assert match is not None  # it matches nothing as well
+            cells.append(match.group(0))
+            position = match.end()
+            if not text.startswith(separator, position):
+                break
+            position += len(separator)
+        position += 2 if text.startswith("\r\n", position) else 1
+        number += 1
+        yield start, cells
+
+
+def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
+    bar = layout.separator
+    between = re.compile(rf"(?<!\\){re.escape(bar)}")
+    for number, line in enumerate(lines_of(text), start=1):
+        inside = line.strip()
+        if _RULE.fullmatch(inside) is not None:
+            continue
+        if not inside.startswith(bar):
+            yield number, [line]
+            continue
+        inside = inside[1:-1] if inside.endswith(bar) and len(inside) > 1 else inside[1:]
+        cells = [cell.strip().replace(f"\\{bar}", bar) for cell in between.split(inside)]
+        # A row of one cell is told from a printed line by its bars.
+        yield number, [html.unescape(cell) for cell in cells] if layout.has_entities else cells
+
+
+class _HtmlRows(HTMLParser):
+    """The rows of the tables of a page; a text beside them is a line of one cell."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.lines: list[TextLine] = []
+        self._cells: list[str] | None = None
+        self._is_in_cell = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a row or a cell."""
+        if tag == "tr":
+            self._end_row()
+            self._cells = []
+        elif tag in ("td", "th") and self._cells is not None:
+            self._cells.append("")
+            self._is_in_cell = True
+        elif tag == "table":
+            self.lines.append((self.getpos()[0], [""]))
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a row, cell or table."""
+        if tag in ("td", "th"):
+            self._is_in_cell = False
+        elif tag == "tr":
+            self._end_row()
+        elif tag == "table":
+            self._end_row()
+            self.lines.append((self.getpos()[0], [""]))
+
+    def handle_data(self, data: str) -> None:
+        """Add to the text of a cell, or keep one beside the tables."""
+        if self._cells is not None:
+            if self._is_in_cell:
+                self._cells[-1] += data
+        elif data.strip():
+            self.lines.append((self.getpos()[0], [data]))
+
+    def _end_row(self) -> None:
+        if self._cells:
+            self.lines.append((self.getpos()[0], [" ".join(cell.split()) for cell in self._cells]))
+        self._cells, self._is_in_cell = None, False
+
+
+def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quotes: bool = True) -> str | None:
+    """Return the text of a cell, None for NULL.
+
+    ``padded`` where the tool fills columns up with blanks, ``is_all_quoted`` where it quotes everything: then the
+    quotes do not tell the text NULL from no value. ``has_quotes`` if quotes around a cell are not its own.
+    """
+    inside = unquoted(cell.strip(" ")) if has_quotes else None
+    if inside is not None:
+        # What the query had quoted and the tool quoted again is unwrapped once more.
+        again = unquoted(inside)
+        text = inside if again is None else again
+        return None if is_all_quoted and text == "NULL" else text
+    text = cell.strip(" \t") if padded else cell
+    if text == _EMPTY_TEXT:
+        # So bcp writes an empty text, and NULL as nothing.
+        return ""
+    return None if text.strip(" \t") == "NULL" else text
+
+
+def cell_text(cell: str) -> str:
+    """Return the text of a cell, without quotation marks and the blanks around it."""
+    inside = unquoted(cell.strip(" "))
+    return (cell if inside is None else inside).strip()
+
+
+def is_plain_cell(cell: str) -> bool:
+    """Return True if something stands in a cell without quotation marks around it."""
+    return bool(cell) and unquoted(cell.strip(" ")) is None
+
+
+def unquoted(text: str) -> str | None:
+    """Return the text between quotation marks; None where there are none, or single ones within."""
+    if len(text) < 2 or not text[0] == text[-1] == '"':
+        return None
+    inside = text[1:-1]
+    return inside.replace('""', '"') if '"' not in inside.replace('""', "") else None

@@ -1,0 +1,401 @@
+"""Read the tables of a text into result sets: one path from cell to row to check, whatever form they have.
+
+A header names the columns: a line with dashes below it, or one of column names. Without a header, the layout that
+the rows fit names them. A line is a row if its cells fit their columns. Lines that tools print between tables are
+skipped, and a line that may be a row is rejected with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from routing.importing.catalog import row_check
+from routing.importing.catalog.cell_rows import SharedTexts
+from routing.importing.catalog.cell_values import read_cell
+from routing.importing.catalog.fixed_width import FixedColumns, find_columns
+from routing.importing.catalog.printed_lines import are_dashes, find_database, find_error, is_remark
+from routing.importing.catalog.text_lines import (
+    TextForm,
+    TextLayout,
+    TextLine,
+    cell_text,
+    cell_value,
+    find_layout,
+    is_plain_cell,
+    split_lines,
+)
+from routing.importing.catalog.views import (
+    KEPT,
+    NAMES,
+    VIEW_NAME,
+    VIEWS,
+    CatalogView,
+    ResultSet,
+    export_again,
+    find_view_by_columns,
+)
+from routing.importing.import_faults import unreadable_file
+
+_AT_ONCE = 2_000
+_TRIED = 100
+_MANY_BLANKS = "  "
+_SCREEN = 79
+"""sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
+_ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*")
+_NO_LINE: TextLine = (0, [""])
+
+
+def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSet]:
+    """Return all result sets of a text; ``view`` is what the file is known to hold.
+
+    Raises InputError where there is neither a header nor a layout that the rows fit, and for lines that sqlcmd has
+    wrapped.
+    """
+    layout, text = find_layout(text, file)
+    return _TextReader(file, view, layout, is_plain=text.isascii()).read(split_lines(text, layout))
+
+
+@dataclass
+class _Table:
+    """A table that is being read; ``lines`` are those that are not in its result set yet."""
+
+    result_set: ResultSet
+    width: int
+    is_printed: bool
+    padded: bool
+    fixed: FixedColumns | None = None
+    header: Sequence[str] = ()
+    lines: list[TextLine] = field(default_factory=list)
+    is_all_quoted: bool | None = None
+    texts: SharedTexts = field(default_factory=SharedTexts)
+
+
+class _TextReader:
+    def __init__(self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool) -> None:
+        self._file, self._view, self._layout, self._is_plain = file, view, layout, is_plain
+        self._is_separated = layout.form is TextForm.SEPARATED
+        self._tables: list[_Table] = []
+        self._table: _Table | None = None
+        self._database: str | None = None
+        self._early: list[tuple[int, str]] = []
+        self._is_first, self._was_error = True, False
+        self._skipped: int | None = None
+
+    def read(self, lines: Iterable[TextLine]) -> list[ResultSet]:
+        line: TextLine | None = None
+        for below in lines:
+            if line is not None:
+                self._take(line, below)
+            line = below
+        if line is not None:
+            self._take(line, _NO_LINE)
+        for table in self._tables:
+            self._flush(table)
+        sets = [table.result_set for table in self._tables]
+        if not sets and self._view is not None:
+            raise unreadable_file(
+                self._file, "it is empty" if self._is_first else "no table with a header is in it"
+            )
+        if sets:
+            sets[0].rejected[:0] = self._early
+        for part in sets:
+            part.rejected.sort()
+        return sets
+
+    def _take(self, line: TextLine, below: TextLine) -> None:
+        cells, table = line[1], self._table
+        first, next_first = cells[0], below[1][0]
+        if (
+            table is not None
+            and 1 < len(cells) == table.width
+            and first
+            and not first.isspace()
+            and not first.startswith(_ODD_BEGINNINGS)
+            and not next_first.startswith(_ODD_BEGINNINGS)
+            and first.strip('" ').lower() not in NAMES
+            and find_error(self._text(cells)) is None
+            and not self._was_error
+        ):
+            # Nearly all lines are rows like this.
+            table.lines.append(line)
+            if len(table.lines) >= _AT_ONCE:
+                self._flush(table)
+            return
+        self._take_odd(line, below)
+
+    def _take_odd(self, line: TextLine, below: TextLine) -> None:
+        number, cells = line
+        text = self._text(cells)
+        self._refuse_wrapped(text, self._text(below[1]))
+        was_error, self._was_error = self._was_error, False
+        if number == self._skipped:
+            return
+        if not text.strip(f" \t\r{self._layout.separator}"):
+            self._end_printed()
+        elif self._begin(line, below):
+            self._is_first = False
+        elif (error := find_error(text)) is not None:
+            self._was_error = True
+            self._reject(
+                number, f"the server reports error {error}, so the export is not whole: {text.strip()[:100]}"
+            )
+        elif was_error and not (self._table is not None and 1 < self._table.width == len(cells)):
+            # The error's own text.
+            pass
+        elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
+            self._database = mark.name
+            self._end_printed()
+        elif is_remark(text):
+            pass
+        elif self._table is not None:
+            self._add(self._table, line)
+        else:
+            self._take_outside(line)
+
+    def _text(self, cells: Sequence[str]) -> str:
+        return self._layout.separator.join(cells) if len(cells) > 1 else cells[0]
+
+    def _is_printed_line(self, cells: Sequence[str]) -> bool:
+        """Return True if a line cannot be a row: it has no cells beside its first, and a table has more."""
+        return len(cells) == 1 and (self._table is None or self._table.width > 1 or self._table.fixed is not None)
+
+    def _end_printed(self) -> None:
+        """End a table that a tool has printed; a spreadsheet may have blank lines between its rows."""
+        if self._table is not None and self._table.is_printed:
+            self._table = None
+
+    def _reject(self, number: int, why: str) -> None:
+        rejected = self._tables[-1].result_set.rejected if self._tables else self._early
+        rejected.append((number, why))
+
+    def _add(self, table: _Table, line: TextLine) -> None:
+        if not self._is_separated and table.fixed is None and len(line[1]) == 1 < table.width:
+            # A line beside a frame, or a text below a table of HTML.
+            self._table = None
+            return
+        table.lines.append(line)
+        if len(table.lines) >= _AT_ONCE:
+            self._flush(table)
+
+    def _take_outside(self, line: TextLine) -> None:
+        """Skip a line that stands in no table, as printed, unless it can be a row of the table above."""
+        number, cells = line
+        if not self._tables:
+            if self._is_separated:
+                self._table = _Table(ResultSet(()), len(cells), is_printed=False, padded=_is_padded(cells))
+                self._table.lines.append(line)
+                self._tables.append(self._table)
+                self._is_first = False
+            return
+        table = self._tables[-1]
+        columns = table.result_set.columns
+        row = table.fixed.split(cells[0]) if table.fixed is not None else cells
+        if isinstance(row, list) and row_check.fits(columns, [self._value(table, cell) for cell in row]):
+            self._reject(number, "it looks like a row, but stands below the end of its table")
+
+    # Headers
+
+    def _begin(self, line: TextLine, below: TextLine) -> bool:
+        """Begin a table where a line is a header, and return whether it is."""
+        cells = line[1]
+        if self._layout.form is TextForm.FIXED:
+            is_inside = self._table is not None
+            fixed = find_columns(cells[0], below[1][0], self._file)
+            if fixed is None or (is_inside and not NAMES.intersection(fixed.names)):
+                return False
+            self._open(fixed.names, cells, is_printed=True, fixed=fixed)
+            self._skipped = below[0]
+            return True
+        names = tuple(cell_text(cell).lower() for cell in cells)
+        dashes = self._dashes(below[1], len(cells))
+        has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
+        is_separated = self._is_separated
+        if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
+            return False
+        if not is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
+            return False
+        self._take_above(names)
+        self._open(names, cells, is_printed=has_dashes or not is_separated)
+        self._skipped = below[0] if has_dashes else None
+        return True
+
+    def _dashes(self, cells: Sequence[str], width: int) -> bool:
+        """Return True if cells are the dashes below a header; psql has a cross between them."""
+        if len(cells) == 1 < width and cells[0].count("+") == width - 1:
+            cells = cells[0].split("+")
+        texts = [cell_text(cell) for cell in cells]
+        return len(cells) == width and all(text and not text.strip("-") for text in texts)
+
+    def _names_columns(self, names: Sequence[str]) -> bool:
+        """Return whether half of the cells, and two unless the line is the first, are names of columns.
+
+        Names that tell a view are a header, whatever stands beside them. Of a view whose columns differ between
+        versions of SQL Server there is always a header, mostly of others.
+        """
+        headings = sum(name in NAMES for name in names)
+        if headings and find_view_by_columns(names) is not None:
+            return True
+        if self._is_first and self._view is not None and not self._view.layout and headings > 1:
+            return True
+        return headings >= (1 if self._is_first else 2) and 2 * headings >= len(names)
+
+    def _open(
+        self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
+    ) -> None:
+        current = self._table
+        if current is not None and current.result_set.columns == names and current.fixed == fixed:
+            # sqlcmd -h repeats the header within a result set.
+            return
+        result_set = ResultSet(names, database=self._database)
+        padded = is_printed or not self._is_separated
+        self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
+        self._tables.append(self._table)
+
+    def _take_above(self, names: Sequence[str]) -> None:
+        """Reject the lines above the first header, if they are rows of nothing and the header tells a view."""
+        above = self._tables[0] if len(self._tables) == 1 else None
+        if above is None or above.result_set.columns or find_view_by_columns(names) is None:
+            return
+        if not self._find_layouts(above.lines):
+            self._early += [(number, "it stands above the first header") for number, _ in above.lines]
+            self._tables.clear()
+            self._table = None
+
+    def _refuse_wrapped(self, text: str, below: str) -> None:
+        """Raise InputError where dashes go on in the next line; a short name of dashes alone is a value there."""
+        if not self._is_separated and self._layout.form is not TextForm.FIXED:
+            return
+        separator = self._layout.separator
+        text, below = (line.replace(separator, " ") if separator else line for line in (text, below))
+        is_one_column = " " not in text.strip() and " " not in below.strip()
+        if are_dashes(text) and are_dashes(below) and not (is_one_column and len(text) < _SCREEN):
+            raise export_again(self._file, "sqlcmd has wrapped its lines", "-w 65535")
+
+    # Rows
+
+    def _flush(self, table: _Table) -> None:
+        """Move the lines of a table into its result set, or reject them."""
+        lines, table.lines = table.lines, []
+        if not lines and table.result_set.columns:
+            return
+        if not table.result_set.columns:
+            table.result_set.columns = self._find_layout(lines)
+            table.width = len(table.result_set.columns)
+        result_set = table.result_set
+        names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
+        for number, cells in lines:
+            row = self._row(table, cells)
+            if isinstance(row, str):
+                result_set.rejected.append((number, row))
+            else:
+                numbers.append(number)
+                rows.append(row)
+        if table.is_all_quoted is None:
+            every = (cell for row in (table.header, *rows) for cell in row)
+            table.is_all_quoted = self._is_separated and not any(map(is_plain_cell, every))
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        values = {
+            name: self._values(table, cells) if name in KEPT or row_check.checks(name) else cells
+            for name, cells in zip(names, columns, strict=True)
+        }
+        misfits = self._find_misfits(values, is_complete=table.fixed is not None)
+        if misfits:
+            result_set.rejected += [(numbers[place], why) for place, why in misfits.items()]
+            kept = [place for place in range(len(numbers)) if place not in misfits]
+            numbers = [numbers[place] for place in kept]
+            values = {name: [cells[place] for place in kept] for name, cells in values.items()}
+        result_set.rows.add(numbers, values, table.texts, is_plain=self._is_plain)
+
+    def _row(self, table: _Table, cells: list[str]) -> list[str] | str:
+        """Return the cells of a line, one for each column, or the reason why it is no row."""
+        if table.fixed is not None:
+            return table.fixed.split(cells[0])
+        width, separator = len(table.result_set.columns), self._layout.separator
+        if len(cells) == width:
+            return cells
+        end = len(cells)
+        while end > width and not cells[end - 1].strip():
+            # Spreadsheets fill lines up with empty cells.
+            end -= 1
+        cells = cells[:end]
+        if separator == "\t" and 1 < len(cells) < width:
+            # Editors take blanks off the ends of lines, and with them the last empty cells of a grid.
+            cells = [*cells, *[""] * (width - len(cells))]
+        if len(cells) > width and self._is_separated:
+            joined = row_check.join_surplus(table.result_set.columns, cells, separator)
+            if joined is not None:
+                return joined
+        return cells if len(cells) == width else f"it has {len(cells)} cells, the header {width}"
+
+    def _values(self, table: _Table, cells: Sequence[str]) -> Sequence[str | None]:
+        known = {cell: self._value(table, cell) for cell in set(cells)}
+        return list(map(known.__getitem__, cells))
+
+    def _value(self, table: _Table, cell: str) -> str | None:
+        has_quotes = self._is_separated or VIEW_NAME in table.result_set.columns
+        return cell_value(
+            cell, padded=table.padded, is_all_quoted=bool(table.is_all_quoted), has_quotes=has_quotes
+        )
+
+    def _find_misfits(self, values: dict[str, Sequence[str | None]], *, is_complete: bool) -> dict[int, str]:
+        misfits: dict[int, str] = {}
+        for name, cells in values.items():
+            if row_check.checks(name):
+                for place, why in row_check.find_misfits(name, cells, is_complete=is_complete):
+                    misfits.setdefault(place, why)
+        return misfits
+
+    # Layouts of tables without a header
+
+    def _find_layout(self, lines: Sequence[TextLine]) -> tuple[str, ...]:
+        fitting = self._find_layouts(lines)
+        if len(fitting) != 1:
+            words = [word.lower() for word in lines[0][1][0].split()]
+            if len(lines[0][1]) == 1 and find_view_by_columns(words) is not None:
+                why = f"its columns are apart by blanks alone, so cells cannot be told: {', '.join(words)}"
+                raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
+            why = f"it has no header line, and its {len(lines[0][1])} columns cannot be known"
+            raise unreadable_file(self._file, why, "export it with a header, or with sbroute import queries")
+        return fitting[0]
+
+    def _find_layouts(self, lines: Sequence[TextLine]) -> list[tuple[str, ...]]:
+        """Return the layouts that most of the first rows of a table without a header fit."""
+        tried, padded = [cells for _, cells in lines[:_TRIED]], _is_padded(lines[0][1])
+        named = self._view or VIEWS.get(cell_text(tried[0][0]).lower())
+        if named is None:
+            return []
+        layouts = _layouts(named) if self._view is not None else named.of_queries
+        return [
+            layout
+            for layout in layouts
+            if layout and 2 * sum(_is_such_a_row(layout, cells, named, padded) for cells in tried) > len(tried)
+        ]
+
+
+def _is_padded(cells: Sequence[str]) -> bool:
+    return any(cell.endswith(_MANY_BLANKS) and is_plain_cell(cell) for cell in cells)
+
+
+def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
+    """Return the layouts of a view: those of the queries, its own, and its own with added columns before it."""
+    heads = ((), view.added_columns, (VIEW_NAME, *view.added_columns))
+    return (*view.of_queries, *((*head, *view.layout) for head in heads if view.layout))
+
+
+def _is_such_a_row(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:
+    """Return whether cells fit the columns of a layout, and no required one is missing."""
+    if len(cells) != len(layout):
+        return False
+    values: dict[str, object] = {}
+    for name, cell in zip(layout, cells, strict=True):
+        column, value = view.column(name), cell_value(cell, padded=padded)
+        try:
+            values[name] = None if column is None else read_cell(value, column.kind)
+        except ValueError:
+            return False
+        if row_check.checks(name) and any(row_check.find_misfits(name, [value], is_complete=False)):
+            return False
+    if not any(values.get(column.name) for column in view.columns):
+        return layout in view.of_queries and bool(values["instance_name"])
+    return all(values.get(column.name) not in (None, "") for column in view.columns if column.required)

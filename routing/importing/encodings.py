@@ -1,0 +1,87 @@
+"""Encoding of files that are neither marked nor UTF-8: that of ``--encoding``, or Windows-1252 with a note."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from encodings.aliases import aliases
+
+from routing.errors import InputError, quote
+
+GUESS = "Windows-1252"
+"""The name of the encoding that is taken where nothing tells another."""
+_CHOSEN: ContextVar[str | None] = ContextVar("encoding", default=None)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_SHOWN = 60
+_BYTES = range(128, 256)
+# A byte that Windows-1252 does not have is kept as half a character.
+_GUESSED = frozenset(bytes(_BYTES).decode("cp1252", "ignore")) | {chr(0xDC00 + byte) for byte in _BYTES}
+
+
+@contextmanager
+def reading_as(encoding: str | None) -> Iterator[None]:
+    """Read files that are neither marked nor UTF-8 in this encoding, for the block.
+
+    Args:
+        encoding: A name that Python knows, None for Windows-1252 with a note.
+
+    Raises:
+        InputError: Python knows no text encoding of this name.
+    """
+    if encoding is not None:
+        _check(encoding)
+    token = _CHOSEN.set(encoding)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def chosen_encoding() -> str | None:
+    """Return the encoding that the caller names for files which do not tell theirs."""
+    return _CHOSEN.get()
+
+
+def _check(encoding: str) -> None:
+    try:
+        "a".encode(encoding)
+    except (LookupError, ValueError):
+        nearest = difflib.get_close_matches(encoding.lower(), [*aliases, *aliases.values()], n=1)
+        also = f", did you mean {nearest[0]}?" if nearest else ""
+        hint = "name one as Python does: cp1251, cp850, shift_jis"
+        raise InputError(f"--encoding {quote(encoding)} is no encoding{also}", hint) from None
+
+
+def is_plausible(text: str) -> bool:
+    """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only Latin letters."""
+    return all(_is_latin_letter(one) for one in _BEYOND_ASCII.findall(text) if one in _GUESSED)
+
+
+def is_guessed(text: str) -> bool:
+    """Return True if a text has a character that a byte beyond ASCII stands for in Windows-1252."""
+    return not _GUESSED.isdisjoint(text)
+
+
+def _is_latin_letter(character: str) -> bool:
+    return character.isalpha() and unicodedata.name(character, "").startswith("LATIN")
+
+
+def without_implausible(text: str) -> str:
+    """Return a text in which a replacement character stands for each that no name has."""
+    return _BEYOND_ASCII.sub(lambda one: one[0] if _is_latin_letter(one[0]) else "\ufffd", text)
+
+
+def say_guess(file: str, text: str) -> str:
+    """Return the sentence on a file that was read by the guess, with the first line that it matters to."""
+    match = _BEYOND_ASCII.search(text)
+    start = 0 if match is None else match.start()
+    line = text.count("\n", 0, start) + 1
+    before, after = text[max(start - _SHOWN // 2, 0) : start], text[start : start + _SHOWN // 2]
+    shown = before.splitlines()[-1:] if not before.endswith("\n") else []
+    shown += after.splitlines()[:1]
+    why = f"read as {GUESS}, since it is not UTF-8 (--encoding names another)"
+    return f"{file}, line {line}: {why}: {quote(''.join(shown))}"

@@ -1,0 +1,51 @@
+"""Name files that hold T-SQL in another format, none of which is read as a script."""
+
+from __future__ import annotations
+
+import re
+
+from routing.importing.import_files import FilePlace
+
+_ARCHIVE = b"PK\x03\x04"
+_START = 4096
+_CHANGELOG = "a Liquibase changelog in {}: `liquibase update-sql` writes the SQL of it"
+_NOTEBOOK = "a notebook: save the T-SQL of its cells to a .sql file"
+_BY_SUFFIX = {
+    ".dacpac": "a DACPAC: `sqlpackage /Action:Script` writes its T-SQL",
+    ".bacpac": "a BACPAC: import it into a server, and export the catalog views of that",
+    ".ipynb": _NOTEBOOK,
+}
+_XML = re.compile(r"\s*<(?:\?xml|(?:\w+:)?databaseChangeLog)\b|\s*<!--")
+_YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---[^\S\n]*|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
+_OBJECT = re.compile(r"\s*\{")
+_READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
+
+
+def other_format_of(path: FilePlace) -> str | None:
+    """Return a sentence on a file that is no export by its name, where it is one of these. Raises OSError."""
+    if path.suffix.lower() not in {*_BY_SUFFIX, *_READ_FOR_CONTENT} or not path.is_file():
+        return None
+    data = b"" if path.suffix.lower() in _BY_SUFFIX else path.read_bytes()
+    return find_other_format(path.name, data, data[:_START].decode("utf-8", "replace"))
+
+
+def find_other_format(name: str, data: bytes, text: str) -> str | None:
+    """Return a sentence on what a file is, where it is no script; None where it may be one."""
+    suffix = next((ending for ending in _BY_SUFFIX if name.lower().endswith(ending)), None)
+    if suffix is not None:
+        return f"it is {_BY_SUFFIX[suffix]}"
+    if data.startswith(_ARCHIVE):
+        return "it is a ZIP archive, as DACPAC and BACPAC files are"
+    start = text[:_START].removeprefix("\ufeff")
+    is_changelog = "databaseChangeLog" in start
+    if _YAML.match(start):
+        return f"it is {_CHANGELOG.format('YAML')}"
+    if _XML.match(start):
+        return f"it is {_CHANGELOG.format('XML') if is_changelog else 'XML'}"
+    if _OBJECT.match(start) is None:
+        return None
+    return (
+        f"it is {_CHANGELOG.format('JSON')}"
+        if is_changelog
+        else (f"it is {_NOTEBOOK}" if '"cells"' in start else None)
+    )

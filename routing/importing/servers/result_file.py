@@ -1,0 +1,99 @@
+"""Write result sets into a file as sqlcmd does, so that a server's answer is read like a file that users bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_INSTANCE = "instance_name"
+_SPECIAL = frozenset(',"\r\n')
+
+
+class ResultFile:
+    """A file of whole result sets. One that breaks off is removed, because its view is not known to the end.
+
+    ``instance_name`` is what the first row with that column says, ``sets`` and ``rows`` count what stands in the
+    file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.instance_name: str | None = None
+        self.sets = self.rows = 0
+        # The mark at the beginning says that this is UTF-8, also where a text has half a character.
+        self._file = path.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="")
+        self._file.flush()
+        self._whole = self._file.tell()
+        self._rows_of_set = 0
+        self._instance_at: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def begin(self, columns: Sequence[str]) -> None:
+        """Begin a result set."""
+        self._rows_of_set = 0
+        self._instance_at = columns.index(_INSTANCE) if _INSTANCE in columns else None
+        dashes = ("-" * max(1, len(name)) for name in columns)
+        self._file.write(f"{','.join(map(_cell, columns))}\n{','.join(dashes)}\n")
+
+    def add(self, rows: Iterable[Iterable[object]]) -> None:
+        """Add rows to the result set."""
+        for row in rows:
+            cells = [_cell(value) for value in row]
+            if self.instance_name is None and self._instance_at is not None:
+                self.instance_name = _without_quotes(cells[self._instance_at])
+            self._file.write(",".join(cells) + "\n")
+            self._rows_of_set += 1
+
+    def end(self) -> None:
+        """End the result set, which was read to its last row."""
+        self._file.write("\n")
+        self._file.flush()
+        self._whole = self._file.tell()
+        self.sets += 1
+        self.rows += self._rows_of_set
+
+    def drop(self) -> None:
+        """Remove the rows of a result set that broke off."""
+        self._file.flush()
+        self._file.seek(self._whole)
+        self._file.truncate()
+
+
+def _cell(value: object) -> str:
+    """Write a value: a text that the script has put in quotes stays as it is."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, bytes | bytearray):
+        return f"0x{value.hex().upper()}"
+    if isinstance(value, UUID):
+        return str(value).upper()
+    text = str(value)
+    if not isinstance(value, str) or _is_quoted(text):
+        return text
+    if text in ("", "NULL") or text != text.strip() or not _SPECIAL.isdisjoint(text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1].replace('""', "")
+
+
+def _without_quotes(cell: str) -> str | None:
+    text = cell[1:-1].replace('""', '"') if _is_quoted(cell) else cell
+    return None if cell == "NULL" else text

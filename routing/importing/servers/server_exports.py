@@ -1,0 +1,257 @@
+"""Export several servers at once into a folder, and note each one that could not be read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from queue import Empty, Queue
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+from routing.errors import OutputError, RoutingError, quote
+from routing.importing.servers.driver import ServerAccess, ServerError, run_script
+from routing.importing.servers.result_file import ResultFile
+from routing.importing.tsql.servers import is_local, split_server
+from routing.terms import JsonObject
+
+_MOST_AT_ONCE = 16
+_GRACE = 5.0
+
+
+@dataclass(frozen=True)
+class ServerExport:
+    """The export of one server; ``file`` is None if nothing was read.
+
+    ``faults`` say what was not read, ``messages`` are what the script printed. ``is_lasting`` where another try
+    would fail the same way. ``is_given_up`` where a thread still hangs in the driver.
+    """
+
+    server: str
+    file: Path | None = None
+    instance_name: str | None = None
+    sets: int = 0
+    rows: int = 0
+    seconds: float = 0
+    faults: Sequence[str] = ()
+    messages: Sequence[str] = ()
+    is_lasting: bool = False
+    is_given_up: bool = False
+
+    def as_json(self) -> JsonObject:
+        """Convert the export to plain values for ``--format json``."""
+        return {
+            "server": self.server,
+            "instance_name": self.instance_name,
+            "file": None if self.file is None else str(self.file),
+            "result_sets": self.sets,
+            "rows": self.rows,
+            "seconds": round(self.seconds, 3),
+            "unread": list(self.faults),
+        }
+
+
+@dataclass(frozen=True)
+class ServersExport:
+    """The exports of all servers, in the order in which they were named."""
+
+    exports: Sequence[ServerExport]
+
+    @property
+    def unread(self) -> list[str]:
+        """Sentences on what was not read."""
+        return [fault for one in self.exports for fault in one.faults]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on names that differ from what instances call themselves, and what the script printed."""
+        names = [note for one in self.exports for note in _compare_name(one)]
+        printed = [f"{quote(one.server)}: {text}" for one in self.exports for text in one.messages]
+        return [*names, *_find_doubles(self.exports), *printed]
+
+    def check_any(self) -> None:
+        """Raise ServerError if no server was read: exit code 2 if every fault lasts, else 3."""
+        if not any(one.file for one in self.exports):
+            is_lasting = all(one.is_lasting for one in self.exports)
+            raise ServerError("; ".join(self.unread), is_lasting=is_lasting)
+
+
+def export_servers(
+    servers: Sequence[str], access: ServerAccess, script: str, folder: Path, seconds: int, *, grace: float = _GRACE
+) -> ServersExport:
+    """Run a script on servers, and write what each answers into a file of a folder.
+
+    A file of an earlier export is replaced once its server has answered, and stays as it is otherwise.
+
+    Args:
+        servers: their names as the driver takes them, each once.
+        access: how to sign in.
+        script: the batch of ``import queries``.
+        folder: where the files go; it is made if it is not there.
+        seconds: the time limit of each server.
+        grace: so many seconds later, a driver that does not keep the limit is given up.
+
+    Returns:
+        What was read, and what was not.
+
+    Raises:
+        EnvironmentFault: libraries that the driver needs are missing.
+        OutputError: the folder cannot be written.
+    """
+    names = _name_files(servers)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with scratch_folder(folder) as parts:
+            reads = {
+                server: partial(_read, server, access, script, Path(parts, f"{name}.part"), seconds)
+                for server, name in names.items()
+            }
+            outcomes = dict(_run_all(reads, seconds + grace))
+            return ServersExport([_put(outcomes[server], folder / names[server]) for server in servers])
+    except OSError as error:
+        raise OutputError.folder_not_writable(str(folder), error.strerror or str(error)) from error
+
+
+_SCRATCH = set[str]()
+
+
+@contextmanager
+def scratch_folder(within: Path | None = None) -> Iterator[str]:
+    """Yield a new folder, which is removed at the end; a thread that was given up may still write there."""
+    with TemporaryDirectory(dir=within, prefix=".sbroute-", ignore_cleanup_errors=True) as folder:
+        _SCRATCH.add(folder)
+        try:
+            yield folder
+        finally:
+            _SCRATCH.discard(folder)
+
+
+def remove_scratch() -> None:
+    """Remove the folders of an interrupted command."""
+    for folder in tuple(_SCRATCH):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_Outcome = ServerExport | RoutingError | OSError
+
+
+def _read(server: str, access: ServerAccess, script: str, part: Path, limit: int) -> _Outcome:
+    """Read one server in a thread of its own; an error that ends the command is returned."""
+    started = time.monotonic()
+    try:
+        with ResultFile(part) as results:
+            faults, messages = run_script(server, access, script, results, limit)
+    except ServerError as error:
+        seconds = time.monotonic() - started
+        return ServerExport(server, seconds=seconds, faults=[str(error)], is_lasting=error.is_lasting)
+    except (RoutingError, OSError) as error:
+        return error
+    return ServerExport(
+        server,
+        part,
+        results.instance_name,
+        results.sets,
+        results.rows,
+        time.monotonic() - started,
+        [f"{quote(server)} was read in part: {fault}" for fault in faults],
+        messages,
+    )
+
+
+def _run_all(reads: Mapping[str, partial[_Outcome]], limit: float) -> Iterator[tuple[str, ServerExport]]:
+    """Yield the outcome of each read once it is done or given up. Raises RoutingError, OSError."""
+    waiting, deadlines = list(reads), dict[str, float]()
+    done: Queue[tuple[str, _Outcome]] = Queue()
+    while waiting or deadlines:
+        while waiting and len(deadlines) < _MOST_AT_ONCE:
+            server = waiting.pop(0)
+            deadlines[server] = time.monotonic() + limit
+            # A thread that hangs in the driver must not keep the process from ending.
+            Thread(target=_put_outcome, args=(server, reads[server], done), daemon=True).start()
+        try:
+            server, outcome = done.get(timeout=max(0.0, min(deadlines.values()) - time.monotonic()))
+        except Empty:
+            server = min(deadlines, key=deadlines.__getitem__)
+            text = f"{quote(server)} cannot be read: no answer within {limit:g} s (see --time-limit)"
+            outcome = ServerExport(server, seconds=limit, faults=[text], is_given_up=True)
+        if not isinstance(outcome, ServerExport):
+            raise outcome
+        # One that was given up may answer later.
+        if deadlines.pop(server, None) is not None:
+            yield server, outcome
+
+
+def _put_outcome(server: str, read: partial[_Outcome], done: Queue[tuple[str, _Outcome]]) -> None:
+    done.put((server, read()))
+
+
+def _put(export: ServerExport, file: Path) -> ServerExport:
+    """Move an export to its place, or say that a file of an earlier one stands there."""
+    if export.file is not None:
+        export.file.replace(file)
+        return replace(export, file=file)
+    if not file.exists():
+        return export
+    return replace(export, faults=[f"{fault}; {quote(file)} is of an earlier export" for fault in export.faults])
+
+
+# Names of servers: as files, and beside the names that instances have.
+
+
+_NOT_IN_FILES = re.compile(r"[^\w.$-]+")
+_PROTOCOL = re.compile(r"(?:tcp|np|lpc|admin):", re.IGNORECASE)
+
+
+def _name_files(servers: Sequence[str]) -> dict[str, str]:
+    """Return the name of each server's file; a dollar sign stands for the backslash of a named instance."""
+    names: dict[str, str] = {}
+    seen = Counter[str]()
+    for server in servers:
+        # import passes over names that begin with a dot or an underscore.
+        name = _NOT_IN_FILES.sub("_", _PROTOCOL.sub("", server).replace("\\", "$")).lstrip("._") or "server"
+        seen[name.casefold()] += 1
+        number = seen[name.casefold()]
+        names[server] = f"{name}.csv" if number == 1 else f"{name}-{number}.csv"
+    return names
+
+
+def _compare_name(export: ServerExport) -> Iterator[str]:
+    """Note an instance that calls itself otherwise: an alias or listener led there, or a mistyped name."""
+    server, instance = _PROTOCOL.sub("", export.server).strip(), export.instance_name
+    if instance is None or is_local(server) or _is_address(split_server(server).host):
+        return
+    asked, own = (_parts(name) for name in (server, instance))
+    # A port leads to a named instance, whatever its name.
+    if asked[0] != own[0] or (asked[1] != own[1] and "," not in server):
+        yield f"{quote(export.server)} led to the instance {quote(instance)}"
+
+
+def _parts(name: str) -> tuple[str, str]:
+    host, instance, _ = split_server(name.casefold())
+    return host.partition(".")[0], instance
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _find_doubles(exports: Sequence[ServerExport]) -> Iterator[str]:
+    """Note servers that are one instance."""
+    servers: dict[str, list[str]] = defaultdict(list)
+    for one in exports:
+        if one.instance_name is not None:
+            servers[one.instance_name].append(quote(one.server))
+    for instance, names in servers.items():
+        if len(names) > 1:
+            yield f"{' and '.join(names)} are the same instance {quote(instance)}"

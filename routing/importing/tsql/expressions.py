@@ -1,0 +1,399 @@
+"""Read expressions and conditions, as far as text, session and the views that a state answers tell.
+
+A condition is taken apart at AND, OR and NOT. A view that is asked for one name, and a function that does so, give
+a `CatalogValue`. Whatever else an expression holds makes its value unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from routing.importing.tsql.catalog_queries import EQUAL, ONE, ZERO, QueryReader, UnreadableError
+from routing.importing.tsql.cursor import drop_line_breaks
+from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, length
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.values import (
+    ANYTHING,
+    LONGEST_JOINED,
+    SYSNAME,
+    CatalogValue,
+    KnownValue,
+    Value,
+    join,
+    read_type,
+)
+from routing.importing.tsql.vocabulary import find_unknown_variable
+
+_LONGEST, _LONGEST_WHOLE, _DEEPEST = 100, 1000, 20
+_ANY_ERROR = 50000
+_CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
+"""CHAR(n) is of the code page from 128 on, NCHAR(n) half a character from 0xD800 on."""
+
+_COMPARE: Mapping[str, Callable[[int], bool]] = {
+    "=": lambda order: order == 0,
+    "<>": lambda order: order != 0,
+    "!=": lambda order: order != 0,
+    ">=": lambda order: order >= 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    "<": lambda order: order < 0,
+}
+_LIKE = ("LIKE", "NOT LIKE")
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """The facts of a session at the time of an expression.
+
+    ``error`` is @@ERROR, None where it is not known. ``caught`` is the error that a CATCH block handles, if known.
+    ``ask`` answers what depends on the state, None where that cannot tell. ``value_of`` is a variable's value.
+    """
+
+    database: str | None
+    error: int | None = None
+    depth: int = 0
+    transaction_state: int = 0
+    caught: int | None = None
+    ask: Callable[[ConditionGuard], bool | None] = lambda guard: None
+    value_of: Callable[[str], Value | None] = lambda name: None
+
+
+@dataclass(frozen=True)
+class ConditionAnswer:
+    """The value of a condition; ``holds`` is None where it is not known.
+
+    ``expects_no_error``: it rests on the statement before having ended without an error. ``by_state``: a state
+    has answered. ``guards`` are what a state would have to answer, if nothing else is open.
+    """
+
+    holds: bool | None
+    expects_no_error: bool = False
+    by_state: bool = False
+    guards: tuple[ConditionGuard, ...] = ()
+
+    def inverse(self) -> ConditionAnswer:
+        """Return the answer to NOT."""
+        holds = None if self.holds is None else not self.holds
+        return replace(self, holds=holds, guards=tuple(guard.inverse() for guard in self.guards))
+
+
+_NOT_KNOWN = ConditionAnswer(None)
+
+
+def evaluate(words: Sequence[Lexeme], facts: SessionFacts, *, is_plain: bool = False) -> Value | None:
+    """Evaluate a whole expression; None where its value is not known.
+
+    With ``is_plain`` it is that of EXEC(…), which takes no functions, and texts in double quotes.
+    """
+    reader = _ExpressionReader(words, facts, is_plain=is_plain)
+    try:
+        value = reader.sum()
+    except UnreadableError:
+        return None
+    return value if reader.at_end else None
+
+
+def answer_condition(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionAnswer:
+    """Evaluate a condition."""
+    if len(words) > _LONGEST_WHOLE or any(find_unknown_variable(word.text) for word in words):
+        return _NOT_KNOWN
+    return _answer(words, facts, 0)
+
+
+def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> ConditionAnswer:
+    words = _without_parentheses(words)
+    if depth > _DEEPEST or any(word.upper == "BETWEEN" for word in words):
+        return _NOT_KNOWN
+    for joint in ("OR", "AND"):
+        parts = _split(words, joint)
+        if len(parts) > 1:
+            return _join([_answer(part, facts, depth + 1) for part in parts], joint == "OR")
+    if words and words[0].upper == "NOT":
+        return _answer(words[1:], facts, depth + 1).inverse()
+    if len(words) >= _LONGEST:
+        return _NOT_KNOWN
+    reader = _ExpressionReader(words, facts, in_condition=True)
+    try:
+        answer = reader.predicate()
+    except UnreadableError:
+        return _NOT_KNOWN
+    return answer if reader.at_end else _NOT_KNOWN
+
+
+def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:
+    """Return the words without parentheses around all of them."""
+    while len(words) > 1 and words[0].text == "(" and words[-1].text == ")":
+        depth = 0
+        for index, word in enumerate(words):
+            depth += _depth(word)
+            if depth == 0 and index < len(words) - 1:
+                return words
+        words = words[1:-1]
+    return words
+
+
+def _depth(word: Lexeme) -> int:
+    return ((word.text == "(") - (word.text == ")")) if word.kind is LexemeKind.SIGN else 0
+
+
+def _split(words: Sequence[Lexeme], joint: str) -> list[Sequence[Lexeme]]:
+    parts: list[Sequence[Lexeme]] = []
+    depth = start = 0
+    for index, word in enumerate(words):
+        depth += _depth(word)
+        if depth == 0 and word.upper == joint:
+            parts.append(words[start:index])
+            start = index + 1
+    return [*parts, words[start:]]
+
+
+def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:
+    """Combine the answers of OR, which one true part decides, or of AND, which one false part decides."""
+    deciding = [part for part in parts if part.holds is decides]
+    if deciding:
+        return ConditionAnswer(
+            decides,
+            expects_no_error=all(part.expects_no_error for part in deciding),
+            by_state=all(part.by_state for part in deciding),
+        )
+    unknown = [part for part in parts if part.holds is None]
+    if not unknown:
+        return ConditionAnswer(
+            not decides,
+            expects_no_error=any(part.expects_no_error for part in parts),
+            by_state=any(part.by_state for part in parts),
+        )
+    is_open = all(part.guards for part in unknown)
+    return ConditionAnswer(None, guards=tuple(g for part in unknown for g in part.guards) if is_open else ())
+
+
+class _ExpressionReader(QueryReader):
+    """Reads one expression or predicate from left to right."""
+
+    def __init__(
+        self, words: Sequence[Lexeme], facts: SessionFacts, *, is_plain: bool = False, in_condition: bool = False
+    ) -> None:
+        super().__init__(words, facts.database)
+        self._facts = facts
+        self._is_plain = is_plain
+        self._in_condition = in_condition
+
+    # Predicates
+
+    def predicate(self) -> ConditionAnswer:
+        """Read EXISTS, IS NULL or a comparison."""
+        if self._take("EXISTS", "("):
+            guard, _ = self.query()
+            self._expect(")")
+            return self._answer_guard(guard, self._facts.ask(guard))
+        if self._take("@@ERROR"):
+            sign = self._sign()
+            if not self._facts.error and sign in ("=", "<>", "!=", ">") and self.sum() == ZERO:
+                return ConditionAnswer(sign == "=", expects_no_error=True)
+            self._at = 0
+        left = self.sum()
+        if self._take("IS", "NULL"):
+            return self._decide(left, lambda value: value is None)
+        if self._take("IS", "NOT", "NULL"):
+            return self._decide(left, lambda value: value is not None)
+        sign = self._sign()
+        right = self.sum()
+        if left is None or right is None:
+            return _NOT_KNOWN
+        if isinstance(right, CatalogValue):
+            return self._decide(right, lambda value: _compare(sign, left, value))
+        return self._decide(left, lambda value: _compare(sign, value, right))
+
+    def _decide(self, value: Value | None, test: Callable[[KnownValue | None], bool | None]) -> ConditionAnswer:
+        """Return the answer of a test of a value; for one of a catalog view, the guard that decides it."""
+        if not isinstance(value, CatalogValue):
+            return _NOT_KNOWN if value is None else ConditionAnswer(test(value))
+        yes, no = test(value.yes), test(value.no)
+        if yes is None or no is None or yes == no:
+            return _NOT_KNOWN
+        return self._answer_guard(value.guard if yes else value.guard.inverse(), value.answer)
+
+    def _answer_guard(self, guard: ConditionGuard, answer: bool | None) -> ConditionAnswer:
+        if answer is None:
+            return ConditionAnswer(None, guards=(guard,))
+        return ConditionAnswer(answer == guard.holds, by_state=True)
+
+    # Values
+
+    def sum(self) -> Value | None:
+        """Read terms that are joined by ``+``."""
+        total = self._term()
+        while self._take("+"):
+            right = self._term()
+            is_known = isinstance(total, KnownValue) and isinstance(right, KnownValue)
+            total = join(total, right) if is_known else None  # type: ignore[arg-type]
+        return total
+
+    def _term(self) -> Value | None:
+        if self._in_condition and self._take("-"):
+            value = self._term()
+            is_number = isinstance(value, KnownValue) and value.is_number
+            return replace(value, text=str(-int(value.text))) if is_number else None  # type: ignore[union-attr, type-var]
+        word = self._next()
+        if word.kind is LexemeKind.STRING or (self._is_plain and word.kind is LexemeKind.NAME):
+            text = drop_line_breaks(word.text)
+            return KnownValue(text, False, length(text) > LONGEST_JOINED, word.is_national)
+        if word.kind is LexemeKind.NUMBER and re.fullmatch(r"[0-9]{1,18}", word.text):
+            return KnownValue(str(int(word.text)), is_number=True)
+        if word.kind is LexemeKind.WORD and word.text.startswith("@"):
+            return self._variable(word)
+        if word.kind is LexemeKind.SIGN and word.text == "(":
+            after = self._peek()
+            value = self._scalar() if after is not None and after.upper == "SELECT" else self.sum()
+            self._expect(")")
+            return value
+        return None if self._is_plain else self._function(word.upper)
+
+    def _variable(self, word: Lexeme) -> Value | None:
+        facts = self._facts
+        if word.upper == "@@ERROR" and self._in_condition:
+            return _number(facts.error if (facts.error or 0) > 0 else _ANY_ERROR) if facts.error else None
+        value = facts.value_of(word.text)
+        if self._in_condition and isinstance(value, KnownValue) and find_unknown_variable(value.text) is not None:
+            raise UnreadableError
+        return value
+
+    def _function(self, name: str) -> Value | None:
+        if name == "CASE":
+            return self._case()
+        self._expect("(")
+        facts = self._facts
+        if name == "DB_NAME":
+            self._expect(")")
+            return None if facts.database is None else KnownValue(facts.database)
+        if name in ("XACT_STATE", "ERROR_NUMBER") and self._in_condition:
+            self._expect(")")
+            if name == "XACT_STATE":
+                return _number(facts.transaction_state)
+            return None if facts.caught is None else _number(facts.caught)
+        if name == "CAST":
+            inner = self.sum()
+            self._expect("AS")
+            return self._converted(inner)
+        arguments = [self.sum()]
+        while self._take(","):
+            arguments.append(self.sum())
+        self._expect(")")
+        if None in arguments:
+            return None
+        return self._call(name, [value for value in arguments if value is not None])
+
+    def _case(self) -> Value | None:
+        """Read CASE WHEN condition THEN value ELSE value END."""
+        self._expect("WHEN")
+        start = self._at
+        while not self._take("THEN"):
+            self._next()
+        answer = _answer(self._words[start : self._at - 1], self._facts, 1)
+        then = self._term()
+        otherwise = self._term() if self._take("ELSE") else None
+        self._expect("END")
+        is_of_view = len(answer.guards) == 1 and isinstance(then, KnownValue) and isinstance(otherwise, KnownValue)
+        if answer.holds is None and is_of_view:
+            return CatalogValue(answer.guards[0], then, otherwise, None)  # type: ignore[arg-type]
+        if answer.by_state and isinstance(then, KnownValue) and isinstance(otherwise, KnownValue):
+            # Which condition a state has answered makes no difference: it is answered.
+            guard = ConditionGuard(GuardSubject.DATABASE, None, "", True)
+            return CatalogValue(guard, then, otherwise, answer.holds)
+        return None if answer.holds is None else (then if answer.holds else otherwise)
+
+    def _converted(self, value: Value | None) -> Value | None:
+        start = self._at
+        while self._at < len(self._words) and self._words[self._at].text != ")":
+            self._at += 1
+        has_length = any(word.text == "(" for word in self._words[start : self._at])
+        self._at += has_length
+        kind = read_type(self._words[start : self._at], default=30)
+        self._expect(")")
+        return kind.hold(value)
+
+    def _call(self, name: str, arguments: list[Value]) -> Value | None:
+        first = arguments[0]
+        if name in ("ISNULL", "COALESCE") and len(arguments) == 2 and isinstance(arguments[1], KnownValue):
+            if not isinstance(first, CatalogValue):
+                return first
+            other = arguments[1]
+            return replace(first, yes=first.yes or other, no=first.no or other)
+        known = [value for value in arguments if isinstance(value, KnownValue)]
+        if len(known) < len(arguments):
+            return None
+        if name == "DB_ID" and len(known) == 1 and not known[0].is_number:
+            return self._of_view(ConditionGuard(GuardSubject.DATABASE, None, known[0].text, True), ANYTHING, None)
+        if name == "DATABASEPROPERTYEX" and len(known) == 2 and known[1].text.lower() == "isbrokerenabled":
+            return self._of_view(ConditionGuard(GuardSubject.BROKER, None, known[0].text, True), ONE, ZERO)
+        return _call(name, known)
+
+    def _of_view(self, guard: ConditionGuard, yes: KnownValue | None, no: KnownValue | None) -> CatalogValue:
+        return CatalogValue(guard, yes, no, self._facts.ask(guard))
+
+    def _scalar(self) -> Value | None:
+        """Read a query in parentheses that gives one value."""
+        guard, item = self.query()
+        column = item[-1].text.lower()
+        if column == "is_broker_enabled" and guard.subject is GuardSubject.DATABASE:
+            return self._of_view(ConditionGuard(GuardSubject.BROKER, None, guard.name, True), ONE, ZERO)
+        if item[0].upper == "COUNT":
+            return self._of_view(guard, ONE, ZERO)
+        if len(item) == 1 and item[0].kind is LexemeKind.NUMBER:
+            return self._of_view(guard, _number(int(item[0].text)), None) if item[0].text.isdecimal() else None
+        return self._of_view(guard, ANYTHING, None)
+
+
+def _number(value: int) -> KnownValue:
+    return KnownValue(str(value), is_number=True)
+
+
+def _compare(sign: str, left: Value | None, right: Value | None) -> bool | None:
+    """Compare two values; None where that is not known. NULL equals nothing.
+
+    Texts that differ in more than case differ under every collation, if they are ASCII.
+    """
+    if left is None or right is None:
+        return False
+    if not (isinstance(left, KnownValue) and isinstance(right, KnownValue)) or ANYTHING in (left, right):
+        return None
+    if left.is_number != right.is_number:
+        return None
+    if left.is_number:
+        compare = _COMPARE.get(sign)
+        one, other = int(left.text), int(right.text)
+        return None if compare is None else compare((one > other) - (one < other))
+    if sign not in ("=", "<>", "!=", *_LIKE) or (
+        sign in _LIKE and any(wildcard in right.text for wildcard in "%_[")
+    ):
+        return None
+    text, other_text = left.text.rstrip(" "), right.text.rstrip(" ")
+    if text == other_text:
+        return sign in EQUAL
+    is_sure = text.isascii() and other_text.isascii() and text.lower() != other_text.lower()
+    return sign not in EQUAL if is_sure else None
+
+
+def _call(name: str, arguments: list[KnownValue]) -> KnownValue | None:
+    if name in _CHARACTERS and len(arguments) == 1 and arguments[0].is_number:
+        number = int(arguments[0].text)
+        return KnownValue(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
+    if name == "QUOTENAME" and not any(value.is_number for value in arguments):
+        return _quoted(arguments)
+    if name == "CONCAT" and len(arguments) > 1:
+        joined: KnownValue | None = replace(arguments[0], is_number=False)
+        for value in arguments[1:]:
+            joined = None if joined is None else join(joined, replace(value, is_number=False))
+        return joined
+    return None
+
+
+def _quoted(arguments: list[KnownValue]) -> KnownValue | None:
+    """Evaluate QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
+    name, quote_mark = arguments[0], arguments[1].text if len(arguments) == 2 else "["
+    if len(arguments) > 2 or quote_mark not in ("[", "]", "'", '"') or length(name.text) > SYSNAME:
+        return None
+    opening, closing = ("[", "]") if quote_mark in "[]" else (quote_mark, quote_mark)
+    return KnownValue(opening + name.text.replace(closing, 2 * closing) + closing)

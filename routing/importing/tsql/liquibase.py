@@ -1,0 +1,236 @@
+"""Read formatted SQL of Liquibase: each changeset is sent by itself, and each of its statements is a batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from routing.importing.tsql.parse_faults import closes_block, opens_block
+from routing.importing.tsql.script_run import StatementEffect
+from routing.importing.tsql.script_statements import StatementKey, StatementProblem, quote
+from routing.importing.tsql.sqlcmd import (
+    BatchLines,
+    Changeset,
+    Include,
+    LinePlaces,
+    SourceText,
+    SqlBatch,
+    read_batches,
+)
+from routing.importing.tsql.tokens import CODE, tokenize
+from routing.importing.tsql.vocabulary import speaks_of_routing
+
+_HEADER = re.compile(r"(?:[^\S\n]*(?:--[^\n]*)?\n)*?[^\S\n]*--\s*liquibase\s+formatted\s+sql\b", re.IGNORECASE)
+_DIRECTIVE = re.compile(
+    r"\s*--\s*(changeset|property|rollback|preconditions?|ignoreLines)(?![A-Za-z])[:-]?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+):("[^"]*"|'[^']*'|\S+)""")
+_LINE_END_ESCAPES = re.compile(r"\\r|\\n|\\s[*+]?|[\^$\r\n]")
+_OURS = frozenset(["mssql", "all"])
+_SELECTORS = ("context", "contextfilter", "labels")
+_PARTS = frozenset(["CASE"])
+
+
+def is_formatted(text: str) -> bool:
+    """Return whether a script is formatted SQL of Liquibase, by its first comment."""
+    return _HEADER.match(text.removeprefix("\ufeff")) is not None
+
+
+def read_any_batches(
+    sources: Sequence[SourceText],
+    variables: Mapping[str, str],
+    include: Include | None,
+    take: Callable[[SqlBatch | StatementProblem], None],
+) -> None:
+    """Send the batches of a script to ``take``, as `read_batches` does, or those of Liquibase's changesets."""
+    if not any(is_formatted(source.text) for source in sources):
+        read_batches(sources, variables, include, take)
+        return
+    for source in sources:
+        if not is_formatted(source.text):
+            read_batches([source], variables, include, take)
+            continue
+        reader = ChangesetLines(variables, include, take)
+        reader.read(source)
+        reader.end()
+
+
+class ChangesetLines(BatchLines):
+    """Reads lines into the batches of changesets; ``:`` begins no command here."""
+
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        include: Include | None,
+        take: Callable[[SqlBatch | StatementProblem], None],
+    ) -> None:
+        super().__init__(variables, include, take)
+        self._changeset: Changeset | None = None
+        self._delimiter: str | None = ";"
+        self._why_left_out: str | None = None
+        self._left_out: list[str] = []
+        self._ignored: float = 0
+        self._properties: dict[str, tuple[str, str]] = {}
+
+    def flush(self) -> None:
+        """End the batch, at the end of a changeset or at its delimiter."""
+        pending = self._drop()
+        whole = pending.join()
+        for start, end in _statements(whole) if self._delimiter == ";" else [(0, len(whole))]:
+            text = whole[start:end]
+            if not text.strip():
+                continue
+            first = whole.count("\n", 0, start)
+            places = LinePlaces()
+            for row in range(first, first + text.count("\n") + 1):
+                places.add(*pending.places[row])
+            exits = self._changeset is not None and self._changeset.ends_update
+            self._take(SqlBatch(text, places, exits=exits, changeset=self._changeset))
+
+    def end(self) -> None:
+        """End the last changeset."""
+        self._end_changeset()
+
+    def _command(self, line: str, file: str, number: int, depth: int) -> bool:
+        """Read a line that speaks to Liquibase, or that it does not send."""
+        directive = _DIRECTIVE.fullmatch(line)
+        name, rest = ("", "") if directive is None else (directive.group(1).lower(), directive.group(2).strip())
+        if name == "ignorelines":
+            count = rest.lower()
+            self._ignored = float("inf") if count == "start" else (int(count) if count.isdecimal() else 0)
+            return True
+        if self._ignored > 0:
+            self._ignored -= 1
+            return True
+        if name == "changeset":
+            self._end_changeset()
+            self._begin_changeset(rest, file, number)
+        elif name == "property":
+            self._set_property(_attributes(rest))
+        elif name.startswith("precondition") and self._changeset is not None:
+            why = f"the preconditions of the changeset {quote(self._changeset.name)} hold"
+            self._changeset = replace(self._changeset, why_perhaps=self._changeset.why_perhaps or why)
+        return bool(name) or self._leaves_out(line, file, number) or self._ends_at(line, file, number)
+
+    def _leaves_out(self, line: str, file: str, number: int) -> bool:
+        if self._why_left_out is not None:
+            self._left_out.append(line)
+            return True
+        if self._changeset is None and line.strip() and not line.lstrip().startswith("--"):
+            if speaks_of_routing(line):
+                self._report(file, number, "it stands before the first changeset, which Liquibase does not take")
+            return True
+        return False
+
+    def _ends_at(self, line: str, file: str, number: int) -> bool:
+        """End the batch where a line ends with a delimiter that the changeset names."""
+        delimiter = self._delimiter
+        if delimiter in (None, ";") or not line.rstrip().lower().endswith(str(delimiter)):
+            return False
+        self._line(line.rstrip()[: -len(str(delimiter))], file, number)
+        if self._state == CODE:
+            self.flush()
+        return True
+
+    def _go(self, count: str, file: str, number: int) -> None:
+        """End the batch at GO, which Liquibase takes for a delimiter only where it splits statements."""
+        if self._delimiter is None and self._changeset is not None:
+            name = quote(self._changeset.name)
+            self._report(
+                file, number, f"GO stands in the changeset {name}, which is sent as one (splitStatements)"
+            )
+        self.flush()
+
+    def _begin_changeset(self, rest: str, file: str, number: int) -> None:
+        name = rest.split()[0] if rest else ""
+        attributes = _attributes(rest[len(name) :])
+        selector = " ".join(f"{key} {attributes[key]}" for key in _SELECTORS if attributes.get(key))
+        why = f"Liquibase is run with the {selector} of the changeset {quote(name)}" if selector else None
+        ends_update = attributes.get("failonerror", "").lower() != "false"
+        self._changeset = Changeset(name, (file, number), selector, why, ends_update)
+        splits = attributes.get("splitstatements", "").lower() != "false"
+        delimiter = _LINE_END_ESCAPES.sub("", attributes.get("enddelimiter", ";")).strip().lower() or ";"
+        self._delimiter = delimiter if splits else None
+        if not _is_ours(attributes.get("dbms", "")):
+            self._why_left_out = f"dbms:{attributes['dbms']}"
+        elif attributes.get("ignore", "").lower() == "true":
+            self._why_left_out = "ignore:true"
+
+    def _end_changeset(self) -> None:
+        self.flush()
+        if self._changeset is not None and speaks_of_routing("\n".join(self._left_out)):
+            why = f"the changeset {quote(self._changeset.name)} does not run on SQL Server ({self._why_left_out})"
+            self._take(StatementProblem(*self._changeset.place, why, counted=True))
+        self._left_out, self._why_left_out = [], None
+
+    def _set_property(self, attributes: dict[str, str]) -> None:
+        """Set the value of a placeholder: the first counts, none where contexts give it different ones."""
+        name, value = attributes.get("name", ""), attributes.get("value")
+        if value is None or not _is_ours(attributes.get("dbms", "")):
+            return
+        selector = " ".join(attributes.get(key, "") for key in _SELECTORS).strip()
+        earlier = self._properties.setdefault(name.casefold(), (value, selector))
+        if earlier[0] != value and (earlier[1] or selector):
+            self._given_variables.pop(name.casefold(), None)
+        elif earlier == (value, selector):
+            self._given_variables.setdefault(name.casefold(), value)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name.lower(): value.strip("\"'") for name, value in _ATTRIBUTE.findall(text)}
+
+
+def _is_ours(written: str) -> bool:
+    """Return whether a list of databases names SQL Server, or is none; ``!`` leaves one out."""
+    names = [name.strip().lower() for name in written.split(",") if name.strip()]
+    refused = {name[1:] for name in names if name.startswith("!")}
+    wanted = [name for name in names if not name.startswith("!")]
+    return not refused & _OURS and (not wanted or any(name in _OURS for name in wanted))
+
+
+def _statements(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the statements of a changeset begin and end: at semicolons outside blocks."""
+    start = depth = 0
+    lexemes = tokenize(text).lexemes
+    for index, lexeme in enumerate(lexemes):
+        if lexeme.upper in _PARTS or opens_block(lexemes, index):
+            depth += 1
+        elif closes_block(lexemes, index):
+            depth -= 1
+        elif lexeme.text == ";" and depth <= 0:
+            yield start, lexeme.end
+            start = lexeme.end
+    yield start, len(text)
+
+
+def find_rivals(effects: Sequence[StatementEffect]) -> dict[StatementKey, str]:
+    """Return statements on one object in changesets of which other contexts decide, each with the reason."""
+    by_object: dict[tuple[str, str | None, str], list[StatementEffect]] = {}
+    for effect in effects:
+        one = effect.statement
+        if effect.changeset is not None:
+            noun = one.words.rpartition(" ")[2]
+            key = (noun, one.database and one.database.casefold(), one.name.casefold())
+            by_object.setdefault(key, []).append(effect)
+    rivals: dict[StatementKey, str] = {}
+    for of_object in by_object.values():
+        for effect in of_object:
+            names = {_name_of(other) for other in of_object if _are_rivals(effect, other)}
+            if names:
+                both = " and ".join(sorted({_name_of(effect), *names}))
+                why = f"the changesets {both} define it, and contexts or labels decide which of them counts"
+                rivals[effect.statement.key] = why
+    return rivals
+
+
+def _name_of(effect: StatementEffect) -> str:
+    return "" if effect.changeset is None else quote(effect.changeset.name)
+
+
+def _are_rivals(one: StatementEffect, other: StatementEffect) -> bool:
+    if one.changeset is None or other.changeset is None or one.changeset.selector == other.changeset.selector:
+        return False
+    both_make = all(effect.statement.words.startswith("CREATE ") for effect in (one, other))
+    return both_make or bool(one.changeset.selector and other.changeset.selector)

@@ -1,0 +1,206 @@
+"""Known values of expressions, and the variables of a batch that hold them.
+
+Limits are the server's: a text joined of parts of which none is a ``(max)`` is cut at 4,000 characters, and here
+not known beyond; a value is cut to its variable's length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from routing.importing.tsql.batch_course import StatementCondition
+from routing.importing.tsql.script_statements import ConditionGuard, length
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+
+LONGEST_JOINED = 4000
+SYSNAME = 128
+_NUMBERS = frozenset(["INT", "BIGINT", "SMALLINT", "TINYINT"])
+_TEXTS = {"NVARCHAR": True, "VARCHAR": False}
+
+
+@dataclass(frozen=True)
+class KnownValue:
+    """A known value: a text, or the digits of a whole number.
+
+    ``is_long`` tells a text of type ``(max)``, ``is_national`` one of Unicode.
+    """
+
+    text: str
+    is_number: bool = False
+    is_long: bool = False
+    is_national: bool = True
+
+
+@dataclass(frozen=True)
+class CatalogValue:
+    """A value that a catalog view decides: ``yes`` where the guard holds, else ``no``; None is NULL.
+
+    ``answer`` is what the state said when the value was read; None where it could not tell.
+    """
+
+    guard: ConditionGuard
+    yes: KnownValue | None
+    no: KnownValue | None
+    answer: bool | None
+
+    def convert(self, convert: Callable[[KnownValue], KnownValue | None]) -> CatalogValue | None:
+        """Return the value with both outcomes converted; None where one is not known then."""
+        yes, no = (value if value in (None, ANYTHING) else convert(value) for value in (self.yes, self.no))
+        is_known = (yes is None) == (self.yes is None) and (no is None) == (self.no is None)
+        return replace(self, yes=yes, no=no) if is_known else None
+
+
+ANYTHING = KnownValue("\0")
+"""A value that is not known and not NULL."""
+
+Value = KnownValue | CatalogValue
+
+
+@dataclass(frozen=True)
+class VariableType:
+    """A variable's type as far as it matters; other types than texts and whole numbers hold nothing known.
+
+    ``length`` is a text's, None for ``(max)``; of numbers, 1 is that of a bit.
+    """
+
+    is_text: bool = False
+    is_number: bool = False
+    is_national: bool = True
+    length: int | None = 0
+
+    def hold(self, value: Value | None) -> Value | None:
+        """Return the value as a variable of this type holds it; None where that is not known."""
+        return value.convert(self.hold_known) if isinstance(value, CatalogValue) else self.hold_known(value)
+
+    def hold_known(self, value: KnownValue | None) -> KnownValue | None:
+        """Return the known value as a variable of this type holds it."""
+        if value is None or (self.is_number and not value.is_number):
+            return None
+        if self.is_number:
+            return value if self.length == 0 or value.text in ("0", "1") else None
+        if not self.is_text or not (self.is_national or value.text.isascii()):
+            return None
+        text = value.text if self.length is None else _cut(value.text, self.length)
+        if value.is_number and text != value.text:
+            return None
+        return KnownValue(text, False, self.length is None, self.is_national)
+
+
+def _cut(text: str, units: int) -> str:
+    return text if length(text) <= units else text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "replace")
+
+
+def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
+    """Return the type that is written so; a text's length is ``default`` where it is not given."""
+    name = words[0].upper if words else ""
+    if len(words) == 1 and name in _NUMBERS:
+        return VariableType(is_number=True)
+    if len(words) == 1 and name == "BIT":
+        return VariableType(is_number=True, length=1)
+    if len(words) == 1 and name == "SYSNAME":
+        return VariableType(is_text=True, length=SYSNAME)
+    if name not in _TEXTS or len(words) not in (1, 4):
+        return VariableType()
+    length_text = words[2].text if len(words) == 4 else str(default)
+    if length_text.upper() == "MAX":
+        return VariableType(True, False, _TEXTS[name], None)
+    return (
+        VariableType(True, False, _TEXTS[name], int(length_text))
+        if re.fullmatch(r"[0-9]{1,4}", length_text)
+        else VariableType()
+    )
+
+
+def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
+    """Join two texts; None where the result is not known."""
+    if right is None or left.is_number or right.is_number:
+        return None
+    joined = KnownValue(
+        left.text + right.text,
+        False,
+        left.is_long or right.is_long,
+        left.is_national or right.is_national,
+    )
+    return joined if joined.is_long or length(joined.text) <= LONGEST_JOINED else None
+
+
+# The variables of one batch, and what they hold as far as its text tells.
+
+
+@dataclass
+class _Variable:
+    type: VariableType
+    value: Value | None = None
+    assigned: StatementCondition | None = None
+
+
+class VariableValues:
+    """Values by name, in any case; a value counts only where what it was assigned under holds as well."""
+
+    def __init__(self) -> None:
+        self._variables: dict[str, _Variable] = {}
+
+    def declare(self, name: str, kind: VariableType) -> None:
+        """Declare a variable without a value."""
+        self._variables[name.casefold()] = _Variable(kind)
+
+    def assign(self, name: str, value: Value | None, condition: StatementCondition) -> Value | None:
+        """Assign a value, None for an unknown one; return what the variable holds then."""
+        variable = self._variables.get(name.casefold())
+        if variable is None:
+            return None
+        variable.value, variable.assigned = variable.type.hold(value), condition
+        return variable.value
+
+    def value(self, name: str, condition: StatementCondition) -> Value | None:
+        """Return the value that a variable surely has under a condition; None where it is not known."""
+        variable = self._variables.get(name.casefold())
+        if variable is None or variable.assigned is None:
+            return None
+        then = variable.assigned
+        holds = condition.guards[: len(then.guards)] == then.guards and then.why_not in (None, condition.why_not)
+        return variable.value if holds else None
+
+    def is_null(self, name: str) -> bool:
+        """Return whether a variable was declared and never given a value."""
+        variable = self._variables.get(name.casefold())
+        return variable is not None and variable.assigned is None
+
+    def resolve(self, words: Sequence[Lexeme], condition: StatementCondition) -> tuple[Lexeme, ...]:
+        """Return the words, with constants in the place of variables whose values are known."""
+        return tuple(self._resolve(word, condition) for word in words)
+
+    def _resolve(self, word: Lexeme, condition: StatementCondition) -> Lexeme:
+        value = self.value(word.text, condition) if word.kind is LexemeKind.WORD else None
+        if not isinstance(value, KnownValue):
+            return word
+        return replace(
+            word, kind=LexemeKind.NUMBER if value.is_number else LexemeKind.STRING, text=value.text, upper=""
+        )
+
+    def forget(self, name: str) -> None:
+        """Forget a variable's value, which only the server knows from here on."""
+        self.assign(name, None, StatementCondition())
+
+    def forget_all(self) -> None:
+        """Forget the values of all variables, as at a label to which a GOTO leads."""
+        for name in self._variables:
+            self.forget(name)
+
+
+def find_changed(words: Sequence[Lexeme]) -> set[str]:
+    """Return the variables that a statement, which is not an assignment alone, may give other values."""
+    is_call = bool(words) and words[0].upper in ("EXEC", "EXECUTE")
+    changed_names = set()
+    for index, word in enumerate(words):
+        if word.kind is not LexemeKind.WORD or not word.text.startswith("@"):
+            continue
+        following = [after.text for after in words[index + 1 : index + 3]]
+        is_output = following[:1] and following[0].upper() in ("OUTPUT", "OUT")
+        is_assigned = following[:1] == ["="] or following[1:] == ["="]
+        is_fetched = words[0].upper == "FETCH"
+        if is_output or is_fetched or (is_assigned and (index == 1 or not is_call)):
+            changed_names.add(word.text)
+    return changed_names

@@ -1,0 +1,338 @@
+"""Tables in text of any form and language: every row that is read stands in the file, and nothing else is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from routing.errors import ContractError, InputError
+from routing.importing.catalog import CatalogExport, StandIns, read_export
+from routing.importing.encodings import reading_as
+from tests.examples import count_examples
+
+AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+HUB = StandIns("HUB", "Shop", AT)
+HEADER = ("name", "service_id", "principal_id", "service_queue_id")
+ROWS = [("//orders", "65536", "1", "1009"), ("//a b", "65537", "NULL", "1010")]
+
+
+def read(folder: Path, name: str, content: str | bytes) -> CatalogExport:
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_export([str(file)], HUB)
+
+
+def names(export: CatalogExport, view: str = "services") -> list[Any]:
+    return [row["name"] for row in export.rows[view] if "is_empty" not in row]
+
+
+def told(export: CatalogExport) -> list[str]:
+    return [sentence.partition(", row ")[2] for sentence in export.rejected]
+
+
+def fixed(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], widths: tuple[int, ...]) -> str:
+    lines = [header, tuple("-" * width for width in widths), *rows]
+    return "".join(
+        " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + "\n" for line in lines
+    )
+
+
+def services(*rows: tuple[str, ...]) -> str:
+    return fixed(HEADER, list(rows or ROWS), (128, 11, 12, 16))
+
+
+CLOSING = [
+    *("(2 rows affected)", "(2 row(s) affected)", "(2 Zeile(n) betroffen)", "(2 lignes affect\u00e9es)"),
+    *(
+        "(2 filas afectadas)",
+        "(\u0437\u0430\u0442\u0440\u043e\u043d\u0443\u0442\u043e \u0441\u0442\u0440\u043e\u043a: 2)",
+    ),
+    *("(2 \u884c\u51e6\u7406\u3055\u308c\u307e\u3057\u305f)", "(liczba wierszy, kt\u00f3rych dotyczy: 2)"),
+    "Completion time: 2026-01-05T19:00:00.1234567+01:00",
+    "Hor\u00e1rio de conclus\u00e3o: 2026-01-05T19:00:00.1234567-03:00",
+    "\u5b8c\u4e86\u6642\u523b: 2026-01-05T19:00:00.1234567+09:00",
+    *("-- sys.routes --", "End of Database: Shop", "Datenbank: Shop"),
+]
+PRINTED = ["END Time : Jan  5 2026  7:00PM", "Data Collection Duration in milliseconds", "nada m\u00e1s"]
+ERRORS = [
+    "Msg 916, Level 14, State 1, Server HUB, Line 1",
+    "Meldung 916, Ebene 14, Status 1, Server HUB, Zeile 1",
+    "Msg 916, Niveau 14, \u00c9tat 1, Serveur HUB, Ligne 1",
+    "Mens. 916, Nivel 14, Estado 1, Servidor HUB, L\u00ednea 1",
+    "Mensagem 916, N\u00edvel 14, Estado 1, Servidor HUB, Linha 1",
+    "Messaggio 916, livello 14, stato 1, riga 1",
+    "\u0421\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435 916, \u0443\u0440. 14, \u0441\u043e\u0441\u0442. 1",
+    "Komunikat 916, poziom 14, stan 1, wiersz 1",
+    "\u0130leti 916, D\u00fczey 14, Durum 1, Sat\u0131r 1",
+    "\u30e1\u30c3\u30bb\u30fc\u30b8 916\u3001\u30ec\u30d9\u30eb 14\u3001\u72b6\u614b 1\u3001\u884c 1",
+    "\u6d88\u606f 916\uff0c\u7ea7\u522b 14\uff0c\u72b6\u6001 1\uff0c\u7b2c 1 \u884c",
+]
+
+
+@pytest.mark.parametrize("form", ["fixed", "commas", "tabs"])
+def test_what_is_printed_in_any_language_is_no_row(tmp_path: Path, form: str) -> None:
+    separator = {"commas": ",", "tabs": "\t"}.get(form)
+    lines = [HEADER, *ROWS] if form == "tabs" else [HEADER, ("-",) * 4, *ROWS]
+    grid = services() if separator is None else "".join(separator.join(line) + "\n" for line in lines)
+    # A grid that SSMS saved has no blank line that ends it.
+    for line in CLOSING if form == "tabs" else [*CLOSING, *PRINTED]:
+        export = read(tmp_path, "services.txt", f"{grid}\n{line}\n")
+        assert (names(export), told(export)) == (["//orders", "//a b"], []), line
+    for line in ERRORS:
+        export = read(tmp_path, "services.txt", f"{grid}\n{line}\nTexto del error.\n")
+        assert names(export) == ["//orders", "//a b"], line
+        [why] = told(export)
+        assert "the server reports error 916, so the export is not whole" in why, line
+
+
+def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_path: Path) -> None:
+    rows = services(ROWS[0], ("no number", "x", "1", "2"), ("//collapsed 1 2 3", "", "", ""))
+    export = read(tmp_path, "services.txt", rows + "Done with it\n")
+    assert names(export) == ["//orders"]
+    assert told(export) == [
+        "4: service_id: 'x' is not a number",
+        "5: service_id is missing",
+        "6: service_id is missing",
+    ]
+    # What stands below the end of a table and looks like a row may be one.
+    export = read(
+        tmp_path, "services.txt", f"{services()}\n{services(('//late', '1', '1', '1')).splitlines()[2]}\n"
+    )
+    assert told(export) == ["6: it looks like a row, but stands below the end of its table"]
+
+
+DRAWN = "\u250c\u2500\u252c\u2510\n\u2502 {} \u2502\n\u255e\u2550\u2561\n\u2502 {} \u2502\n\u2502 {} \u2502\n"
+BOX = "+----+\n| {} |\n+====+\n| {} |\n| {} |\n+----+\n"
+MARKDOWN = "| {} |\n|:---|---:|---|---|\n| {} |\n| {} |\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("services.txt", BOX),
+        ("services.md", MARKDOWN),
+        ("services.txt", DRAWN),
+        ("x.md", "Some text\n\n" + MARKDOWN + "\nmore text\n"),
+    ],
+)
+def test_frames(tmp_path: Path, name: str, form: str) -> None:
+    bar = "\u2502" if "\u2502" in form else "|"
+    rows = [("//a&amp;b", *ROWS[0][1:]), ROWS[1]]
+    text = form.format(*(f" {bar} ".join(row) for row in (HEADER, *rows)))
+    export = read(tmp_path, name, text)
+    first = "//a&b" if form is MARKDOWN or name == "x.md" else "//a&amp;b"
+    assert (names(export), told(export)) == ([first, "//a b"], [])
+
+
+def test_a_table_of_a_mail(tmp_path: Path) -> None:
+    def row(cells: tuple[str, ...], tag: str = "td") -> str:
+        return "<TR>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</TR>\n"
+
+    head = row(HEADER, "th")
+    text = f"Hello,\n<table border=1>{head}{row(('//a&amp;b', '1', '2', '3'))}{row(('//c', '1', '2'))}</table>bye"
+    export = read(tmp_path, "services.html", text)
+    assert (names(export), told(export)) == (["//a&b"], ["4: it has 3 cells, the header 4"])
+
+
+def test_result_sets_of_several_databases(tmp_path: Path) -> None:
+    first, second = services(ROWS[0]), services(ROWS[1])
+    export = read(tmp_path, "services.txt", f"{first}\n{second}")
+    assert names(export) == []
+    assert [why.partition(": ")[0] for why in told(export)] == ["3", "7"]
+    assert "no column or line says of which database" in export.rejected[0]
+    forms = [
+        ("Begin Database: A", "Begin Database: B"),
+        ("Changed database context to 'A'.", "Changed database context to 'B'."),
+        ("Der Datenbankkontext wurde in 'A' ge\u00e4ndert.", "Der Datenbankkontext wurde in 'B' ge\u00e4ndert."),
+        ("-- Base de datos: A --", "-- Base de datos: B --"),
+    ]
+    for before, between in forms:
+        export = read(tmp_path, "services.out", f"{before}\n\n{first}\n\n{between}\n{second}")
+        rows = [(row["database_name"], row["name"]) for row in export.rows["services"]]
+        assert rows == [("A", "//orders"), ("B", "//a b")], before
+        assert export.rejected == []
+    # After the end of a database nothing tells whose the next result set is.
+    export = read(tmp_path, "services.log", f"Begin Database: A\n{first}\nEnd of Database: A\n{second}")
+    assert (names(export), len(export.rejected)) == (["//orders"], 1)
+
+
+QUEUE = (
+    "conversation_handle,to_service_name,to_broker_instance,from_service_name,service_contract_name,enqueue_time,"
+    "message_sequence_number,message_type_name,is_conversation_error,is_end_of_dialog,message_body,"
+    "transmission_status,priority\n"
+)
+HANDLE = "932AB1C3-B6A1-AF71-0C2A-BDD44551D9CD"
+CELLS = [
+    HANDLE,
+    "//to",
+    "NULL",
+    "//from",
+    "//c",
+    "2026-01-05 11:00:00.000",
+    "7",
+    "//m",
+    "0",
+    "0",
+    "0x00",
+    "why",
+    "5",
+]
+
+
+def test_unquoted_separators_are_joined_where_only_one_column_can_have_held_them(tmp_path: Path) -> None:
+    def message(**cells: str) -> str:
+        places = {name: place for place, name in enumerate(QUEUE.strip().split(","))}
+        row = list(CELLS)
+        for name, cell in cells.items():
+            row[places[name]] = cell
+        return QUEUE + ",".join(row) + "\n"
+
+    for name, text in (
+        ("transmission_status", "Error: 33009, State: 2, so, it is."),
+        ("to_service_name", "//a,b"),
+        ("message_type_name", "//m,n"),
+    ):
+        export = read(tmp_path, "transmission_queue.csv", message(**{name: text}))
+        [row] = export.rows["transmission_queue"]
+        assert row.get(name, text) == text
+        assert (row["enqueue_time"].hour, row["message_sequence_number"]) == (11, 7)
+    for cells in ({"from_service_name": "//f,g"}, {"to_service_name": "//a,b", "transmission_status": "x, y"}):
+        export = read(tmp_path, "transmission_queue.csv", message(**cells))
+        assert export.rejected
+        assert not any("to_service_name" in row for row in export.rows["transmission_queue"])
+
+
+def test_what_a_spreadsheet_does_to_cells(tmp_path: Path) -> None:
+    for column, cell, why in (
+        (
+            5,
+            "40:15.9",
+            "enqueue_time: '40:15.9' is what a spreadsheet shows of a time, not the time: export the view",
+        ),
+        (5, "########", "is what a spreadsheet shows of a time"),
+        (5, "46027.4583", "is what a spreadsheet shows of a time"),
+        (6, "1.23E+18", "message_sequence_number: '1.23E+18' is not an integer"),
+        (8, "perhaps", "is_conversation_error: 'perhaps' is not 0 or 1"),
+        (0, HANDLE[1:], "is not a GUID"),
+    ):
+        row = [*CELLS[:column], cell, *CELLS[column + 1 :]]
+        export = read(tmp_path, "transmission_queue.csv", QUEUE + ",".join(row) + "\n")
+        assert why in export.rejected[0], cell
+    row = [*CELLS[:8], "FALSCH", "WAHR", *CELLS[10:]]
+    assert read(tmp_path, "transmission_queue.csv", QUEUE + ",".join(row) + "\n").rejected == []
+
+
+ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "encoding", "is_plausible"),
+    [
+        ("Gr\u00f6\u00dfe", "cp1252", True),
+        ("\u0444\u0438\u043b\u0438\u0430\u043b", "cp1251", True),
+        ("St\u00f6ck", "cp850", False),
+        ("Za\u017c\u00f3\u0142\u0107", "cp1250", False),
+        ("\u6ce8\u6587", "shift_jis", False),
+    ],
+)
+def test_an_encoding_that_is_guessed_or_named(
+    tmp_path: Path, word: str, encoding: str, is_plausible: bool
+) -> None:
+    data, guess = ROUTE.format(word).encode(encoding), word.encode(encoding).decode("cp1252", "ignore")
+    export = read(tmp_path, "routes.txt", data)
+    [note] = [note for note in export.notes if "Windows-1252" in note]
+    assert note.startswith(
+        f"{tmp_path}/routes.txt, line 2: read as Windows-1252, since it is not UTF-8 (--encoding"
+    )
+    assert names(export, "routes") == ([f"To{guess}"] if is_plausible else []) + ["plain"]
+    assert len(export.rejected) == (not is_plausible)
+    with reading_as(encoding):
+        export = read(tmp_path, "routes.txt", data)
+    assert (names(export, "routes"), export.rejected) == ([f"To{word}", "plain"], [])
+    assert not [note for note in export.notes if "Windows-1252" in note]
+
+
+def test_an_encoding_that_is_none() -> None:
+    for name in ("cp125l", "rot13", "base64", "x\0"):
+        with pytest.raises(InputError, match="is no encoding"), reading_as(name):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        (
+            "queue.csv",
+            "to_service_name,transmission_status\n//a,x\n",
+            "as sys.transmission_queue it lacks conversation_",
+        ),
+        (
+            "queue.csv",
+            "to_service_name,transmission_status\n//a,x\n",
+            "export it with SELECT * FROM sys.transmission",
+        ),
+        ("services.csv", "name service_id service_queue_id\n//a 1 2\n", "columns are apart by blanks alone"),
+        (
+            "x.txt",
+            "name service_id principal_id service_queue_id\n" + services().partition("\n")[2],
+            "its blanks have collapsed",
+        ),
+    ],
+)
+def test_missing_columns_and_collapsed_grids_are_named(tmp_path: Path, name: str, text: str, why: str) -> None:
+    with pytest.raises(ContractError, match="cannot be read") as caught:
+        read(tmp_path, name, text)
+    assert why in str(caught.value)
+
+
+WORDS = st.text(alphabet="ab/,;|&<\"' \u00e91", min_size=1, max_size=6).map(lambda text: f"//{text.strip()}")
+PIECES = st.one_of(
+    st.sampled_from([*CLOSING, *PRINTED, *ERRORS, "", " ", "----", "| |", "+--+", "<table><tr>", '"', "name"]),
+    WORDS,
+)
+
+
+@settings(
+    deadline=None,
+    max_examples=count_examples(150),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    rows=st.lists(st.tuples(WORDS, st.integers(1, 99)), max_size=4),
+    noise=st.lists(st.tuples(st.integers(0, 12), PIECES), max_size=4),
+    form=st.sampled_from(["fixed", ",", ";", "\t", "|", "frame", "html"]),
+    cut=st.integers(0, 30),
+)
+def test_no_row_comes_out_that_was_not_in_the_file(
+    tmp_path: Path, rows: list[tuple[str, int]], noise: list[tuple[int, str]], form: str, cut: int
+) -> None:
+    """Each name that is read is the first cell of a line that was written, whatever stands between the rows."""
+    header = ("name", "service_id", "service_queue_id")
+    lines = [(name, str(number), "7") for name, number in rows]
+    if form == "fixed":
+        text = fixed(header, lines, (128, 11, 16))
+    elif form == "html":
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in (header, *lines))
+        text = "<table>\n" + "".join(f"<tr>{line}</tr>\n" for line in cells) + "</table>\n"
+    elif form == "frame":
+        text = "".join(f"| {' | '.join(line)} |\n" for line in (header, ("---",) * 3, *lines))
+    else:
+        text = "".join(form.join(line) + "\n" for line in (header, ("-",) * 3, *lines))
+    written = text.splitlines()
+    for place, piece in noise:
+        written.insert(2 + place, piece)
+    text = "\n".join(written)
+    try:
+        export = read(tmp_path, "services.txt", text[: len(text) - cut] if cut > 20 else text)
+    except ContractError:
+        return
+    known = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
+    # Quotation marks that stand alone in two lines are around a cell with a line end.
+    assert all(name in known or f'"{name}"' in text for name in names(export))
