@@ -136,7 +136,6 @@ def test_what_is_refused_before_a_table_is_opened(
     script = tmp_path / "s.sql"
     script.write_text("", encoding="utf-8")
     for name, data in (
-        ("comment.sql", b"-- DROP ROUTE r\n/* nothing */\nGO\n"),
         ("prose.txt", b"We don't need\nthat route."),
         ("routes.tsv", b"name\taddress\nr\tLOCAL\n"),
         ("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
@@ -162,7 +161,6 @@ def test_what_is_refused_before_a_table_is_opened(
         (("catalog", str(tmp_path / "no"), *whose), "there is no such file"),
         (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
         (("tsql", str(script), *whose), "no T-SQL statement is found in"),
-        (("tsql", str(tmp_path / "comment.sql"), *whose), "no T-SQL statement is found in"),
         (
             ("tsql", str(tmp_path / "prose.txt"), *whose),
             "(line 1: the line is prose, not T-SQL: take the line out",
@@ -217,7 +215,7 @@ def test_keys_that_import_needs(config: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["catalog there --config job.yaml", "tsql there --config job.yaml --instance hub", "queries"]
+    "line", ["catalog there --config job.yaml", "tsql there --config job.yaml --instance hub"]
 )
 def test_without_the_package_of_its_extra(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
