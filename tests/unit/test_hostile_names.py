@@ -140,7 +140,8 @@ def texted(name: str) -> str:
 
 
 # Variables of sqlcmd, placeholders of migration tools and templates of SSMS are taken out of a script before T-SQL
-# sees it, or refused, and a carriage return is read as the end of a line; a name has 128 characters at most, none unreadable.
+# sees it, or refused, and a carriage return is read as the end of a line. A name has 128 characters at most, none
+# unreadable.
 _TAKEN_OUT = re.compile(r"\$[(\w]|[$#]\{|\{.*\}|<.*[,>]|%.+%|__|@\w|[\r\ufffd]", re.DOTALL)
 _IN_A_SCRIPT = TEXTS.filter(lambda name: 0 < len(name) <= 128 and not _TAKEN_OUT.search(name))
 
