@@ -9,7 +9,7 @@ from typing import NamedTuple
 from routing.advice import statements
 from routing.cases.exported_files import UNNAMED_DATABASE
 from routing.document import SqlStatement
-from routing.importing.tsql.sqlcmd import write_server
+from routing.importing.tsql.servers import write_server
 from routing.render.phrases import named
 from routing.terms import JsonObject, Word
 

@@ -86,23 +86,19 @@ class Scripts:
         """
         if find_spec("sqlglot") is None:
             raise EnvironmentFault.no_package("sqlglot", "check")
-        from routing.cases.exported_files import (
-            FileOptions,
-            ScriptFiles,
-            note_commented,
-            read_scripts,
-            read_text_by_instance,
-        )
+        from routing.cases.exported_files import FileOptions
+        from routing.cases.script_files import ScriptFiles, note_commented, read_scripts, read_text_by_instance
         from routing.importing.catalog import StandIns
         from routing.importing.import_files import on_this_disk
 
         files = ScriptFiles(named=[on_this_disk(file) for file in self.files])
         options = FileOptions(StandIns(database_name=self.database), variables=self.variables)
         notes: list[str] = []
-        scripts = list(read_scripts(files, known_instances, options, notes, at, self.instance))
+        known: dict[str, tuple[str, ...]] = dict.fromkeys(known_instances, ())
+        scripts = list(read_scripts(files, known, options, notes, at, self.instance))
         notes += note_commented(files)
         if self.text is not None:
-            theirs = (self.text, _WITHOUT_FILE, known_instances, options, notes, at, self.instance)
+            theirs = (self.text, _WITHOUT_FILE, known, options, notes, at, self.instance)
             scripts += read_text_by_instance(*theirs)
         return ReadScripts(scripts, notes)
 

@@ -8,17 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from routing.cases.exported_files import (
-    FileOptions,
-    ScriptFiles,
-    find_files,
-    no_queue,
-    no_row,
-    note_commented,
-    read_exports,
-    read_scripts,
-)
+from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports
+from routing.cases.script_files import KnownInstances, ScriptFiles, find_files, note_commented, read_scripts
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_evidence
+from routing.errors import join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
 from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
@@ -107,12 +100,21 @@ def spots_of_statements(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> dict[SubjectKey, Spot]:
     """Return the file and line of the statement that created or changed each subject; the last one counts."""
-    spots: dict[SubjectKey, Spot] = {}
+    return {
+        key: (one.file, one.line) for key, one in _statements_by_subject(statements, instance, spelling).items()
+    }
+
+
+def _statements_by_subject(
+    statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
+) -> dict[SubjectKey, ScriptStatement]:
+    """Return the last statement on each subject."""
+    last: dict[SubjectKey, ScriptStatement] = {}
     for one in statements:
         view, (_, database) = subject_of(one, instance, spelling)
         name = one.new_name if isinstance(one, RenameDatabase) else one.name
-        spots[subject_key(view, instance, database, name)] = (one.file, one.line)
-    return spots
+        last[subject_key(view, instance, database, name)] = one
+    return last
 
 
 _QUEUE = "transmission_queue"
@@ -231,24 +233,42 @@ def weigh(
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
-    for instance, script in read_scripts(scripts, known_names(evidence, options), options, notes, scripted_at):
+    named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
+    known = _known_instances(evidence, options)
+    for instance, script in read_scripts(scripts, known, options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
+        if script.file not in named:
+            for key, one in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
+                if key.name and not _is_exported(evidence, *subject_of(one, instance, _spelling(evidence))):
+                    changes.setdefault(key, {})[script.file] = one
+    notes += _note_changed_twice(changes)
     scripts_read = len({script.file for script in evidence.log.scripts})
     log = replace(
         evidence.log,
         notes=(*evidence.log.notes, *notes),
         refused_messages=refused_messages,
         files_read=export.files_read + scripts_read,
-        files_skipped=export.files_skipped + len({*scripts.named, *scripts.lying}) - scripts_read,
+        files_skipped=export.files_skipped + len(set(scripts.every)) - scripts_read,
     )
     return replace(evidence, log=log, of_scripts=options.stand_ins)
+
+
+def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatement]]) -> list[str]:
+    """Return a note on the objects that several scripts of folders change."""
+    shown = [
+        f"{key.view.removesuffix('s')} {quote(str(next(iter(theirs.values())).name))} ({', '.join(theirs)})"
+        for key, theirs in changes.items()
+        if len(theirs) > 1
+    ]
+    why = "several scripts change one object, and are applied in this order"
+    return [f"{why}: {join_bounded(shown, 'object')}"] if shown else []
 
 
 def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
     """Return a note on each file of an export or a script whose time has not come yet, if a clock is given."""
     if options.clock is None:
         return []
-    files = [file for file in (*scripts.named, *scripts.lying) if file.exists()]
+    files = [file for file in scripts.every if file.exists()]
     times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
     of_exports = find_exports_to_come(export.rows, options.clock)
     return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, options.clock)
@@ -261,14 +281,14 @@ def try_scripts(
     scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
     options = replace(options, stand_ins=evidence.of_scripts)
     tried = replace(evidence, log=replace(evidence.log, scripts=(), left_out=(), rejected=(), notes=()))
-    for instance, script in read_scripts(scripts, known_names(evidence, options), options, [], scripted_at):
+    for instance, script in read_scripts(scripts, _known_instances(evidence, options), options, [], scripted_at):
         tried = _apply(tried, script, instance, lambda one: False)
     return replace(tried, log=replace(tried.log, notes=(*tried.log.notes, *note_commented(scripts))))
 
 
-def known_names(evidence: FileEvidence, options: FileOptions) -> list[str]:
-    """Return the instances that a script may be for, by the folder that it is in."""
-    return [*evidence.instances, *([] if options.instance is None else [options.instance])]
+def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInstances:
+    own = {} if options.instance is None else {options.instance: ()}
+    return {**own, **{row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}}
 
 
 def _of_exports(

@@ -1,11 +1,11 @@
-"""Find exports and scripts in PATHs, and whose each of them is."""
+"""Read the exports in PATHs, and find whose each of them is."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,18 +15,8 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
 from routing.importing.catalog.views import query_of
-from routing.importing.import_faults import unreadable_file
-from routing.importing.import_files import as_shown, list_files, on_this_disk
-from routing.importing.spelling import NameSpelling, say_servers
-from routing.importing.tsql.script_reader import (
-    ReadScript,
-    read_comments,
-    read_file,
-    read_script,
-    servers_in,
-    servers_of_text,
-)
-from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
+from routing.importing.import_files import as_shown
+from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
 from routing.terms import MSDB
 
@@ -35,8 +25,9 @@ from routing.terms import MSDB
 # time could replace what is newer.
 
 
-# A folder's name has one of these for the backslash of a named instance.
+# A folder's name has one of these for the backslash of a named instance, and for the comma before a port.
 _IN_FOLDER_NAMES = ("$", "_", "-")
+_NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
 # What stands in the names of files without naming a database.
 _NO_DATABASE = frozenset(
@@ -97,7 +88,7 @@ def stand_in_for_scripts(of_exports: Iterable[StandIns], options: StandIns) -> S
     )
 
 
-def find_in_folders(file: Path, known_instances: Sequence[str]) -> str | None:
+def find_in_folders(file: Path, known_instances: Iterable[str]) -> str | None:
     """Return the instance that the nearest folder of a file is named like; None where none is."""
     names = {spelt.casefold(): name for name in known_instances for spelt in _as_folders(name)}
     folders = (folder.name.casefold() for folder in file.absolute().parents)
@@ -106,7 +97,7 @@ def find_in_folders(file: Path, known_instances: Sequence[str]) -> str | None:
 
 def _as_folders(instance: str) -> Iterator[str]:
     yield instance
-    yield from (instance.replace("\\", sign) for sign in _IN_FOLDER_NAMES)
+    yield from (_NOT_IN_FOLDER_NAMES.sub(sign, instance) for sign in _IN_FOLDER_NAMES)
 
 
 def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
@@ -295,28 +286,6 @@ def no_row(rejected: Sequence[str]) -> InputError:
     return InputError(f"no row of the exports can be read, {join_bounded(rejected[:3], 'row', len(rejected))}")
 
 
-def no_instance(file: str) -> InputError:
-    """Return the error that the instance of a script is not known."""
-    return InputError(
-        f"{quote(file)}: which instance the script is for is not known",
-        "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
-        " :CONNECT NAME",
-    )
-
-
-class NoScriptError(InputError):
-    """A file that holds something else than T-SQL; ``why`` is what is wrong with it."""
-
-    why: str
-
-    @classmethod
-    def of_file(cls, file: str, why: str) -> NoScriptError:
-        """Say that a file is no script, with the reason."""
-        error = cls(f"{quote(file)} is not a script: {why}", "leave it out")
-        error.why = why
-        return error
-
-
 def unknown_message(asked: str) -> InputError:
     """Say that no message waits that has this id, or belongs to this conversation."""
     return InputError(
@@ -337,7 +306,8 @@ class FileOptions:
     """The options on files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
 
     ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name. ``clock``
-    is the time of now: what says that it is of a later time gets a note, and none does where it is None.
+    is the time of now: what says that it is of a later time gets a note, and none does where it is None. Of the
+    scripts of environments those of ``environment`` are applied.
     """
 
     stand_ins: StandIns = field(default_factory=StandIns)
@@ -346,33 +316,12 @@ class FileOptions:
     addresses: Sequence[str] = ()
     by_file: bool = False
     clock: datetime | None = None
+    environment: str | None = None
 
     @property
     def instance(self) -> str | None:
         """Whose scripts are that say nothing themselves."""
         return self.stand_ins.instance_name
-
-
-@dataclass(frozen=True)
-class ScriptFiles:
-    """Script files: those that were named, and those that lie in folders, which may turn out to be none."""
-
-    named: Sequence[Path] = ()
-    lying: Sequence[Path] = ()
-
-
-def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
-    """Find files that may be exports, and the scripts (``.sql``): as they are named, and in folders at any depth.
-
-    What is not read in a folder is named where its exports are read. Raises InputError for a URI, or a folder of
-    too many files.
-    """
-    places = {path: on_this_disk(path) for path in paths}
-    exports = [path for path in paths if places[path].suffix.lower() != _SCRIPT or places[path].is_dir()]
-    folders = [places[path] for path in exports if places[path].is_dir()]
-    named = [places[path] for path in paths if path not in exports]
-    lying = [file for folder in folders for file in list_files(folder, []) if file.suffix.lower() == _SCRIPT]
-    return exports, ScriptFiles(named, lying)
 
 
 def read_exports(
@@ -385,7 +334,7 @@ def read_exports(
     one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
     Raises InputError, EnvironmentFault.
     """
-    result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT,))
+    result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT, _PROJECT))
     if needed is not None:
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
@@ -403,144 +352,6 @@ def _leave_short_ones_out(
     short = [(part, lack) for part, lack in zip(result_sets, lacks, strict=True) if lack is not None]
     notes += (f"{part.file}: not read, {lack} (export it with {query_of(part.view)})" for part, lack in short)
     return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
-
-
-def read_scripts(
-    scripts: ScriptFiles,
-    known_instances: Sequence[str],
-    options: FileOptions,
-    notes: list[str],
-    scripted_at: datetime | None = None,
-    instance: str | None = None,
-) -> Iterator[tuple[str, ReadScript]]:
-    """Yield scripts with their instances, in the order of the files; one that names several comes with each.
-
-    A batch belongs to the instance that its ``:connect`` names, else to ``instance``, else to that of
-    ``known_instances`` that a folder of the file is named like, else to ``--instance``. Times as in `read_file`.
-    ``notes`` learns of files in folders that are no scripts, and of servers whose names are nearly known. Raises
-    InputError where none tells whose a script is, and for a named file that is none.
-    """
-    for file in scripts.named:
-        try:
-            yield from _read_by_instance(file, known_instances, options, scripted_at, notes, instance)
-        except NoScriptError:
-            # Such as one whose statements all need a value first.
-            if not _holds_only_comments(file):
-                raise
-    for file in scripts.lying:
-        try:
-            yield from _read_by_instance(file, known_instances, options, scripted_at, notes)
-        except NoScriptError as none:
-            notes.append(f"{file}: not read, {none.why}")
-
-
-def _holds_only_comments(file: Path) -> bool:
-    try:
-        return read_comments(file).is_all
-    except (OSError, ValueError):
-        return False
-
-
-def note_commented(scripts: ScriptFiles) -> Iterator[str]:
-    """Yield a note on each statement that stands in a comment of a script, and so is not applied."""
-    for file in scripts.named:
-        comments = read_comments(file)
-        for line, statement in comments.statements:
-            yield f"{file}, line {line}: a comment, so it is not applied: {statement}"
-        if comments.is_all and not comments.statements:
-            yield f"{file}: it holds comments alone, so nothing is applied"
-
-
-def read_text_by_instance(
-    text: str,
-    file: str,
-    known_instances: Sequence[str],
-    options: FileOptions,
-    notes: list[str],
-    scripted_at: datetime,
-    instance: str | None = None,
-) -> Iterator[tuple[str, ReadScript]]:
-    """Yield a script that lies in no file with its instances, as `read_scripts` does; ``file`` is its name."""
-
-    def read(servers: Collection[str | None]) -> ReadScript:
-        return read_script(
-            text,
-            file=file,
-            scripted_at=scripted_at,
-            database=options.stand_ins.database_name,
-            variables=options.variables,
-            servers=servers,
-        )
-
-    servers = servers_of_text(text, file, options.variables)
-    yield from _split_by_instance(file, servers, read, instance or options.instance, known_instances, notes)
-
-
-def _read_by_instance(
-    file: Path,
-    known_instances: Sequence[str],
-    options: FileOptions,
-    scripted_at: datetime | None,
-    notes: list[str],
-    instance: str | None = None,
-) -> Iterator[tuple[str, ReadScript]]:
-    by_file = str(file) if options.by_file else None
-    own_instance = instance or find_in_folders(file, known_instances) or options.instance or by_file
-
-    def read(servers: Collection[str | None]) -> ReadScript:
-        return read_file(
-            file,
-            scripted_at=scripted_at,
-            database=options.stand_ins.database_name,
-            variables=options.variables,
-            servers=servers,
-        )
-
-    try:
-        servers = servers_in(file, options.variables)
-        split = list(_split_by_instance(str(file), servers, read, own_instance, known_instances, notes))
-    except OSError as error:
-        raise unreadable_file(str(file), error.strerror or str(error)) from error
-    except ValueError as error:
-        raise NoScriptError.of_file(str(file), str(error)) from error
-    notes += dict.fromkeys(guess for _, script in split for guess in script.guesses)
-    yield from split
-
-
-def _split_by_instance(
-    file: str,
-    servers: Sequence[str | None],
-    read: Callable[[Collection[str | None]], ReadScript],
-    own_instance: str | None,
-    known_instances: Sequence[str],
-    notes: list[str],
-) -> Iterator[tuple[str, ReadScript]]:
-    """Yield the parts of a script for each instance; ``read`` reads the batches of some servers."""
-    spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
-    # A script without any batch is read for what is wrong in it, such as a missing file of :r.
-    for server in servers or (None,):
-        name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
-        servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
-    scripts = {instance: read(theirs) for instance, theirs in servers_by_instance.items()}
-    if not any(script.says_anything for script in scripts.values()):
-        wrong = [
-            f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
-        ]
-        raise NoScriptError.of_file(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
-    named = next(iter(scripts.values())).servers
-    notes += say_servers(named, own_instance, [{"instance_name": name} for name in known_instances])
-    for instance, script in scripts.items():
-        if instance is not None:
-            yield instance, script
-        elif script.statements:
-            raise no_instance(file)
-
-
-def _find_instance(server: str, own_instance: str | None, known_instances: Sequence[str]) -> str | None:
-    """Return the instance that a server of ``:connect`` is: a known one, the script's own, or one that is new."""
-    is_own = is_local(server) if own_instance is None else is_same_server(server, own_instance)
-    known_name = find_instance(server, known_instances)
-    return known_name or (own_instance if is_own else without_port(server))
 
 
 UNNAMED_DATABASE = "(not named)"

@@ -134,6 +134,7 @@ def _check(
             then=options.then,
             notes=[] if read is None else [*read.unread, *read.notes],
             clock=datetime.now(timezone.utc),
+            environment=options.environment,
             say=console.say,
         )
         console.say("describing what keeps the messages")

@@ -59,6 +59,7 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
         variables(options.variables),
         shared_arguments.addresses(options),
         clock=datetime.now(timezone.utc),
+        environment=options.environment,
     )
     with no_search_for_cycles():
         done = lint_files(options.paths, file_options, now=now, settings=asked)
@@ -96,7 +97,7 @@ def tell_files(
         }
         console.result(json.dumps(result))
         console.note(files)
-        return status_of(findings, options)
+        return EXIT_FOUND if options.fail_on and not done.is_judged else status_of(findings, options)
     if options.format == "table":
         from routing.views.lint.lint_reports import describe_findings
 
@@ -105,11 +106,15 @@ def tell_files(
             describe_findings(findings, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
         )
     else:
-        console.result(report(options, findings, rules))
+        not_judged = [*done.rejected, *done.not_taken]
+        console.result(report(options, findings, rules, not_judged=not_judged, is_judged=done.is_judged))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
     console.note(files)
+    if options.fail_on and not done.is_judged:
+        console.note("no statement and no row could be judged, so --fail-on fails", "warning")
+        return EXIT_FOUND
     return status_of(findings, options)
 
 
@@ -130,7 +135,17 @@ def _say_not_judged(done: FilesLinted) -> list[Block]:
 
 FORMATS = ("table", "json", "sarif", "junit")
 """The values of ``--format``."""
-_OF_FILES = ("instance", "database", "exported_at", "date_format", "time_zone", "encoding", "address", "variables")
+_OF_FILES = (
+    "instance",
+    "database",
+    "exported_at",
+    "date_format",
+    "time_zone",
+    "encoding",
+    "address",
+    "variables",
+    "environment",
+)
 _OF_TABLES = ("messages", "fail_under")
 
 

@@ -48,6 +48,12 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
         default=[],
         help="a network address of the instance, tcp://HOST:PORT (repeatable)",
     )
+    if has_defaults:
+        command.add_argument(
+            "--environment",
+            metavar="ENV",
+            help="apply the scripts of this environment in folders, such as NAME.PROD.sql (default: of none)",
+        )
 
 
 def add_encoding(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -83,9 +89,10 @@ def times(options: argparse.Namespace) -> TimeFormats:
 def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console) -> StandIns:
     """Read the options' values for columns that an export lacks. Raises ContractError."""
     from routing.importing.catalog import StandIns
+    from routing.importing.tsql.servers import instance_name
 
     at = moment_on_clock(options.exported_at, "--exported-at", times.zone, console)
-    return StandIns(options.instance, options.database, at)
+    return StandIns(None if options.instance is None else instance_name(options.instance), options.database, at)
 
 
 def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console: Console) -> datetime | None:
@@ -225,11 +232,18 @@ def at_least(severity: str) -> tuple[str, ...]:
 
 
 def report(
-    options: argparse.Namespace, findings: FindingRows, rules: Sequence[CustomRule], *, config: str | None = None
+    options: argparse.Namespace,
+    findings: FindingRows,
+    rules: Sequence[CustomRule],
+    *,
+    config: str | None = None,
+    not_judged: Sequence[str] = (),
+    is_judged: bool = True,
 ) -> str:
     """Write findings as SARIF, or as JUnit's XML with the failures of ``--fail-on`` (default: warnings).
 
-    ``config`` is the configuration file, which represents the tables in reports that need a file.
+    ``config`` is the configuration file, which represents the tables in reports that need a file. ``not_judged``
+    and ``is_judged`` are as in `as_sarif`.
     """
     from routing.lint.linting import kinds_with
 
@@ -237,14 +251,14 @@ def report(
     if options.format == "junit":
         from routing.views.lint.lint_reports import as_junit
 
-        return as_junit(findings, kinds, at_least(options.fail_on or "warning"))
+        return as_junit(findings, kinds, at_least(options.fail_on or "warning"), not_judged)
     from routing.delta.counted_runs import release
     from routing.lint.lint_settings import page
     from routing.views.lint.lint_reports import as_sarif
 
     pages = {code: page(code, rules) for code in kinds}
     placed = findings if config is None else [{"file": config, **row} for row in findings]
-    return as_sarif(placed, kinds, pages, release(), Path.cwd())
+    return as_sarif(placed, kinds, pages, release(), Path.cwd(), not_judged, is_judged=is_judged)
 
 
 def now_of(options: argparse.Namespace) -> datetime:

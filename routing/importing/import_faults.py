@@ -25,13 +25,19 @@ def secret_in_address() -> InputError:
     )
 
 
-class NoTextError(InputError):
-    """A file that holds something else than text."""
+class OtherFileError(InputError):
+    """A file that holds something else than an export or a script; ``why`` is a phrase."""
+
+    why: str
 
     @classmethod
-    def of_file(cls, file: str) -> NoTextError:
-        """Say that a file is no text."""
-        return cls(f"{quote(file)} cannot be read: it is not text", "nothing was written")
+    def of_file(
+        cls, file: str, why: str, hint: str = "nothing was written", *, phrase: str = "cannot be read"
+    ) -> OtherFileError:
+        """Return the error that a file holds something else."""
+        error = cls(f"{quote(file)} {phrase}: {why}", hint)
+        error.why = why
+        return error
 
 
 def no_statement(file: str, why: str | None) -> InputError:

@@ -193,6 +193,8 @@ def _around(text: str) -> str:
 MOST_FILES = 100_000
 """A folder that holds more is none of exports and scripts."""
 _PARQUET = ".parquet"
+# Folders of the packages of web projects, which may be very large.
+_PACKAGES = frozenset(["node_modules", "bower_components"])
 _Place = TypeVar("_Place", bound=FilePlace)
 
 
@@ -246,6 +248,8 @@ class _Listing(Generic[_Place]):
         """Return why an entry is neither followed nor read; None where it is."""
         if not is_writable(entry.name):
             return "not read, its name is no UTF-8"
+        if entry.name in _PACKAGES:
+            return "not read, it holds packages of other programs"
         if not isinstance(entry, Path):
             return None
         if entry.is_symlink():

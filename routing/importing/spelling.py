@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from routing.errors import quote
-from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
+from routing.importing.tsql.servers import find_instance, instance_name, is_local, is_same_server, split_server
 from routing.terms import TableRow
 
 _LIKE = 0.8
@@ -18,12 +18,13 @@ class NameSpelling:
     """Finds names without case; of databases that differ in case alone, the one with the exact spelling."""
 
     def __init__(self, instances: Iterable[str] = (), databases: Iterable[tuple[str, str]] = ()) -> None:
-        self._instances: dict[str, str] = {}
+        of_databases = list(databases)
+        known_names = [*(instance for instance, _ in of_databases), *instances]
+        self._instances = {instance_name(name).casefold(): name for name in reversed(known_names)}
+        self._instances.update({name.casefold(): name for name in reversed(known_names)})
         self._databases: dict[tuple[str, str], list[str]] = {}
-        for instance, database in databases:
+        for instance, database in of_databases:
             self.database(instance, database, is_new=True)
-        for instance in instances:
-            self.instance(instance)
 
     @classmethod
     def of_tables(cls, instances: Iterable[TableRow], databases: Iterable[TableRow]) -> NameSpelling:
@@ -34,8 +35,11 @@ class NameSpelling:
         )
 
     def instance(self, name: str) -> str:
-        """Return the instance's name as it is spelled here; a new name is remembered as given."""
-        return self._instances.setdefault(name.casefold(), name)
+        """Return the instance's name as it is spelled here; a new one is remembered as `instance_name` has it."""
+        if name.casefold() not in self._instances:
+            new_name = instance_name(name)
+            self._instances[name.casefold()] = self._instances.setdefault(new_name.casefold(), new_name)
+        return self._instances[name.casefold()]
 
     def database(self, instance: str, name: str, *, is_new: bool = False) -> str:
         """Return the database's name. ``is_new`` where it may stand beside one that differs in case alone."""
@@ -65,24 +69,43 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
 
     ``own_instance`` is the instance that the script is for; ``rows`` of the tables have the others.
     """
+    rows = list(rows)
     names = [
         *([] if own_instance is None else [own_instance]),
         *dict.fromkeys(row["instance_name"] for row in rows),
     ]
+    addresses = addresses_of(rows)
+    unknown = [server for server in servers if find_instance(server, names, addresses) is None]
     notes = []
-    for server in [server for server in servers if find_instance(server, names) is None][:_COMPARED]:
-        named = f"the server {quote(without_port(server))} of :connect"
-        near = find_near_name(without_port(server), names)
-        if is_local(server) and own_instance is not None:
-            meant = (
-                f"is taken for {quote(own_instance)}"
-                if is_same_server(server, own_instance)
-                else f"may be {quote(own_instance)}"
-            )
-            notes.append(f"{named} {meant}: it is on the machine that runs the script")
-        elif near is not None:
+    for server in unknown[:_COMPARED]:
+        named = f"the server {quote(server)} of :connect"
+        if own_instance is not None and is_same_server(server, own_instance):
+            notes.append(f"{named} is taken for {quote(own_instance)}: it is on the machine that runs the script")
+            continue
+        is_own_machine = is_local(server) and own_instance is not None
+        near = own_instance if is_own_machine else find_near_name(server, names)
+        if near is None:
+            continue
+        if split_server(server).port:
+            near_names = dict.fromkeys([near, *find_at_host(server, names)])
+            shown = ", ".join(map(quote, near_names))
+            notes.append(f"{named} is taken for a separate instance, since no export has its port; near: {shown}")
+        elif is_own_machine:
+            notes.append(f"{named} may be {quote(near)}: it is on the machine that runs the script")
+        else:
             notes.append(f"{named} is not known: is {quote(near)} meant?")
     return notes
+
+
+def addresses_of(rows: Iterable[TableRow]) -> dict[str, list[str]]:
+    """Return the network addresses of the instances of rows that have any."""
+    return {row["instance_name"]: row["addresses"] for row in rows if row.get("addresses")}
+
+
+def find_at_host(server: str, names: Iterable[str]) -> list[str]:
+    """Return the first instances that are on the host of a server."""
+    host = split_server(server).host.casefold()
+    return [name for name in names if split_server(name).host.casefold() == host][:_COMPARED]
 
 
 def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
@@ -100,6 +123,6 @@ def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
 
 def _host_and_part(instance: str) -> tuple[str, str]:
     """Return the host without its domain, and what stands after the backslash; an IP address whole."""
-    host, _, part = instance.partition("\\")
+    host, part, _ = split_server(instance)
     is_address = host.replace(".", "").isdecimal()
     return host if is_address else host.partition(".")[0], part

@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
-from routing.cases.exported_files import FileOptions, ScriptFiles, find_files, read_exports, say_unread
+from routing.cases.exported_files import FileOptions, read_exports, say_unread
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate
 from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.script_files import find_files
 from routing.errors import InputError
 from routing.importing.script_rows import phrase
 from routing.lint.catalogue import FINDINGS
@@ -234,7 +235,7 @@ class FilesLinted:
     findings, suppressed: rows as `lint` has them, and ``file`` and ``line`` (None where there is none), in the
     order of printing. not_judged: how many findings of each code rest on what was not read; not_known: on what.
     rejected (rows of exports), not_taken (statements of which not all is known), left_out (statements about what
-    was exported) and notes are sentences.
+    was exported) and notes are sentences. is_judged: not all rows and statements that there are were refused.
     """
 
     findings: Sequence[ReadRow]
@@ -248,6 +249,7 @@ class FilesLinted:
     files_read: int = 0
     files_skipped: int = 0
     rows_refused: int = 0
+    is_judged: bool = True
 
 
 def lint_files(
@@ -274,32 +276,37 @@ def lint_files(
         phrase(problem): problem.by_server or problem.counted or problem.is_unfilled
         for _, problem in evidence.problems
     }
+    rejected = [sentence for sentence in evidence.log.rejected if sentence not in of_scripts]
+    not_taken = [sentence for sentence, is_told in of_scripts.items() if not is_told]
+    judged = sum(evidence.log.rows_of.values()) + sum(
+        one.statements + one.left_out for one in evidence.log.scripts
+    )
     return FilesLinted(
         _rows({one: spots for one, spots in located.items() if one not in hidden}, settings),
         _rows({one: located[one] for one in hidden}, settings),
         not_judged,
         gaps,
-        [sentence for sentence in evidence.log.rejected if sentence not in of_scripts],
-        [sentence for sentence, is_told in of_scripts.items() if not is_told],
+        rejected,
+        not_taken,
         evidence.log.left_out,
         evidence.log.notes,
         evidence.log.files_read,
         evidence.log.files_skipped,
         sum(evidence.log.rows_rejected.values()),
+        is_judged=judged > 0 or bool(refused) or not (rejected or not_taken),
     )
 
 
 def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options)
-    every = [*scripts.named, *scripts.lying]
-    if not export.rows and not every:
+    if not export.rows and not scripts.every:
         raise InputError(
             f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
             "name files of exports, files that end in .sql, or folders of them",
         )
     # A file in another language is no reason to leave the others alone.
-    return weigh(export, ScriptFiles(lying=every), options, now)
+    return weigh(export, replace(scripts, is_lenient=True), options, now)
 
 
 def _judge(

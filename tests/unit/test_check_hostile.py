@@ -290,6 +290,9 @@ def test_nothing_of_a_name_becomes_a_statement(groups: dict[str, Any]) -> None:
     for statement in complete:
         assert all(line.isprintable() for line in statement.split("\n"))
         assert re.search(r"\*/|\$\(|<[^>]*,[^>]*>|\ufffd|NEW_BROKER", statement) is None
+        # What looks like a place that another tool fills in is refused.
+        if re.search(r"<\w+>", statement):
+            continue
         script = read_script(statement, file="x", scripted_at=noon)
         assert script.problems == ()
         # A line each, but for USE and the three lines of a transaction.
@@ -332,8 +335,11 @@ def test_the_same_statements_stand_alone_and_are_the_only_ones(
     assert wanted <= set(uncommented)
     meant = [line for line in uncommented if line in wanted or line == "GO"]
     script = read_script("\n".join(meant), file="x", scripted_at=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
-    assert script.problems == ()
-    assert len(script.statements) == sum(re.match("CREATE|ALTER|DROP", line) is not None for line in meant)
+    # A name such as <b> looks like a place that another tool fills in: its statements are refused, and named.
+    whys = [problem.why for problem in script.problems]
+    assert [why for why in whys if "was not filled in" not in why] == []
+    count = sum(re.match("CREATE|ALTER|DROP", line) is not None for line in meant)
+    assert len(script.statements) + sum(not why.startswith("USE") for why in whys) == count
     assert re.search(r"\$\(|\$\{|\{\{|#\{", alone) is None
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from routing import cli
 from routing.document import SqlStatement
-from routing.importing.tsql.sqlcmd import find_comments, find_instance, read_server, write_server
+from routing.importing.tsql.servers import find_instance, read_server, write_server
+from routing.importing.tsql.sqlcmd import find_comments
 from routing.render.text import write_sql
 from routing.views.check.check_report import list_statements
 from routing.views.check.checking import Check, check
@@ -167,9 +168,15 @@ def test_a_name_that_no_server_has_is_not_written(name: str) -> None:
     ("server", "known", "found"),
     [
         ("hub", ["HUB"], "HUB"),
-        ("hub,1435", ["HUB"], "HUB"),
+        ("hub,1435", ["HUB"], None),
+        ("hub,1433", ["HUB"], "HUB"),
+        ("hub", ["HUB,1433"], "HUB,1433"),
+        ("tcp:hub,1433", ["HUB", "HUB,1433"], "HUB"),
+        ("hub,1433", ["HUB", "HUB,1433"], "HUB,1433"),
+        ("hub\\a,1433", ["HUB\\A"], None),
+        ("hub\\mssqlserver", ["HUB"], "HUB"),
         ("hub,1435", ["HUB", "HUB,1435"], "HUB,1435"),
-        ("hub,1436", ["HUB", "HUB,1435"], "HUB"),
+        ("hub,1436", ["HUB", "HUB,1435"], None),
         ("hub,1436", ["HUB,1435"], None),
         ("hub", ["HUB,1435"], None),
         ("localhost", ["localhost"], "localhost"),

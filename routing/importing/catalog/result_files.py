@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from routing.importing.catalog.text_lines import SEPARATORS, unquoted
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import (
     LONGEST,
+    OF_A_DATA_ROW,
     VIEW_NAME,
     VIEWS,
     CatalogView,
@@ -25,7 +27,7 @@ from routing.importing.catalog.views import (
     say_lack,
 )
 from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
-from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
+from routing.importing.import_faults import OtherFileError, missing_package, unknown_view, unreadable_file
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
 from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
@@ -44,14 +46,14 @@ _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\
 def read_text(path: FilePlace) -> DecodedScript:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
-    Raises InputError where it cannot be read, NoTextError where it is not text.
+    Raises InputError where it cannot be read, OtherFileError where it is not text.
     """
     try:
         decoded = decode(path.read_bytes(), KEEP)
     except OSError as error:
         raise unreadable_file(str(path), error.strerror or "the system says no more") from error
     if not is_text(decoded):
-        raise NoTextError.of_file(str(path))
+        raise OtherFileError.of_file(str(path), "it is not text")
     return decoded
 
 
@@ -282,11 +284,10 @@ def _read_all(
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
         for file in list_files(path, unread):
             if file.suffix.lower() not in others:
-                yield from _read_one_of_many(file, unread, notes)
+                yield from _read_one_of_many(file, unread, notes, is_lenient=bool(others))
         return
-    other = None if forced is not None else other_format_of(path)
-    if other is not None:
-        raise unreadable_file(str(path), other)
+    if forced is None:
+        _refuse_other_format(path)
     named = _read(path, forced, notes)
     if not named:
         lack = _find_lack(path)
@@ -297,19 +298,42 @@ def _read_all(
     yield from named
 
 
-def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export."""
+def _refuse_other_format(path: FilePlace) -> None:
     other = other_format_of(path)
     if other is not None:
-        notes.append(f"{path}: not read, {other}")
+        raise OtherFileError.of_file(str(path), other)
+
+
+def _read_one_of_many(
+    path: FilePlace, unread: list[str], notes: list[str], *, is_lenient: bool
+) -> list[FoundResultSet]:
+    """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export.
+
+    ``is_lenient`` where a file may be called like a view without being one.
+    """
+    suffix = path.suffix.lower()
+    try:
+        _refuse_other_format(path)
+    except OtherFileError as error:
+        unread.append(f"{path}: not read, {error.why}")
         return []
-    if path.suffix.lower() not in _TEXT | _JSON | _PARQUET:
+    if suffix not in _TEXT | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []
     try:
         sets = _read(path, None, notes)
-    except NoTextError:
-        unread.append(f"{path}: not read, it is not text")
+    except OtherFileError as error:
+        unread.append(f"{path}: not read, {error.why}")
+        return []
+    except InputError:
+        view = find_view(path.stem)
+        if (
+            not is_lenient
+            or suffix in _PARQUET
+            or _has_columns(read_text(path).text, view, is_json=suffix in _JSON)
+        ):
+            raise
+        unread.append(f"{path}: not read, it has no column of a view")
         return []
     if not sets:
         lack = _find_lack(path)
@@ -360,6 +384,8 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
     if not any(views):
         return []
+    if forced is None and view is not None and views == [view]:
+        _refuse_other_columns(file, sets[0], view)
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
     found = [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
@@ -419,6 +445,35 @@ def _are_equal(sets: Sequence[ResultSet]) -> bool:
     """Return True if result sets hold the same rows, so that it does not matter whose each is."""
     first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets]
     return all(one == first for one in others)
+
+
+# Names of columns that files of any program have.
+_COMMON = frozenset(["name", "address", "port", "lifetime"])
+
+
+def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
+    """Return whether a text has names of columns of a view: in JSON one that is not common, else two."""
+    words = set(re.findall(r"\w+", text.lower()))
+    views = VIEWS.values() if view is None else [view]
+    known = [words & {*each.exported, *each.layout} for each in views]
+    return any(names - _COMMON if is_json else len(names) > 1 for names in known)
+
+
+def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
+    """Raise OtherFileError for a file that is called like a view, but whose columns are another program's."""
+    columns, own_names = set(rows.columns), {*view.exported, *view.layout}
+    if not columns and len(rows.rows):
+        raise OtherFileError.of_file(file, f"it is called like sys.{view.name}, but has no columns")
+    foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
+    required = {column.name for column in view.columns if column.required}
+    if required <= columns and len(required) > 1:
+        return
+    # One column may be called so by chance.
+    expected = 1 if required <= columns else 2
+    if foreign and len(columns & own_names - _COMMON) < expected:
+        shown = ", ".join(foreign)[:_LONGEST]
+        why = f"it is called like sys.{view.name}, but its columns are others: {shown}"
+        raise OtherFileError.of_file(file, why)
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:

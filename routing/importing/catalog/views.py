@@ -314,9 +314,9 @@ def query_of(view: CatalogView) -> str:
 # One result set of a file, whatever the tool wrote it as; and the names by which columns are known.
 
 
-# Of a DataRow, PowerShell exports these as well.
-_OF_A_DATA_ROW = ("rowerror", "rowstate", "table", "itemarray", "haserrors")
-NAMES = frozenset((*(name for view in VIEWS.values() for name in (*view.layout, *view.exported)), *_OF_A_DATA_ROW))
+OF_A_DATA_ROW = ("rowerror", "rowstate", "table", "itemarray", "haserrors")
+"""The columns that PowerShell exports of a DataRow as well."""
+NAMES = frozenset((*(name for view in VIEWS.values() for name in (*view.layout, *view.exported)), *OF_A_DATA_ROW))
 """The names that make a line a header."""
 
 

@@ -35,6 +35,7 @@ _MARK = re.compile(r"<event(?=[\s/>])|</event>|<!\[CDATA\[")
 # A tag up to its end, or up to what no tag holds.
 _TAG = re.compile(r"""<event(?:[^<>"']|"[^<"]*"|'[^<']*')*>?""")
 _LONGEST_MARK = len(_SECTION)
+_EVENT = re.compile(r"<event[\s/>]")
 _NOT_CLOSED = f"it has no {quote(_END)}"
 
 
@@ -60,7 +61,14 @@ def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Itera
             of_folder = place.is_dir() and place.suffix.lower() not in _PARQUET
             for file in list_files(place, notes) if of_folder else [place]:
                 if file.suffix.lower() in _ENDINGS:
-                    yield from _read_file(file)
+                    why = _say_other_xml(file) if file.suffix.lower() in _XML else None
+                    if why is None:
+                        yield from _read_file(file)
+                    elif of_folder:
+                        notes.append(f"{file}: not read, {why}")
+                    else:
+                        hint = "record the broker's events by the script of sbroute import queries --events"
+                        raise unreadable_file(str(file), why, hint)
                 elif not of_folder:
                     hint = f"name a file that ends in {', '.join(sorted(_ENDINGS))}"
                     raise unreadable_file(str(file), "its name does not tell what it holds", hint)
@@ -81,6 +89,36 @@ def _read_file(place: FilePlace) -> Iterator[RawEvent]:
                 yield from _json(stream, file)
             else:
                 yield from _delimited(stream, file)
+
+
+# What stands before the root of a document, and its root.
+_ROOT = re.compile(
+    r"(?:\s|<\?[^>]*\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\])?[^>]*>)*<(?:\w+:)?([\w.-]+)", re.DOTALL
+)
+_EVENT_ROOTS = frozenset(["event", "events", "RingBufferTarget"])
+_OTHER_ROOTS = {
+    "TraceData": "a trace that SQL Server Profiler saved, not Extended Events",
+    "ShowPlanXML": "an execution plan",
+    "deadlock-list": "a deadlock graph",
+    "deadlock": "a deadlock graph",
+    "databaseChangeLog": "a changelog of Liquibase",
+}
+
+
+def _say_other_xml(place: FilePlace) -> str | None:
+    """Return a phrase on an XML file that is no recording of events; None where it is one, if an empty one."""
+    with copied(place) as path, path.open(encoding=_encoding_of(path), errors=KEEP, newline="") as stream:
+        head, tail = stream.read(_AT_ONCE), ""
+        root = _ROOT.match(head)
+        if root is not None and root[1] in _EVENT_ROOTS:
+            return None
+        for part in chain([head[root.end() if root else 0 :]], iter(lambda: stream.read(_AT_ONCE), "")):
+            if _EVENT.search(tail + part):
+                return None
+            tail = part[-_LONGEST_MARK:]
+    if root is None:
+        return "it is no XML document with events"
+    return f"it is {_OTHER_ROOTS.get(root[1], f'an XML document <{root[1]}>')}, and has no <event>"
 
 
 def _encoding_of(path: Path) -> str:

@@ -19,7 +19,7 @@ from threading import Thread
 from routing.errors import OutputError, RoutingError, quote
 from routing.importing.servers.driver import ServerAccess, ServerError, run_script
 from routing.importing.servers.result_file import ResultFile
-from routing.importing.tsql.sqlcmd import is_local, without_port
+from routing.importing.tsql.servers import is_local, split_server
 from routing.terms import JsonObject
 
 _MOST_AT_ONCE = 16
@@ -225,7 +225,7 @@ def _name_files(servers: Sequence[str]) -> dict[str, str]:
 def _compare_name(export: ServerExport) -> Iterator[str]:
     """Note an instance that calls itself otherwise: an alias or listener led there, or a mistyped name."""
     server, instance = _PROTOCOL.sub("", export.server).strip(), export.instance_name
-    if instance is None or is_local(server) or _is_address(without_port(server).partition("\\")[0]):
+    if instance is None or is_local(server) or _is_address(split_server(server).host):
         return
     asked, own = (_parts(name) for name in (server, instance))
     # A port leads to a named instance, whatever its name.
@@ -234,8 +234,8 @@ def _compare_name(export: ServerExport) -> Iterator[str]:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    machine, _, instance = without_port(name).casefold().partition("\\")
-    return machine.partition(".")[0], instance.strip()
+    host, instance, _ = split_server(name.casefold())
+    return host.partition(".")[0], instance
 
 
 def _is_address(host: str) -> bool:

@@ -9,7 +9,15 @@ from dataclasses import replace
 from routing.importing.tsql.parse_faults import closes_block, opens_block
 from routing.importing.tsql.script_run import StatementEffect
 from routing.importing.tsql.script_statements import StatementKey, StatementProblem, quote
-from routing.importing.tsql.sqlcmd import BatchLines, Changeset, Include, LinePlaces, SqlBatch, read_batches
+from routing.importing.tsql.sqlcmd import (
+    BatchLines,
+    Changeset,
+    Include,
+    LinePlaces,
+    SourceText,
+    SqlBatch,
+    read_batches,
+)
 from routing.importing.tsql.tokens import CODE, tokenize
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
@@ -31,19 +39,22 @@ def is_formatted(text: str) -> bool:
 
 
 def read_any_batches(
-    text: str,
-    file: str,
+    sources: Sequence[SourceText],
     variables: Mapping[str, str],
     include: Include | None,
     take: Callable[[SqlBatch | StatementProblem], None],
 ) -> None:
     """Send the batches of a script to ``take``, as `read_batches` does, or those of Liquibase's changesets."""
-    if not is_formatted(text):
-        read_batches(text, file, variables, include, take)
+    if not any(is_formatted(source.text) for source in sources):
+        read_batches(sources, variables, include, take)
         return
-    reader = ChangesetLines(variables, include, take)
-    reader.read(text, file, 0)
-    reader.end()
+    for source in sources:
+        if not is_formatted(source.text):
+            read_batches([source], variables, include, take)
+            continue
+        reader = ChangesetLines(variables, include, take)
+        reader.read(source)
+        reader.end()
 
 
 class ChangesetLines(BatchLines):

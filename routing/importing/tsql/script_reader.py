@@ -13,6 +13,9 @@ from hashlib import sha256
 from routing.importing.encodings import GUESS, chosen_encoding, say_guess, without_implausible
 from routing.importing.import_files import FilePlace, count_undecodable
 from routing.importing.other_formats import find_other_format
+from routing.importing.script_folders import without_undo
+from routing.importing.sql_projects import SUFFIX as PROJECT
+from routing.importing.sql_projects import read_project
 from routing.importing.tsql.batch_course import ALWAYS
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.instance_state import InstanceState
@@ -27,13 +30,13 @@ from routing.importing.tsql.script_statements import (
     in_order,
     quote,
 )
+from routing.importing.tsql.servers import is_same_server
 from routing.importing.tsql.sqlcmd import (
     Include,
     ScriptComments,
+    SourceText,
     SqlBatch,
     find_comments,
-    is_same_server,
-    without_port,
 )
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
@@ -275,7 +278,7 @@ def _wide_codec(data: bytes) -> str | None:
 
 
 def read_script(
-    text: str,
+    text: str | Sequence[SourceText],
     *,
     file: str,
     scripted_at: datetime,
@@ -286,7 +289,7 @@ def read_script(
     template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
-    """Read a script into batches of statements on routing, in order.
+    """Read a script, one text or several after one another, into batches of statements on routing, in order.
 
     ``file`` names it in places. ``scripted_at``, from which lifetimes count, must be aware.
     ``database`` is in use until the first USE. Batches after ``:connect`` to another server than
@@ -302,7 +305,8 @@ def read_script(
     named: list[str] = []
     connection = 0
     settings = ParserSettings(since, template_defaults)
-    contents = [text]
+    sources = [SourceText(text, file)] if isinstance(text, str) else text
+    contents = [source.text for source in sources]
 
     def include_and_keep(including: str, written: str) -> tuple[str, str]:
         assert include is not None
@@ -329,7 +333,7 @@ def read_script(
         why_not = None if servers is not None else _say_whose(part, instance)
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
-    read_any_batches(text, file, variables or {}, include and include_and_keep, take)
+    read_any_batches(sources, variables or {}, include and include_and_keep, take)
     script = read_parts(file, since, parts, database, template_defaults)
     digest = _digest_content(contents, database, variables or {})
     return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
@@ -351,54 +355,100 @@ def read_file(
     template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
-    """Read a script file in any encoding; its time is the file's own by default.
+    """Read a script file in any encoding, or a database project; its time is the file's own by default.
 
-    Files of ``:r`` are looked for beside the file that names them. Raises OSError, ValueError for what is no text.
+    Files of ``:r`` are looked for beside the file that names them. A project's own database counts before
+    ``database``, and ``variables`` before its values. Raises OSError, ValueError for what is no text.
     """
     guesses: list[str] = []
-    decoded = _decode_names(path, guesses)
+    opened = _open(path, guesses)
     if scripted_at is None:
         scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     script = read_script(
-        decoded.text,
+        opened.sources,
         file=str(path),
         scripted_at=scripted_at,
-        database=database,
+        database=opened.database or database,
         instance=instance,
-        variables=variables,
+        variables=_with_defaults(variables, opened.variables),
         include=_includes_of(path, guesses),
         template_defaults=template_defaults,
         servers=servers,
     )
     problems = script.problems
-    if decoded.unreadable:
-        why = f"{decoded.unreadable} of its characters cannot be read in {decoded.encoding}"
+    if opened.undo_line is not None:
+        why = "what stands below undoes the script, and is left out"
+        problems = (*problems, StatementProblem(str(path), opened.undo_line, why, counted=True))
+    if opened.unreadable:
+        why = f"{opened.unreadable} of its characters cannot be read in {opened.encoding}"
         problems = (StatementProblem(str(path), 1, why, counted=True), *problems)
-    return replace(script, problems=problems, encoding=decoded.encoding, guesses=tuple(dict.fromkeys(guesses)))
+    return replace(script, problems=problems, encoding=opened.encoding, guesses=tuple(dict.fromkeys(guesses)))
 
 
-def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> tuple[str | None, ...]:
-    """Return the servers of a script's batches in their order, None before any ``:connect``.
+@dataclass(frozen=True)
+class _OpenedScript:
+    """The texts of a file; a project also has a database and default values of variables."""
 
-    Raises as `read_file`.
-    """
-    return servers_of_text(_decode(path).text, str(path), variables, _includes_of(path, []))
+    sources: Sequence[SourceText]
+    encoding: str = "UTF-8"
+    unreadable: int = 0
+    variables: Mapping[str, str] = field(default_factory=dict)
+    database: str | None = None
+    undo_line: int | None = None
 
 
-def servers_of_text(
-    text: str,
-    file: str,
-    variables: Mapping[str, str] | None = None,
-    include: Include | None = None,
+def _open(path: FilePlace, guesses: list[str]) -> _OpenedScript:
+    if path.suffix.lower() == PROJECT:
+        project = read_project(path)
+        return _OpenedScript(project.sources, variables=project.variables, database=project.database)
+    decoded = _decode_names(path, guesses)
+    text, undo_line = without_undo(decoded.text)
+    return _OpenedScript([SourceText(text, str(path))], decoded.encoding, decoded.unreadable, undo_line=undo_line)
+
+
+def _with_defaults(values: Mapping[str, str] | None, defaults: Mapping[str, str]) -> dict[str, str]:
+    named = {name.casefold() for name in values or {}}
+    return {**{name: value for name, value in defaults.items() if name.casefold() not in named}, **(values or {})}
+
+
+@dataclass(frozen=True)
+class ScriptOutline:
+    """A script's servers in the order of batches (None before any ``:connect``), files of ``:r``, and its text."""
+
+    servers: tuple[str | None, ...]
+    included: tuple[str, ...] = ()
+    text: str = ""
+
+
+def outline_of(path: FilePlace, variables: Mapping[str, str] | None = None) -> ScriptOutline:
+    """Return the servers and files that a script names. Raises as `read_file`."""
+    opened, included = _open(path, []), list[str]()
+    include = _includes_of(path, [])
+
+    def include_and_note(including: str, written: str) -> tuple[str, str]:
+        file, text = include(including, written)
+        included.append(file)
+        return file, text
+
+    servers = _servers_of(opened.sources, _with_defaults(variables, opened.variables), include_and_note)
+    return ScriptOutline(servers, tuple(included), opened.sources[0].text if opened.sources else "")
+
+
+def outline_of_text(text: str, file: str, variables: Mapping[str, str]) -> ScriptOutline:
+    """Return the servers that a script names which lies in no file."""
+    return ScriptOutline(_servers_of([SourceText(text, file)], variables, None))
+
+
+def _servers_of(
+    sources: Sequence[SourceText], variables: Mapping[str, str], include: Include | None
 ) -> tuple[str | None, ...]:
-    """Return the servers of the batches of a script's text in their order, None before any ``:connect``."""
     servers: dict[str | None, None] = {}
 
     def take(part: SqlBatch | StatementProblem) -> None:
         if isinstance(part, SqlBatch):
             servers[part.server] = None
 
-    read_any_batches(text, file, variables or {}, include, take)
+    read_any_batches(sources, variables, include, take)
     return tuple(servers)
 
 
@@ -408,17 +458,35 @@ def read_comments(path: FilePlace) -> ScriptComments:
 
 
 def _includes_of(path: FilePlace, guesses: list[str]) -> Include:
-    """Return the reader of the files of ``:r``, each relative to the folder of the file that names it."""
+    """Return the reader of the files of ``:r``: beside the file that names them, else beside the first of all."""
     places = {str(path): path}
 
     def include(including: str, written: str) -> tuple[str, str]:
-        included_path = places[including].parent / written.replace("\\", "/")
+        name = written.replace("\\", "/")
+        candidates = [places[including].parent / name, path.parent / name]
+        included_path = next((place for place in candidates if place.exists()), None)
+        if included_path is None:
+            included_path = _find_in_any_case(places[including].parent, name) or candidates[0]
         if included_path.exists() and not included_path.is_file():
             raise ValueError("it is not an ordinary file")
         places[str(included_path)] = included_path
         return str(included_path), _decode_names(included_path, guesses).text
 
     return include
+
+
+def _find_in_any_case(folder: FilePlace, name: str) -> FilePlace | None:
+    """Return the file of a path whose parts are spelled in another case, as Windows allows."""
+    place = folder
+    for part in name.split("/"):
+        if part in ("", ".", "..") or not place.is_dir():
+            place = place / part if part in (".", "..") else place
+            continue
+        same = [entry for entry in place.iterdir() if entry.name.casefold() == part.casefold()]
+        if len(same) != 1:
+            return None
+        place = same[0]
+    return place
 
 
 def _decode(path: FilePlace) -> DecodedScript:
@@ -449,7 +517,7 @@ def _say_whose(batch: SqlBatch, instance: str | None) -> str | None:
     """Return the reason why a batch does not run on this instance; None where it does."""
     if _is_own(batch, instance):
         return None
-    return f"it runs on the server {quote(as_written(without_port(batch.server or '')))} of :connect"
+    return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"
 
 
 def _is_own(batch: SqlBatch, instance: str | None) -> bool:

@@ -13,11 +13,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from routing.importing.tsql.script_statements import StatementProblem, phrase_unknown, quote
+from routing.importing.tsql.servers import read_server
 from routing.importing.tsql.tokens import CODE, COMMENTS, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import (
-    INVISIBLE,
     VARIABLE,
     as_written,
     find_unknown_variable,
@@ -25,75 +26,6 @@ from routing.importing.tsql.vocabulary import (
     name_of_variable,
     speaks_of_routing,
 )
-
-# Servers as ``:connect`` names them, and the instances that these names are for.
-
-
-_PROTOCOL = re.compile(r"^\s*(?:tcp|np|lpc|admin):", re.IGNORECASE)
-_PIPE = re.compile(r"\\\\(?P<host>[^\\]+)\\pipe\\(?:MSSQL\$(?P<instance>[^\\]+)\\)?sql\\query", re.IGNORECASE)
-_QUOTED = re.compile(r"""\s*("[^"]*"|'[^']*')""")
-_LOCAL_HOSTS = frozenset([".", "(local)", "localhost", "127.0.0.1", "::1"])
-_DEFAULT_INSTANCE = "MSSQLSERVER"
-
-
-def read_server(written: str) -> str:
-    """Return the server that the rest of a ``:connect`` line names, with its port: no quotes, protocol, options.
-
-    >>> read_server("tcp:HUB,1433 -U sa -l 30")
-    'HUB,1433'
-    """
-    written = _PROTOCOL.sub("", written, count=1)
-    quoted = _QUOTED.match(written)
-    name = quoted.group(1)[1:-1] if quoted else (written.split() or [""])[0]
-    name = "" if name.startswith("-") else _PROTOCOL.sub("", name, count=1).strip()
-    pipe = _PIPE.fullmatch(name)
-    if pipe is not None:
-        name = "\\".join(part for part in pipe.group("host", "instance") if part)
-    name, comma, port = name.partition(",")
-    host, _, instance = name.strip().partition("\\")
-    is_default = instance.casefold() in ("", _DEFAULT_INSTANCE.casefold())
-    server = host if is_default else f"{host}\\{instance}"
-    return f"{server},{port.strip()}" if comma and server and port.strip() else server
-
-
-def without_port(server: str) -> str:
-    """Return a server of ``:connect`` without its port, as instances are mostly called."""
-    return server.partition(",")[0]
-
-
-# Letters and digits of any language, and the signs that names of machines and instances have. A name does not
-# begin with a hyphen, as options do, and a blank would end it.
-_CONNECTABLE = re.compile(r"(?:\(local\)|[\w.][\w.\-&#@$]*)(?:\\[\w][\w\-&#@$]*)?(?:,[0-9]{1,5})?")
-
-
-def write_server(instance: str) -> str | None:
-    """Return an instance's name as ``:connect`` takes it; None for a name that no server can have.
-
-    >>> write_server("HUB,1435"), write_server("the hub")
-    ('HUB,1435', None)
-    """
-    is_read_back = _CONNECTABLE.fullmatch(instance) is not None and read_server(instance) == instance
-    return None if not is_read_back or VARIABLE.search(instance) or INVISIBLE.search(instance) else instance
-
-
-def find_instance(server: str, instances: Iterable[str]) -> str | None:
-    """Return the instance that a server of ``:connect`` is by its name in any case, with its port or without."""
-    names = {name.casefold(): name for name in instances}
-    return names.get(server.casefold()) or names.get(without_port(server).casefold())
-
-
-def is_local(server: str) -> bool:
-    """Return whether a server is called as the machine that the script runs on."""
-    return without_port(server).partition("\\")[0].casefold() in _LOCAL_HOSTS
-
-
-def is_same_server(server: str, instance: str) -> bool:
-    """Return whether a server of ``:connect`` is an instance, by name in any case or as the local machine's."""
-    if find_instance(server, [instance]) is not None:
-        return True
-    parts = [without_port(name).casefold().partition("\\")[2] for name in (server, instance)]
-    return is_local(server) and parts[0] == parts[1]
-
 
 Include = Callable[[str, str], tuple[str, str]]
 """The file of ``:r``: (the including file, the path as written) → (its name, its text)."""
@@ -173,17 +105,25 @@ class SqlBatch:
     changeset: Changeset | None = None
 
 
+class SourceText(NamedTuple):
+    """A text that runs as a part of a script: the file that it is from, and its first line there."""
+
+    text: str
+    file: str
+    line: int = 1
+
+
 def read_batches(
-    text: str,
-    file: str,
+    sources: Iterable[SourceText],
     variables: Mapping[str, str],
     include: Include | None,
     take: Callable[[SqlBatch | StatementProblem], None],
 ) -> None:
-    """Send the batches of a script to ``take`` one by one, and between them problems of its commands."""
+    """Send the batches of a script's texts to ``take`` one by one, and between them problems of its commands."""
     reader = BatchLines(variables, include, take)
-    reader.read(text, file, 0)
-    reader.flush()
+    for source in sources:
+        reader.read(source)
+        reader.flush()
 
 
 class _PendingText:
@@ -228,9 +168,12 @@ class BatchLines:
         self._includes = 0
         self._filled_in = 0
 
-    def read(self, text: str, file: str, depth: int) -> None:
-        """Read one file; a batch that it leaves open goes on in the file that includes it."""
-        for number, start, line in _lines_of(text):
+    def read(self, source: SourceText, depth: int = 0) -> None:
+        """Read one text; a batch that it leaves open goes on in the file that includes it."""
+        text, file, first = source
+        if depth == 0:
+            self._includes = 0
+        for number, start, line in _lines_of(text, first):
             if self._over:
                 if speaks_of_routing(text[start:]):
                     self._report(file, number, "what follows is not run: the script ended above")
@@ -380,7 +323,7 @@ class BatchLines:
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or str(error)
             else:
-                self.read(text, included, depth + 1)
+                self.read(SourceText(text, included), depth + 1)
                 return
         self._report(file, number, f"the file {quote(as_written(path))} of :r is not read: {why}")
 
@@ -417,9 +360,9 @@ def find_comments(text: str) -> ScriptComments:
     return ScriptComments(tuple(statements), is_all=has_comment and not has_code)
 
 
-def _lines_of(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the number of each line, from 1, where it begins, and its text."""
-    number, start = 1, len(text) - len(text.removeprefix("\ufeff"))
+def _lines_of(text: str, first: int = 1) -> Iterator[tuple[int, int, str]]:
+    """Yield the number of each line, where it begins, and its text."""
+    number, start = first, len(text) - len(text.removeprefix("\ufeff"))
     for line_end in _LINE_END.finditer(text, start):
         yield number, start, text[start : line_end.start()]
         number, start = number + 1, line_end.end()

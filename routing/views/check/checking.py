@@ -312,6 +312,7 @@ def check(
     then: Sequence[str] = (),
     notes: Sequence[str] = (),
     clock: datetime | None = None,
+    environment: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
@@ -320,13 +321,19 @@ def check(
     complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
     the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
     decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
-    on times in the future. ``say`` is called with the progress.
+    on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
+    with the progress.
 
     Raises InputError if there is no queue among the files, a queue cannot be read, or the instance and database of
     a script cannot be determined.
     """
     options = FileOptions(
-        StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock
+        StandIns(instance, database, exported_at),
+        times,
+        variables or {},
+        addresses,
+        clock=clock,
+        environment=environment,
     )
     evidence = gather(paths, options)
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))

@@ -46,6 +46,7 @@ def where(row: ReadRow) -> str:
     return printable(f"{row['file']}{line}")
 
 
+NOT_JUDGED = "statements and rows that were not judged"
 _EXAMPLES = 3
 _INSTANCES_SHOWN = 10
 _TONES = {Severity.ERROR: Tone.BAD, Severity.WARNING: Tone.WAITING, Severity.INFO: Tone.QUIET}
@@ -140,21 +141,35 @@ def _count_defaults(findings: Sequence[ReadRow]) -> Iterator[Block]:
 _SUITE = "sbroute lint"
 
 
-def as_junit(findings: Sequence[ReadRow], kinds: Mapping[str, LintRule], failing: Collection[str]) -> str:
+def as_junit(
+    findings: Sequence[ReadRow],
+    kinds: Mapping[str, LintRule],
+    failing: Collection[str],
+    not_judged: Sequence[str] = (),
+) -> str:
     """Return a test for each code, which fails if it has findings of a severity in ``failing``.
 
-    A failure lists them, a line each. Other findings are the test's output. Characters that XML cannot hold or
-    that move a cursor are replaced.
+    A failure lists them, a line each. Other findings are the test's output. Statements and rows that were
+    ``not_judged`` are one more test, with an error. Characters that XML cannot hold or that move a cursor are
+    replaced.
     """
     by_code: dict[str, list[ReadRow]] = {}
     for row in findings:
         by_code.setdefault(row["code"], []).append(row)
     failed = [code for code, rows in by_code.items() if rows[0]["severity"] in failing]
-    counts = {"tests": str(len(kinds)), "failures": str(len(failed)), "errors": "0", "skipped": "0"}
+    errors = int(bool(not_judged))
+    numbers = {"tests": len(kinds) + errors, "failures": len(failed), "errors": errors, "skipped": 0}
+    counts = {name: str(number) for name, number in numbers.items()}
     suites = ElementTree.Element("testsuites", {"name": _SUITE, **counts})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": _SUITE, **counts, "time": "0"})
     for code, kind in kinds.items():
         _add_test(suite, kind, by_code.get(code, []), is_failed=code in failed)
+    if not_judged:
+        test = ElementTree.SubElement(
+            suite, "testcase", {"classname": "sbroute.lint", "name": NOT_JUDGED.capitalize(), "time": "0"}
+        )
+        lines = [printable(sentence) for sentence in not_judged]
+        ElementTree.SubElement(test, "error", {"message": lines[0], "type": "error"}).text = "\n".join(lines)
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode")
 
@@ -189,13 +204,20 @@ _FINGERPRINT = "sbroute/v1"
 
 
 def as_sarif(
-    findings: Sequence[ReadRow], kinds: Mapping[str, LintRule], pages: Mapping[str, str], version: str, root: Path
+    findings: Sequence[ReadRow],
+    kinds: Mapping[str, LintRule],
+    pages: Mapping[str, str],
+    version: str,
+    root: Path,
+    not_judged: Sequence[str] = (),
+    *,
+    is_judged: bool = True,
 ) -> str:
     """Return one line of JSON: findings in their order, with ``file`` and ``line`` if known.
 
     ``kinds`` and ``pages`` (Markdown) are those of all codes. Paths of files in the folder ``root`` are relative
     to it, as code hosts expect. Equal findings have equal fingerprints in every run, even with other lines and
-    times.
+    times. ``not_judged`` are sentences on statements and rows. ``is_judged`` is False if nothing was judged.
     """
     order = {code: place for place, code in enumerate(kinds)}
     prints = fingerprints(findings)
@@ -217,6 +239,15 @@ def as_sarif(
         "tool": {"driver": driver},
         "originalUriBaseIds": base,
         "columnKind": "utf16CodeUnits",
+        "invocations": [
+            {
+                "executionSuccessful": is_judged,
+                "toolExecutionNotifications": [
+                    {"level": "warning", "message": {"text": printable(f"not judged: {sentence}")}}
+                    for sentence in not_judged
+                ],
+            }
+        ],
         "results": results,
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})

@@ -170,7 +170,7 @@ def test_what_a_broken_row_may_have_been(tmp_path: Path) -> None:
         tmp_path,
         databases="name,service_broker_guid\nodd,no guid\n",
         routes="name,lifetime,address\nodd,soon,LOCAL\nr,NULL,LOCAL\n",
-        services="name,x\n//a,1,2\n",
+        services="name,service_id\n//a,b,c\n",
     )
     shop = {"instance_name": "HUB", "database_name": "shop"}
     assert covered.is_doubtful("databases", {"instance_name": "HUB", "name": "Odd"})

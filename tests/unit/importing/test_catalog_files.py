@@ -192,7 +192,7 @@ def test_a_grid_of_the_queries_that_ssms_quoted_once_more(tmp_path: Path, header
 
 
 def test_a_name_that_is_also_a_column_is_no_header(tmp_path: Path) -> None:
-    export = read(tmp_path, "services.csv", "name,mine\n//a,1\nname,2\npriority,3\n")
+    export = read(tmp_path, "services.csv", "name,service_id\n//a,1\nname,2\npriority,3\n")
     assert [row["name"] for row in export.rows["services"]] == ["//a", "name", "priority"]
 
 

@@ -15,6 +15,8 @@ import yaml
 from routing import cli
 from routing.config import load
 from routing.delta.opening import TableOpener
+from routing.errors import InputError
+from routing.importing.events.event_files import read_events
 from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.importing.from_events import import_events
 from routing.importing.import_files import on_this_disk
@@ -509,3 +511,41 @@ def test_other_imports_note_an_import_of_events_and_leave_it(
     dropped = imported(job, capsys, str(other / "events.csv"), "--drop-unfinished")
     assert dropped["notes"][0].endswith(" was dropped: the same command adds what is missing")
     assert _journal(job) == []
+
+
+OTHER_XML = {
+    "a trace that SQL Server Profiler saved": '<?xml version="1.0" encoding="utf-16"?>\n<!-- <event> -->\n'
+    '<TraceData xmlns="http://tempuri.org/TracePersistence.xsd"><Events><Event id="1" /></Events></TraceData>',
+    "an execution plan": '<ShowPlanXML xmlns="http://schemas.microsoft.com/sqlserver/2004/07/showplan" />',
+    "a deadlock graph": "<deadlock-list><deadlock /></deadlock-list>",
+    "an XML document <Project>": '<!DOCTYPE Project [<!ENTITY a "<event>">]>\n<Project></Project>',
+    "no XML document": "name,event_data\n",
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("what", OTHER_XML)
+def test_an_xml_file_of_another_kind_says_what_it_is(what: str, encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(OTHER_XML[what], encoding=encoding)
+    with pytest.raises(InputError, match=what):
+        list(read_events([str(file)], on_this_disk, []))
+    notes: list[str] = []
+    assert list(read_events([str(tmp_path)], on_this_disk, notes)) == []
+    [note] = notes
+    assert note.startswith(f"{file}: not read, it is {what}")
+
+
+@pytest.mark.parametrize(
+    ("text", "events"),
+    [
+        ("<events></events>", 0),
+        ('<RingBufferTarget truncated="0" eventCount="0" />', 0),
+        ("<dump>" + 40_000 * "<x />" + xml(CLASSIFY) + "</dump>", 1),
+        ("-- result\n" + xml(CLASSIFY), 1),
+    ],
+)
+def test_an_xml_file_with_events_or_of_none_is_read(text: str, events: int, tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(text, encoding="utf-8")
+    assert len(list(read_events([str(file)], on_this_disk, []))) == events

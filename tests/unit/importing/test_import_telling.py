@@ -8,7 +8,8 @@ import pytest
 
 from routing.commands.import_ import describe_import
 from routing.importing.covered_rows import ImportResult, line_order
-from routing.importing.spelling import say_near_names, say_servers
+from routing.importing.spelling import NameSpelling, say_near_names, say_servers
+from routing.importing.tsql.servers import find_instance
 from routing.render.text import write_text
 from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark
 
@@ -168,6 +169,10 @@ def test_the_answer_is_what_was_written_and_rejected(
     assert shown(done)[:2] == answer
 
 
+IS_ITS_OWN = "is taken for a separate instance, since no export has its port"
+ON_THE_MACHINE = "it is on the machine that runs the script"
+
+
 @pytest.mark.parametrize(
     ("server", "own", "note"),
     [
@@ -193,12 +198,68 @@ def test_the_answer_is_what_was_written_and_rejected(
             "HUB",
             r"the server 'localhost\DEV' of :connect may be 'HUB': it is on the machine that runs the script",
         ),
+        (
+            "HUB,14331",
+            "HUB",
+            f"the server 'HUB,14331' of :connect {IS_ITS_OWN}; near: 'HUB'",
+        ),
+        (
+            "localhost,14331",
+            "HUB,1500",
+            f"the server 'localhost,14331' of :connect {IS_ITS_OWN}; near: 'HUB,1500'",
+        ),
+        (
+            "localhost,1500",
+            "HUB,1500",
+            f"the server 'localhost,1500' of :connect is taken for 'HUB,1500': {ON_THE_MACHINE}",
+        ),
+        ("SPOKE", "HUB,1500", None),
+        ("elsewhere,14331", "HUB", None),
         ("elsewhere", "HUB", None),
         ("$(server)", "HUB", None),
     ],
 )
 def test_a_server_that_is_nearly_known_is_noted(server: str, own: str, note: str | None) -> None:
     assert say_servers([server], own, rows("SPOKE", "ARCHIVE")) == ([] if note is None else [note])
+
+
+def test_tables_keep_the_names_of_their_instances() -> None:
+    spelling = NameSpelling(["HUB,1433", "Spoke", "Two", "two,1433", "the hub"])
+    written = [
+        "hub",
+        "tcp:HUB,1433",
+        "SPOKE,1433",
+        "two",
+        "TWO,1433",
+        "The Hub",
+        "tcp:New,1433",
+        "new",
+        "new,1500",
+    ]
+    expected = ["HUB,1433", "HUB,1433", "Spoke", "Two", "two,1433", "the hub", "New", "New", "new,1500"]
+    assert [spelling.instance(name) for name in written] == expected
+
+
+def test_a_server_is_found_by_an_address() -> None:
+    names = ["C0FFEE", "C0FFEE\\A", "BOX"]
+    addresses = {
+        "C0FFEE": ["tcp://hub.example:4022", "tcp://[fe80::1]:4022"],
+        "C0FFEE\\A": ["tcp://hub.example:14331"],
+        "BOX": ["tcp://box:4022", "tcp://shared:4022"],
+        "BOX2": ["tcp://shared:4022"],
+    }
+    found = {
+        server: find_instance(server, names, addresses)
+        for server in ("hub.example", "HUB.example,14331", "hub.example,9", "shared", "hub.example\\B", "fe80::1")
+    }
+    assert found == {
+        "hub.example": "C0FFEE",
+        "HUB.example,14331": "C0FFEE\\A",
+        "hub.example,9": None,
+        "shared": None,
+        "hub.example\\B": None,
+        "fe80::1": "C0FFEE",
+    }
 
 
 def test_an_import_notes_servers_and_shows_backslashes_once(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import CreateRoute, StatementProblem
-from routing.importing.tsql.sqlcmd import SqlBatch, _go, read_batches
+from routing.importing.tsql.sqlcmd import SourceText, SqlBatch, _go, read_batches
 
 ReadText = Callable[..., ReadScript]
 
 
 def _texts(text: str, **variables: str) -> list[str]:
     found: list[SqlBatch | StatementProblem] = []
-    read_batches(text, "f", variables, None, found.append)
+    read_batches([SourceText(text, "f")], variables, None, found.append)
     return [batch.text for batch in found if isinstance(batch, SqlBatch)]
 
 
@@ -278,6 +278,13 @@ def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
         (r'"x\dev"', r"X\DEV"),
         ("(local)", "X"),
         (".", "X"),
+        ("X , 1433 -U sa", "X"),
+        ("X", "tcp:X,1433"),
+        (r"X\MSSQLSERVER,1433", "X"),
+        ("localhost,14331", "X,14331"),
+        ("tcp:127.0.0.1,014331 -C", "X,14331"),
+        ("[::1],14331", "X,14331"),
+        ("[fe80::1],1433", "fe80::1"),
         ("localhost", "X"),
         (r".\DEV", r"X\DEV"),
         (r"(LOCAL)\dev", r"X\DEV"),
@@ -296,7 +303,12 @@ def test_the_server_of_connect_is_the_instance(read: ReadText, written: str, ins
         (r"localhost\DEV", "X", r"'localhost\DEV'"),
         ("(local)", r"X\DEV", "'(local)'"),
         ("X.corp.example", "X", "'X.corp.example'"),
-        (r'"tcp:Y\DEV,1433" -P secret', "X", r"'Y\DEV'"),
+        (r'"tcp:Y\DEV,1433" -P secret', "X", r"'Y\DEV,1433'"),
+        ("X,14331", "X", "'X,14331'"),
+        ("localhost,14332", "HUB,14331", "'localhost,14332'"),
+        ("localhost,14331", "HUB", "'localhost,14331'"),
+        ("localhost", "HUB,14331", "'localhost'"),
+        ("[fe80::1],14331", "fe80::1", "'fe80::1,14331'"),
     ],
 )
 def test_another_server_of_connect_is_named(read: ReadText, written: str, instance: str, shown: str) -> None:

@@ -1,0 +1,340 @@
+"""Find the scripts in PATHs, and read each for the instances that it is for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path, PurePath
+
+from routing.cases.exported_files import FileOptions, find_in_folders
+from routing.errors import InputError, join_bounded, quote
+from routing.importing.import_faults import OtherFileError, unreadable_file
+from routing.importing.import_files import list_files, on_this_disk
+from routing.importing.other_dialects import find_dialect
+from routing.importing.script_folders import arrange, refuse_unknown
+from routing.importing.spelling import NameSpelling, say_servers
+from routing.importing.sql_projects import SUFFIX as _PROJECT
+from routing.importing.tsql.script_reader import (
+    ReadScript,
+    ScriptOutline,
+    outline_of,
+    outline_of_text,
+    read_comments,
+    read_file,
+    read_script,
+)
+from routing.importing.tsql.servers import find_instance, is_local, is_same_server
+
+_SCRIPT = ".sql"
+_SCRIPTS = (_SCRIPT, _PROJECT)
+KnownInstances = Mapping[str, Sequence[str]]
+"""The instances that scripts may be for, each with its network addresses."""
+
+
+@dataclass(frozen=True)
+class ScriptFiles:
+    """Script files: those that were named, and those of folders, of which some may turn out to be no scripts.
+
+    ``is_lenient``: a named file may also turn out to be none.
+    """
+
+    named: Sequence[Path] = ()
+    by_folder: Mapping[Path, Sequence[Path]] = field(default_factory=dict)
+    is_lenient: bool = False
+
+    @property
+    def every(self) -> list[Path]:
+        """All files."""
+        return [*self.named, *(file for files in self.by_folder.values() for file in files)]
+
+
+def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
+    """Find files that may be exports, and scripts (``.sql``, ``.sqlproj``): as named, and in folders at any depth.
+
+    What is not read in a folder is named where its exports are read. Raises InputError for a URI, or a folder of
+    too many files.
+    """
+    places = {path: on_this_disk(path) for path in paths}
+    exports = [path for path in paths if places[path].suffix.lower() not in _SCRIPTS or places[path].is_dir()]
+    named = [places[path] for path in paths if path not in exports]
+    folders = [places[path] for path in exports if places[path].is_dir()]
+    return exports, ScriptFiles(named, {folder: _list_scripts(folder) for folder in folders})
+
+
+def _list_scripts(folder: Path) -> list[Path]:
+    return [file for file in list_files(folder, []) if file.suffix.lower() in _SCRIPTS]
+
+
+def no_instance(file: str) -> InputError:
+    """Return the error that the instance of a script is not known."""
+    return InputError(
+        f"{quote(file)}: which instance the script is for is not known",
+        "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
+        " :CONNECT NAME",
+    )
+
+
+def _no_script(file: str, why: str) -> OtherFileError:
+    return OtherFileError.of_file(file, why, "leave it out", phrase="is not a script")
+
+
+def unreadable_script(file: str, error: OSError) -> InputError:
+    """Return a script that the system does not let us read."""
+    return unreadable_file(file, error.strerror or str(error))
+
+
+# Scripts of folders do not count where another one includes them, or a project does not build them.
+
+
+_Outlines = dict[Path, ScriptOutline]
+
+
+def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tuple[list[Path], _Outlines]:
+    """Return the scripts of folders that are applied, in their order, with their outlines; ``notes`` says why."""
+    chosen: list[Path] = []
+    outlines: _Outlines = {}
+    environments: set[str] = set()
+    for folder, files in scripts.by_folder.items():
+        dialects: dict[str, list[str]] = defaultdict(list)
+        own_outlines: _Outlines = {}
+        for file in files:
+            outline = _outline(file, options, notes)
+            if outline is None:
+                continue
+            dialect = find_dialect(outline.text, PurePath(file.relative_to(folder)))
+            if dialect is not None:
+                dialects[dialect].append(str(file))
+            else:
+                own_outlines[file] = replace(outline, text="")
+        notes += [
+            f"not read, since they are scripts of {name}: {join_bounded(theirs, 'file')}"
+            for name, theirs in dialects.items()
+        ]
+        alone = _leave_included_out(own_outlines, notes)
+        chosen += arrange(folder, alone, options.environment, notes, environments)
+        outlines.update(own_outlines)
+    if scripts.by_folder:
+        refuse_unknown(options.environment, environments)
+    return chosen, outlines
+
+
+def _outline(file: Path, options: FileOptions, notes: list[str]) -> ScriptOutline | None:
+    try:
+        return outline_of(file, options.variables)
+    except OSError as error:
+        raise unreadable_script(str(file), error) from error
+    except ValueError as error:
+        notes.append(f"{file}: not read, {error}")
+        return None
+
+
+def _leave_included_out(outlines: _Outlines, notes: list[str]) -> list[Path]:
+    """Return the files that count by themselves: no script includes them, and they lie in no project."""
+    places = {file.resolve(): file for file in outlines}
+    included = {
+        file: {
+            places[place] for place in map(_resolve, outline.included) if place in places and places[place] != file
+        }
+        for file, outline in outlines.items()
+    }
+    reached: set[Path] = set()
+    inner = set[Path]().union(*included.values())
+    tops = [file for file in outlines if file not in inner]
+    # Scripts that include one another in a circle have no top: the first of them is taken for it.
+    chosen: set[Path] = set()
+    for file in [*tops, *outlines]:
+        if file in reached or file in chosen:
+            continue
+        chosen.add(file)
+        waiting = list(included[file])
+        while waiting:
+            one = waiting.pop()
+            if one not in reached:
+                reached.add(one)
+                waiting += included[one]
+    alone = [file for file in outlines if file in chosen]
+    projects = [file for file in alone if file.suffix.lower() == _PROJECT]
+    of_projects = set[Path]().union(*(included[file] for file in projects))
+    only_included = reached - chosen - of_projects
+    elsewhere = [str(file) for file in outlines if file in only_included]
+    if elsewhere:
+        notes.append(f"read only where another script includes them by :r: {join_bounded(elsewhere, 'file')}")
+    folders = {project.parent for project in projects}
+    of_project = [file for file in alone if folders.intersection(file.parents)] if folders else []
+    unused = [file for file in of_project if file.suffix.lower() != _PROJECT]
+    if unused:
+        notes.append(
+            f"left out, since their project does not build them: {join_bounded(list(map(str, unused)), 'file')}"
+        )
+    left_out = set(unused)
+    return [file for file in alone if file not in left_out]
+
+
+def _resolve(file: str) -> Path:
+    return Path(file).resolve()
+
+
+def read_scripts(
+    scripts: ScriptFiles,
+    known_instances: KnownInstances,
+    options: FileOptions,
+    notes: list[str],
+    scripted_at: datetime | None = None,
+    instance: str | None = None,
+) -> Iterator[tuple[str, ReadScript]]:
+    """Yield scripts with their instances, in the order of the files; one that names several comes with each.
+
+    A batch belongs to the instance that its ``:connect`` names, else to ``instance``, else to that of
+    ``known_instances`` that a folder of the file is named like, else to ``--instance``. Times as in `read_file`.
+    ``notes`` learns of files in folders that are not applied, and of servers whose names are nearly known. Raises
+    InputError where none tells whose a script is, and for a named file that is none.
+    """
+    reader = _ScriptReader(known_instances, options, notes, scripted_at)
+    for file in scripts.named:
+        outline = None
+        try:
+            outline = reader.outline(file)
+            dialect = find_dialect(outline.text, PurePath(file.name))
+            if dialect is not None:
+                raise _no_script(str(file), f"it is one of {dialect}")
+            yield from reader.read(file, outline, instance)
+        except OtherFileError as none:
+            if scripts.is_lenient:
+                notes.append(f"{file}: not read, {none.why}")
+            # Such as one whose statements all need a value first.
+            elif outline is None or not _holds_only_comments(file):
+                raise
+    chosen, outlines = _choose(scripts, options, notes)
+    for file in chosen:
+        try:
+            yield from reader.read(file, outlines[file])
+        except OtherFileError as none:
+            notes.append(f"{file}: not read, {none.why}")
+
+
+def _holds_only_comments(file: Path) -> bool:
+    try:
+        return read_comments(file).is_all
+    except (OSError, ValueError):
+        return False
+
+
+def note_commented(scripts: ScriptFiles) -> Iterator[str]:
+    """Yield a note on each statement that stands in a comment of a script, and so is not applied."""
+    for file in scripts.named:
+        comments = read_comments(file)
+        for line, statement in comments.statements:
+            yield f"{file}, line {line}: a comment, so it is not applied: {statement}"
+        if comments.is_all and not comments.statements:
+            yield f"{file}: it holds comments alone, so nothing is applied"
+
+
+def read_text_by_instance(
+    text: str,
+    file: str,
+    known_instances: KnownInstances,
+    options: FileOptions,
+    notes: list[str],
+    scripted_at: datetime,
+    instance: str | None = None,
+) -> Iterator[tuple[str, ReadScript]]:
+    """Yield a script that lies in no file with its instances, as `read_scripts` does; ``file`` is its name."""
+
+    def read(servers: Collection[str | None]) -> ReadScript:
+        return read_script(
+            text,
+            file=file,
+            scripted_at=scripted_at,
+            database=options.stand_ins.database_name,
+            variables=options.variables,
+            servers=servers,
+        )
+
+    servers = outline_of_text(text, file, options.variables).servers
+    yield from _split_by_instance(file, servers, read, instance or options.instance, known_instances, notes)
+
+
+@dataclass(frozen=True)
+class _ScriptReader:
+    """Reads files of scripts, as of a time or of their own."""
+
+    known_instances: KnownInstances
+    options: FileOptions
+    notes: list[str]
+    scripted_at: datetime | None
+
+    def outline(self, file: Path) -> ScriptOutline:
+        """Return a file's outline. Raises InputError."""
+        try:
+            return outline_of(file, self.options.variables)
+        except OSError as error:
+            raise unreadable_script(str(file), error) from error
+        except ValueError as error:
+            raise _no_script(str(file), str(error)) from error
+
+    def read(
+        self, file: Path, outline: ScriptOutline, instance: str | None = None
+    ) -> Iterator[tuple[str, ReadScript]]:
+        """Yield the parts of a file for each instance. Raises InputError."""
+        options = self.options
+        by_file = str(file) if options.by_file else None
+        own_instance = instance or find_in_folders(file, self.known_instances) or options.instance or by_file
+
+        def read(servers: Collection[str | None]) -> ReadScript:
+            return read_file(
+                file,
+                scripted_at=self.scripted_at,
+                database=options.stand_ins.database_name,
+                variables=options.variables,
+                servers=servers,
+            )
+
+        try:
+            split = _split_by_instance(
+                str(file), outline.servers, read, own_instance, self.known_instances, self.notes
+            )
+            parts = list(split)
+        except OSError as error:
+            raise unreadable_script(str(file), error) from error
+        self.notes.extend(dict.fromkeys(guess for _, script in parts for guess in script.guesses))
+        yield from parts
+
+
+def _split_by_instance(
+    file: str,
+    servers: Sequence[str | None],
+    read: Callable[[Collection[str | None]], ReadScript],
+    own_instance: str | None,
+    known_instances: KnownInstances,
+    notes: list[str],
+) -> Iterator[tuple[str, ReadScript]]:
+    """Yield the parts of a script for each instance; ``read`` reads the batches of some servers."""
+    spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
+    # A script without any batch is read for what is wrong in it, such as a missing file of :r.
+    for server in servers or (None,):
+        name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
+        servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
+    scripts = {instance: read(theirs) for instance, theirs in servers_by_instance.items()}
+    if not any(script.says_anything for script in scripts.values()):
+        wrong = [
+            f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
+        ]
+        raise _no_script(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
+    named = next(iter(scripts.values())).servers
+    rows = [{"instance_name": name, "addresses": addresses} for name, addresses in known_instances.items()]
+    # A script that stands for itself is called as its file, which no server is near to.
+    notes += say_servers(named, None if own_instance == file else own_instance, rows)
+    for instance, script in scripts.items():
+        if instance is not None:
+            yield instance, script
+        elif script.statements:
+            raise no_instance(file)
+
+
+def _find_instance(server: str, own_instance: str | None, known_instances: KnownInstances) -> str | None:
+    """Return the instance that a server of ``:connect`` is: a known one, the script's own, or one that is new."""
+    is_own = is_local(server) if own_instance is None else is_same_server(server, own_instance)
+    known_name = find_instance(server, known_instances, known_instances)
+    return known_name or (own_instance if is_own else server)

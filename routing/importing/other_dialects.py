@@ -1,0 +1,73 @@
+"""Recognise scripts of other databases than SQL Server by what no T-SQL has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from routing.importing.tsql.tokens import TextMode, segments
+from routing.importing.tsql.vocabulary import speaks_of_routing
+
+_MYSQL, _POSTGRES, _ORACLE, _SQLITE = "MySQL", "PostgreSQL", "Oracle", "SQLite"
+_TYPES = (
+    "text|int[248]?|integer|bigint|smallint|numeric|date|time|timestamp|jsonb?|uuid|varchar|regclass|bool(?:ean)?"
+)
+_SIGNS = tuple(
+    (dialect, re.compile(sign, re.IGNORECASE | re.MULTILINE))
+    for dialect, sign in (
+        (_MYSQL, r"`\w+`|^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*\w+|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
+        (_MYSQL, r"\bUNSIGNED\b|\bDEFAULT\s+CHARSET\b|\bLOCK\s+TABLES\b|\bON\s+DUPLICATE\s+KEY\b|\bTINYTEXT\b"),
+        (
+            _POSTGRES,
+            r"\$\w*\$\s*(?:LANGUAGE\b|BEGIN\b|DECLARE\b|;|$)|\bplpgsql\b|\bBIGSERIAL\b|\bjsonb\b|\bILIKE\b",
+        ),
+        (_POSTGRES, rf"\bSERIAL\s+(?:PRIMARY|NOT|UNIQUE)|\bCREATE\s+EXTENSION\b|::(?:{_TYPES})\b|\bTIMESTAMPTZ\b"),
+        (_POSTGRES, r"\bON\s+CONFLICT\b|\bOWNER\s+TO\b|^\\(?:c|connect|i)\s"),
+        (_SQLITE, r"^PRAGMA\b|\bAUTOINCREMENT\b|\bWITHOUT\s+ROWID\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b"),
+        (_ORACLE, r"\b(?:N?VARCHAR2|PLS_INTEGER|SYSDATE|SYSTIMESTAMP)\b|\bDBMS_\w+\s*\.|\bFROM\s+dual\b"),
+        (
+            _ORACLE,
+            r"%(?:ROW)?TYPE\b|\bNUMBER\s*\(|\bPACKAGE\s+BODY\b|\.(?:NEXTVAL|CURRVAL)\b|\bEXECUTE\s+IMMEDIATE\b",
+        ),
+        (_ORACLE, r"^(?:WHENEVER\s+SQLERROR|SET\s+(?:SERVEROUTPUT|DEFINE))\b|^/\s*$"),
+        ("Oracle, PostgreSQL or MySQL", r"\bCREATE\s+OR\s+REPLACE\b"),
+        ("MySQL, PostgreSQL or SQLite", r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),
+    )
+)
+# What only T-SQL has.
+_TSQL = re.compile(
+    r"^GO\s*$|\[[a-z_]\w*\]\s*[.(,;]|\bCREATE\s+OR\s+ALTER\b|\bSET\s+(?:NOCOUNT|XACT_ABORT)\b|\bDECLARE\s+@|\bN'"
+    r"|\bNVARCHAR\b|\bIDENTITY\s*\(|\bdbo\.|\b(?:CONTRACT|MESSAGE\s+TYPE)\b|\bsys\.\w+",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Signs stand near the beginning; behind it a dump holds data.
+_LONGEST = 200_000
+_FOLDERS = {
+    **dict.fromkeys(("mysql", "mariadb"), _MYSQL),
+    **dict.fromkeys(("postgres", "postgresql", "pgsql", "pg"), _POSTGRES),
+    **dict.fromkeys(("oracle", "plsql", "ora"), _ORACLE),
+    **dict.fromkeys(("sqlite", "sqlite3"), _SQLITE),
+}
+
+
+def find_dialect(text: str, path: PurePath) -> str | None:
+    """Return the database that a script is for, by its text or a folder's name; None for T-SQL and for no sign."""
+    code = _code_of(text[:_LONGEST])
+    by_text = next((dialect for dialect, sign in _SIGNS if sign.search(code)), None)
+    names = [*(folder.casefold() for folder in path.parts[:-1]), *re.split(r"[._-]", path.stem.casefold())]
+    dialect = by_text or next((_FOLDERS[name] for name in reversed(names) if name in _FOLDERS), None)
+    return None if dialect is None or _TSQL.search(code) or speaks_of_routing(text) else dialect
+
+
+def _code_of(text: str) -> str:
+    """Return the lines of a text without comments, the insides of strings, and blanks beside one another."""
+    kept = []
+    for part in segments(text)[0]:
+        if part.mode in (TextMode.CODE, TextMode.BRACKET):
+            kept.append(text[part.start : part.end])
+        else:
+            kept.append(
+                "''" if part.mode is TextMode.STRING else " \n" if part.mode is TextMode.LINE_COMMENT else " "
+            )
+    lines = (" ".join(line.split()) for line in "".join(kept).splitlines())
+    return "\n".join(filter(None, lines))

@@ -1,0 +1,256 @@
+"""Choose the scripts of a folder that a deployment applies, in the order in which migration tools apply them.
+
+The names of files say it all: numbers and versions, undo scripts, and scripts of one environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from routing.errors import InputError, join_bounded, quote
+
+# The order: natural, by the parts of a path. Tools with an order of their own have ranks before it.
+
+
+_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)*)")
+_FLYWAY = re.compile(r"(?P<kind>[VBU])(?P<version>[0-9]+(?:[._][0-9]+)*)__.*|(?P<repeatable>R)__.*", re.IGNORECASE)
+_CALLBACK = re.compile(r"(?P<when>before|after)(?:Each)?(?P<what>[A-Z][A-Za-z]*?)(?:Error)?(?:__.*)?")
+_APPLYING = frozenset(["Migrate", "MigrateApplied", "Versioned", "Repeatables", "Connect", "DeployStart"])
+_DEPLOYMENT = re.compile(r"(?:.*[._ -])?(?P<when>pre|post)[._ -]?deploy(?:ment)?(?:[._ -].*)?", re.IGNORECASE)
+# RoundhousE and grate run the folders of a database in this order.
+_FOLDERS = (
+    *("beforemigration", "createdatabase", "alterdatabase", "runaftercreatedatabase", "runbeforeup", "up"),
+    *("runfirstafterup", "functions", "views", "sprocs", "triggers", "indexes", "runafterotheranytimescripts"),
+    *("permissions", "aftermigration"),
+)
+_FIRST, _PLAIN, _VERSIONED, _REPEATABLE, _LAST = range(5)
+Key = tuple[object, ...]
+
+
+def natural_key(name: str) -> Key:
+    """Return a key that sorts numbers and dotted versions in texts by their values.
+
+    >>> sorted(["10_x", "2.1_x", "2_x"], key=natural_key)
+    ['2_x', '2.1_x', '10_x']
+    """
+    parts = _NUMBERS.split(name.casefold())
+    return tuple(_version(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def _version(written: str) -> tuple[int, ...]:
+    numbers = [int(number) for number in re.split("[._]", written)]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _order(path: PurePosixPath, *, has_up: bool) -> Key:
+    """Return the key of a file, by its path in the folder."""
+    folders = [_folder_key(name, has_up=has_up) for name in path.parts[:-1]]
+    flyway, when = _FLYWAY.fullmatch(path.stem), _deployed(path)
+    in_folders = (*folders, (len(_FOLDERS), natural_key(path.stem)))
+    if when is not None:
+        return _FIRST if when == "pre" else _LAST, (), in_folders
+    if flyway is None:
+        return _PLAIN, (), in_folders
+    if flyway["repeatable"]:
+        return _REPEATABLE, (), (natural_key(path.stem), *in_folders)
+    return _VERSIONED, _version(flyway["version"]), in_folders
+
+
+def _folder_key(name: str, *, has_up: bool) -> Key:
+    folded = name.casefold()
+    rank = _FOLDERS.index(folded) if has_up and folded in _FOLDERS else len(_FOLDERS)
+    return rank, natural_key(name)
+
+
+def _deployed(path: PurePosixPath) -> str | None:
+    """Return ``pre`` or ``post`` for a script that runs before or after all others; None for any other."""
+    callback = _CALLBACK.fullmatch(path.stem)
+    if callback is not None:
+        return {"before": "pre", "after": "post"}[callback["when"]]
+    deployment = _DEPLOYMENT.fullmatch(path.stem)
+    return None if deployment is None else deployment["when"].lower()
+
+
+# Scripts that take back what others do.
+
+
+_UNDO_WORDS = re.compile(
+    r"(?i:roll[ _-]?back|uninstall|deinstall|undeploy|downgrade|back[ _-]?out)"
+    r"|(?<![A-Za-z])(?i:undo|revert|teardown)(?![a-z])|Undo"
+)
+_UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert)", re.IGNORECASE)
+_UNDO_FOLDERS = re.compile(r"(?:down|downs|undo|revert|roll[ _-]?backs?|uninstall)", re.IGNORECASE)
+
+
+def is_undo(path: PurePosixPath) -> bool:
+    """Return True for a script whose name says that it undoes, rolls back or uninstalls something."""
+    flyway, callback = _FLYWAY.fullmatch(path.stem), _CALLBACK.fullmatch(path.stem)
+    if flyway is not None and flyway["kind"]:
+        return flyway["kind"].upper() == "U"
+    if callback is not None and callback["what"] not in _APPLYING:
+        return True
+    is_named = _UNDO_WORDS.search(path.stem) or _UNDO_PART.fullmatch(path.stem)
+    return bool(is_named) or any(_UNDO_FOLDERS.fullmatch(folder) for folder in path.parts[:-1])
+
+
+_SECTION = re.compile(
+    r"^[ \t]*--[ \t]*(?:(?:\+(?:goose|migrate)[ \t]+|migrate:|!)(?:(?P<down>downs?)|ups?)|(?P<undo>//[ \t]*@UNDO)"
+    r"|(?:(?P<named>down)|up)[ \t]+migration)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def without_undo(text: str) -> tuple[str, int | None]:
+    """Return a script without the sections that undo it, and the first line of these; lines stay where they are.
+
+    Goose, sql-migrate, dbmate, node-pg-migrate and MyBatis write both directions into one file.
+    """
+    parts: list[str] = []
+    start, is_undo_section, first = 0, False, None
+    for section in [*_SECTION.finditer(text), None]:
+        end = len(text) if section is None else section.start()
+        part = text[start:end]
+        parts.append("\n" * part.count("\n") if is_undo_section else part)
+        if section is None:
+            break
+        start, is_undo_section = end, any(section.groups())
+        if is_undo_section and first is None:
+            first = text.count("\n", 0, end) + 1
+    return "".join(parts), first
+
+
+# Scripts of one environment.
+
+
+_ENVIRONMENTS = re.compile(
+    r"(?:dev|devel|develop|development|test|tst|testing|qa|qas|quality|sit|st|uat|int|integration|acc|acpt|accept"
+    r"|acceptance|stag|stage|staging|stg|pre|preprod|pre[_-]?prod|preproduction|ppe|prod|prd|production|live|local"
+    r"|localhost|demo|sandbox|sbx|ci|perf|performance|load|dr|training|train|hotfix|release|abn|entw|recette|integ)"
+    r"(?:[_-]?[a-z]{0,4}[0-9]{0,2})?",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(r"([._-])")
+_MARK = "env"
+
+
+@dataclass(frozen=True)
+class _EnvironmentName:
+    """A part of a file's name that may be an environment, and the rest of the name.
+
+    ``without`` is the name of a file that would be for every environment.
+    """
+
+    environment: str
+    rest: tuple[PurePosixPath, tuple[str, ...]]
+    is_marked: bool = False
+    is_last: bool = False
+    without: str = ""
+
+
+def _environment_names(path: PurePosixPath, *, of_any_name: bool) -> Iterator[_EnvironmentName]:
+    """Yield every way to read an environment of a usual name, or ``of_any_name``, from a file's name."""
+    dotted = path.stem.split(".")
+    if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
+        yield _EnvironmentName(dotted[0], (path.parent, tuple(dotted[1:])), is_marked=True)
+        return
+    parts = _PARTS.split(path.stem)
+    for place in range(0, len(parts), 2) if len(parts) > 1 else ():
+        if not of_any_name and not _ENVIRONMENTS.fullmatch(parts[place]):
+            continue
+        rest = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
+        is_last = place == len(parts) - 1 and parts[place - 1] == "."
+        without = "".join(parts[:-2] if place == len(parts) - 1 else (*parts[:place], *parts[place + 2 :]))
+        yield _EnvironmentName(parts[place], (path.parent, rest), False, is_last, without + path.suffix)
+
+
+def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dict[PurePosixPath, str]:
+    """Return the scripts of one environment, each with it: its name is certain, or has siblings of others.
+
+    Siblings of a script of the environment that is asked for are of others, whatever these are called.
+    """
+    every = [(path, name) for path in paths for name in _environment_names(path, of_any_name=asked is not None)]
+    of_asked = {name.rest for _, name in every if name.environment.casefold() == asked}
+    there, certain = set(paths), dict[PurePosixPath, str]()
+    siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
+    for path, name in every:
+        if name.is_marked or name.rest in of_asked:
+            certain.setdefault(path, name.environment)
+        elif _ENVIRONMENTS.fullmatch(name.environment):
+            siblings[name.rest][path] = name.environment
+            if name.is_last or path.with_name(name.without) in there:
+                certain.setdefault(path, name.environment)
+    for theirs in siblings.values():
+        if len({name.casefold() for name in theirs.values()}) > 1:
+            for path, environment in theirs.items():
+                certain.setdefault(path, environment)
+    return certain
+
+
+def arrange(
+    folder: Path, files: Sequence[Path], environment: str | None, notes: list[str], environments: set[str]
+) -> list[Path]:
+    """Return the scripts of a folder that are applied, in order; ``notes`` learns which are left out, and why.
+
+    ``environment`` is the one of which scripts are applied; ``environments`` learns those that the folder has.
+    """
+    paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
+    undo = [path for path in paths if is_undo(path)]
+    if undo:
+        notes.append(f"left out, since they undo what others do (name them to apply them): {_names(paths, undo)}")
+    remaining = _without(paths, undo)
+    asked = None if environment is None else environment.casefold()
+    of_environments = _find_environments(remaining, asked)
+    environments.update(name.casefold() for name in of_environments.values())
+    others = [path for path, name in of_environments.items() if name.casefold() != asked]
+    if others:
+        names = ", ".join(sorted({of_environments[path].upper() for path in others}))
+        which = f"left out, scripts of environments (--environment applies one of {names})"
+        notes.append(f"{which}: {_names(paths, others)}")
+    remaining = _without(remaining, others)
+    replaced = list(_replaced_by_baseline(remaining))
+    if replaced:
+        notes.append(f"left out, since a baseline stands for them: {_names(paths, replaced)}")
+    has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
+    applied = _without(remaining, replaced)
+    return [paths[path] for path in sorted(applied, key=lambda path: _order(path, has_up=has_up))]
+
+
+def _without(paths: Iterable[PurePosixPath], some: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    gone = set(some)
+    return [path for path in paths if path not in gone]
+
+
+def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:
+    """Yield the migrations up to the newest baseline of their folder, which a new database does not get."""
+    versions: dict[PurePosixPath, list[tuple[str, tuple[int, ...], PurePosixPath]]] = defaultdict(list)
+    for path in paths:
+        flyway = _FLYWAY.fullmatch(path.stem)
+        if flyway is not None and flyway["kind"]:
+            versions[path.parent].append((flyway["kind"].upper(), _version(flyway["version"]), path))
+    for of_folder in versions.values():
+        newest = max((version for kind, version, _ in of_folder if kind == "B"), default=None)
+        for kind, version, path in of_folder:
+            if newest is not None and (version < newest or (version == newest and kind == "V")):
+                yield path
+
+
+def _names(paths: dict[PurePosixPath, Path], some: Sequence[PurePosixPath]) -> str:
+    return join_bounded(
+        [str(paths[path]) for path in sorted(some, key=lambda path: natural_key(str(path)))], "file"
+    )
+
+
+def refuse_unknown(environment: str | None, environments: set[str]) -> None:
+    """Raise InputError where no script of a folder is of the environment that ``--environment`` names."""
+    if environment is not None and environment.casefold() not in environments:
+        shown = ", ".join(sorted(map(str.upper, environments))) or "none"
+        raise InputError(
+            f"--environment {quote(environment)}: no script in the folders is of it",
+            f"environments there: {shown}",
+        )

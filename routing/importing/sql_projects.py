@@ -1,0 +1,198 @@
+"""Read a SQL Server database project (``.sqlproj``, old and SDK style) into the scripts that it deploys.
+
+MSBuild is not needed: conditions and imported files are not evaluated. Documents with a DTD are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from xml.parsers import expat
+
+from routing.importing.import_files import FilePlace, list_files
+from routing.importing.script_folders import natural_key
+from routing.importing.tsql.sqlcmd import SourceText
+
+SUFFIX = ".sqlproj"
+_PROPERTY = re.compile(r"\$\((\w+)\)")
+_BROKER_OPTIONS = {
+    "enablebroker": "ENABLE_BROKER",
+    "disablebroker": "DISABLE_BROKER",
+    "newbroker": "NEW_BROKER",
+    "errorbrokerconversations": "ERROR_BROKER_CONVERSATIONS",
+}
+_DATABASE_NAMES = ("TargetDatabase", "TargetDatabaseName", "SqlTargetName", "Name")
+_NOT_BUILT = ("bin", "obj")
+
+
+@dataclass
+class _Element:
+    """An element of the project's XML with its line; ``text`` is its own."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[_Element] = field(default_factory=list)
+
+    def all_named(self, name: str) -> Iterator[_Element]:
+        for child in self.children:
+            if child.name == name:
+                yield child
+            yield from child.all_named(name)
+
+
+def parse_xml(data: bytes) -> _Element:
+    """Return the root of a document. Raises ValueError for one that is not XML, or that has a DTD."""
+    top = _Element("", {}, 0)
+    above = [top]
+    parser = expat.ParserCreate()
+
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        element = _Element(name.rpartition(":")[2], attributes, parser.CurrentLineNumber)
+        above[-1].children.append(element)
+        above.append(element)
+
+    def end(name: str) -> None:
+        above.pop()
+
+    def add(text: str) -> None:
+        above[-1].text += text
+
+    def refuse(*_: object) -> None:
+        raise ValueError("it has a DTD, which is not read")
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = add
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise ValueError(f"it is not XML: {expat.ErrorString(error.code)}, line {error.lineno}") from error
+    return top.children[0]
+
+
+@dataclass(frozen=True)
+class SqlProject:
+    """A project: the name of its database, the default values of variables, and its texts in order."""
+
+    database: str
+    variables: dict[str, str]
+    sources: tuple[SourceText, ...]
+
+
+class _Item(NamedTuple):
+    """A file of a project by its path in the project's folder, and the line that names it."""
+
+    name: str
+    line: int
+
+
+def read_project(path: FilePlace) -> SqlProject:
+    """Read a project. Raises OSError, ValueError for a file that is none."""
+    root = parse_xml(path.read_bytes())
+    if root.name != "Project":
+        raise ValueError(f"it is no project but an XML document <{root.name}>")
+    properties, lines = _properties(root, path)
+    reader = _ItemReader(root, path.parent, properties)
+    database = next((properties[name] for name in _DATABASE_NAMES if properties.get(name)), path.stem)
+    sources = []
+    option = _BROKER_OPTIONS.get(properties.get("ServiceBrokerOption", "").casefold())
+    if option is not None:
+        name, written = database.replace("]", "]]"), database.replace("'", "''")
+        text = f"IF DB_ID(N'{written}') IS NULL CREATE DATABASE [{name}]; ALTER DATABASE [{name}] SET {option};"
+        sources.append(SourceText(text, str(path), lines["ServiceBrokerOption"]))
+    before, after = reader.items("PreDeploy"), reader.items("PostDeploy")
+    built = reader.built({item.name for item in (*before, *after)})
+    sources += [SourceText(f':r "{item.name}"', str(path), item.line) for item in (*before, *built, *after)]
+    return SqlProject(database, {"DatabaseName": database, **_variables(root, properties)}, tuple(sources))
+
+
+def _properties(root: _Element, path: FilePlace) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the properties with their lines; one under a condition counts where no other has its name."""
+    values, lines = {"MSBuildProjectName": path.stem, "MSBuildThisFileName": path.stem}, dict[str, int]()
+    for group in root.all_named("PropertyGroup"):
+        for one in group.children:
+            has_condition = "Condition" in one.attributes or "Condition" in group.attributes
+            if one.name not in values or not has_condition:
+                values[one.name] = _evaluate(one.text, values)
+                lines[one.name] = one.line
+    return values, lines
+
+
+def _evaluate(text: str, properties: dict[str, str]) -> str:
+    return _PROPERTY.sub(lambda match: properties.get(match[1], match[0]), text.strip())
+
+
+def _variables(root: _Element, properties: dict[str, str]) -> dict[str, str]:
+    """Return the default values of sqlcmd's variables; those without one stay unknown."""
+    values = {}
+    for one in root.all_named("SqlCmdVariable"):
+        default = next(
+            (child.text for child in one.all_named("DefaultValue")), one.attributes.get("DefaultValue", "")
+        )
+        if default.strip():
+            values[one.attributes.get("Include", "")] = _evaluate(default, properties)
+    return values
+
+
+class _ItemReader:
+    """Finds the files of a project's items."""
+
+    def __init__(self, root: _Element, folder: FilePlace, properties: dict[str, str]) -> None:
+        self._root, self._properties = root, properties
+        sdks = [root.attributes.get("Sdk", ""), *(one.attributes.get("Name", "") for one in root.all_named("Sdk"))]
+        is_default = properties.get("EnableDefaultSqlItems", "true").casefold() != "false"
+        self._has_defaults = is_default and any("sql" in sdk.casefold() for sdk in sdks)
+        self._lying = [_name_in(folder, file) for file in list_files(folder, []) if file.suffix.lower() == ".sql"]
+
+    def items(self, kind: str) -> list[_Item]:
+        """Return the files of the items of a kind, without those that are removed."""
+        found: dict[str, _Item] = {}
+        for one in self._root.all_named(kind):
+            excluded = set(self._names(one, "Exclude"))
+            for name in self._names(one, "Include"):
+                if name not in excluded:
+                    found.setdefault(name, _Item(name, one.line))
+            for name in self._names(one, "Remove"):
+                found.pop(name, None)
+        return list(found.values())
+
+    def built(self, deployed: set[str]) -> list[_Item]:
+        """Return the files that the build takes, in natural order."""
+        found = {item.name: item for item in self.items("Build")}
+        if self._has_defaults:
+            others = {*deployed, *(item.name for item in self.items("None"))}
+            others.update(name for one in self._root.all_named("Build") for name in self._names(one, "Remove"))
+            for name in self._lying:
+                if name not in others and name.partition("/")[0].casefold() not in _NOT_BUILT:
+                    found.setdefault(name, _Item(name, self._root.line))
+        return sorted(found.values(), key=lambda item: natural_key(item.name))
+
+    def _names(self, element: _Element, attribute: str) -> Iterator[str]:
+        """Yield the files of an attribute: names and patterns, apart by semicolons."""
+        written = _evaluate(element.attributes.get(attribute, ""), self._properties)
+        for name in written.replace("\\", "/").split(";"):
+            name = name.strip().removeprefix("./")
+            if any(sign in name for sign in "*?"):
+                pattern = re.compile(_as_expression(name), re.IGNORECASE)
+                yield from filter(pattern.fullmatch, self._lying)
+            elif name:
+                same = (lying for lying in self._lying if lying.casefold() == name.casefold())
+                yield next(same, name)
+
+
+def _name_in(folder: FilePlace, file: FilePlace) -> str:
+    """Return the path of a file in a folder, with slashes."""
+    name = str(file) if str(folder) == "." else str(file).removeprefix(str(folder))
+    return name.replace("\\", "/").lstrip("/")
+
+
+def _as_expression(pattern: str) -> str:
+    """Return the regular expression of a pattern of MSBuild."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(signs.get(part) or re.escape(part) for part in parts)

@@ -1,0 +1,147 @@
+"""The scripts of a folder: their order, and those that a deployment does not apply, by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from routing.errors import InputError
+from routing.importing.script_folders import arrange, is_undo, natural_key, refuse_unknown, without_undo
+
+TOP = Path("/scripts")
+
+
+def arranged(*names: str, environment: str | None = None) -> tuple[list[str], list[str], set[str]]:
+    """Arrange files that come by the text of their names."""
+    notes: list[str] = []
+    environments: set[str] = set()
+    files = arrange(TOP, [TOP / name for name in sorted(names)], environment, notes, environments)
+    return [file.relative_to(TOP).as_posix() for file in files], notes, environments
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ["V1__a.sql", "V1_1__b.sql", "V1.2__c.sql", "V2__d.sql", "V10__e.sql", "V20240101__f.sql", "R__a.sql"],
+        ["Script0009 - a.sql", "Script0010 - b.sql", "Script11 - c.sql"],
+        ["1_a.sql", "2_b.sql", "2.1_c.sql", "10_d.sql"],
+        ["1.0_a.sql", "1.1_b.sql", "1.10_c.sql"],
+        ["2024-01-02 a.sql", "2024-01-10 b.sql", "2024-11-01 a.sql"],
+        ["1/2_z.sql", "2/1_y.sql", "10/1_x.sql"],
+        ["release 9/a.sql", "release 10/a.sql"],
+        ["b/V1__b.sql", "a/V2__a.sql", "b/V10__c.sql", "a/R__z.sql"],
+        ["up/0001_a.sql", "up/0010_b.sql", "views/v.sql", "sprocs/p.sql", "permissions/g.sql"],
+        ["beforeMigrate__a.sql", "V1__a.sql", "afterMigrate.sql"],
+        ["Script.PreDeployment.sql", "a.sql", "z.sql", "Script.PostDeployment.sql"],
+        ["routes.sql", "views.sql"],
+    ],
+    ids=lambda order: order[0],
+)
+def test_files_apply_in_the_order_of_their_tools(order: list[str]) -> None:
+    assert arranged(*order) == (order, [], set())
+
+
+UNDO = [
+    *("U10__route.sql", "u1_2__x.sql", "x.down.sql", "x_down.sql", "0001-x.undo.sql", "x_rollback.sql"),
+    *("Rollback routes.sql", "RollbackRoutes.sql", "roll-back.sql", "uninstall.sql", "UninstallBroker.sql"),
+    *(
+        "undo/x.sql",
+        "2024_init/down.sql",
+        "Rollback/1.sql",
+        "down/0001.sql",
+        "revert/routes.sql",
+        "afterUndo__x.sql",
+        "beforeClean.sql",
+    ),
+]
+PLAIN = [
+    *(
+        "V10__undo_log.sql",
+        "V3__rollback_table.sql",
+        "R__U1.sql",
+        "Update10.sql",
+        "U10_route.sql",
+        "down_payment.sql",
+    ),
+    *("fundout.sql", "countdown.sql", "Mundos.sql", "B1__x.sql", "afterMigrate__x.sql", "setup.sql"),
+]
+
+
+def test_undo_scripts_are_left_out() -> None:
+    assert [name for name in UNDO if not is_undo(PurePosixPath(name))] == []
+    assert [name for name in PLAIN if is_undo(PurePosixPath(name))] == []
+    files, notes, _ = arranged("V1__a.sql", "U1__a.sql", "down/b.sql")
+    assert files == ["V1__a.sql"]
+    which = "left out, since they undo what others do (name them to apply them)"
+    assert notes == [f"{which}: 2 files: /scripts/down/b.sql; /scripts/U1__a.sql"]
+
+
+def test_a_baseline_stands_for_the_migrations_before_it() -> None:
+    files, [note], _ = arranged("V1__a.sql", "V2__b.sql", "B2__all.sql", "V3__c.sql", "B1__old.sql")
+    assert files == ["B2__all.sql", "V3__c.sql"]
+    assert "baseline" in note
+    assert "3 files" in note
+
+
+@pytest.mark.parametrize(
+    ("names", "environments", "left"),
+    [
+        (["r.PROD.sql", "r.TEST.sql", "r.sql"], {"prod", "test"}, ["r.sql"]),
+        (["r.uat2.sql", "s.sql"], {"uat2"}, ["s.sql"]),
+        (["PROD.0002_r.ENV.sql", "TEST.0002_r.ENV.sql"], {"prod", "test"}, []),
+        (["BERLIN.0002_r.ENV.sql", "0002_r.sql"], {"berlin"}, ["0002_r.sql"]),
+        (["01_dev_routes.sql", "01_prod_routes.sql"], {"dev", "prod"}, []),
+        (["dev-routes.sql", "staging-routes.sql"], {"dev", "staging"}, []),
+        (["a/r_prod.sql", "a/r_qa.sql", "b/r_prod.sql"], {"prod", "qa"}, ["b/r_prod.sql"]),
+        (["r.sql", "r_prod.sql", "test-r.sql"], {"prod", "test"}, ["r.sql"]),
+        # These may be names of anything else.
+        (["create_test.sql", "prod.sql", "test.sql"], set(), ["create_test.sql", "prod.sql", "test.sql"]),
+        (["dbo.Orders.sql", "dbo.Items.sql"], set(), ["dbo.Items.sql", "dbo.Orders.sql"]),
+        (["test_r.sql", "test_s.sql"], set(), ["test_r.sql", "test_s.sql"]),
+    ],
+)
+def test_scripts_of_environments_are_left_out(names: list[str], environments: set[str], left: list[str]) -> None:
+    files, notes, found = arranged(*names)
+    assert (files, found) == (left, environments)
+    assert len(notes) == (1 if environments else 0)
+    assert all(name.upper() in notes[0] for name in environments)
+
+
+def test_those_of_one_environment_are_asked_for() -> None:
+    names = ["r.PROD.sql", "r.Test.sql", "r.sql", "s.K1.sql", "s.K2.sql"]
+    assert arranged(*names, environment="test")[0] == ["r.sql", "r.Test.sql", "s.K1.sql", "s.K2.sql"]
+    files, _, found = arranged(*names, environment="K1")
+    assert files == ["r.sql", "s.K1.sql"]
+    refuse_unknown("k2", found)
+    with pytest.raises(InputError, match="PROD, TEST"):
+        refuse_unknown("live", arranged("r.PROD.sql", "r.Test.sql")[2])
+
+
+def test_numbers_of_any_length_are_compared() -> None:
+    names = ["a", "a1", "a01.5", "a1.10", "a2", "a10", "a10b", "b"]
+    mixed = ["b", "a10b", *names[:6]]
+    assert sorted(mixed, key=natural_key) == names
+
+
+@pytest.mark.parametrize(
+    ("up", "down"),
+    [
+        ("-- +goose Up", "-- +goose Down"),
+        ("-- migrate:up", "-- migrate:down"),
+        ("--+migrate Up", "  -- +migrate Down notransaction"),
+        ("-- Up Migration", "-- Down Migration"),
+        ("--// first", "-- //@UNDO"),
+    ],
+)
+def test_sections_that_undo_a_script_are_left_out(up: str, down: str) -> None:
+    text = f"{up}\nCREATE ROUTE a\nGO\n{down}\nDROP ROUTE a\nGO\n"
+    assert without_undo(text) == (f"{up}\nCREATE ROUTE a\nGO\n\n\n\n", 4)
+    if "@" not in down:
+        turned = f"{down}\nDROP ROUTE a\n{up}\nCREATE ROUTE a\n"
+        assert without_undo(turned) == (f"\n\n{up}\nCREATE ROUTE a\n", 1)
+
+
+def test_other_scripts_have_no_such_sections() -> None:
+    text = "-- down below\nPRINT '-- migrate:down'\n-- migrate: down the road\n/* -- Downs */\n"
+    assert without_undo(text) == (text, None)

@@ -1,0 +1,231 @@
+"""`check` and `lint` on folders as projects have them: migrations, environments, web files, other databases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from routing import cli
+from routing.views.check.checking import Check, check
+from tests.unit.test_check_brought import DATABASES, QUEUE, write
+
+NOW = "2026-01-06T00:00:00Z"
+ROUTE = (
+    "IF EXISTS (SELECT * FROM sys.routes WHERE name = N'R') DROP ROUTE [R];\n"
+    "CREATE ROUTE [R] WITH SERVICE_NAME = N'//billing', ADDRESS = N'TCP://{}:4022';\n"
+)
+PLAIN = "CREATE ROUTE [{}] WITH SERVICE_NAME = N'//billing', ADDRESS = N'TCP://h:4022';\n"
+EXPORTS = {"HUB/queue.txt": QUEUE, "HUB/databases.txt": DATABASES}
+
+
+def checked(folder: Path, scripts: Mapping[str, str], environment: str | None = None) -> Check:
+    write(folder, {**EXPORTS, **{f"HUB/{name}": text for name, text in scripts.items()}})
+    return check([str(folder)], database="Orders", environment=environment)
+
+
+def linted(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
+    assert cli.main(["lint", "--now", NOW, "--format", "json", *arguments]) == status
+    done: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return done
+
+
+def addresses(done: Check) -> list[str]:
+    return [row["address"] for row in done.evidence.rows["routes"] if row["name"] == "R"]
+
+
+def test_migrations_apply_in_their_order(tmp_path: Path) -> None:
+    scripts = {
+        "V2__route.sql": ROUTE.format("old"),
+        "V10__route.sql": ROUTE.format("new"),
+        "U10__route.sql": "DROP ROUTE [R];",
+    }
+    done = checked(tmp_path, scripts)
+    assert addresses(done) == ["TCP://new:4022"]
+    assert done.evidence.log.rejected == ()
+    [undo] = [note for note in done.evidence.log.notes if "undo" in note]
+    [twice] = [note for note in done.evidence.log.notes if "several scripts" in note]
+    assert "U10__route.sql" in undo
+    assert twice.index("V2__route.sql") < twice.index("V10__route.sql")
+    assert "route 'R'" in twice
+
+
+def test_of_environments_the_one_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scripts = {f"{name}.0002_routes.ENV.sql": ROUTE.format(name.lower()) for name in ("PROD", "TEST")}
+    done = checked(tmp_path, scripts)
+    assert addresses(done) == []
+    [note] = [note for note in done.evidence.log.notes if "--environment" in note]
+    assert "PROD, TEST" in note
+    for name in ("prod", "TEST"):
+        assert addresses(checked(tmp_path, scripts, name)) == [f"TCP://{name.lower()}:4022"]
+    assert cli.main(["check", str(tmp_path), "--environment", "uat"]) == 2
+    assert "PROD, TEST" in capsys.readouterr().err
+
+
+def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
+    scripts = {
+        "sub/R.sql": PLAIN.format("R"),
+        "post.sql": ":setvar dir sub\n:r .\\$(dir)\\r.SQL\n",
+        # Two that include each other are still read.
+        "a.sql": "PRINT 'a';\n:r b.sql\n",
+        "b.sql": "PRINT 'b';\n",
+    }
+    done = checked(tmp_path, scripts)
+    assert done.evidence.log.rejected == ()
+    [note] = [note for note in done.evidence.log.notes if ":r" in note]
+    assert "R.sql" in note
+    assert "b.sql" in note
+
+
+def test_a_circle_of_includes_is_still_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        tmp_path,
+        {"a.sql": "USE x\nGO\nCREATE ROUTE R WITH ADDRESS = N'x';\nGO\n:r b.sql\n", "b.sql": ":r a.sql\n"},
+    )
+    done = linted(capsys, str(tmp_path))
+    assert {(one["code"], one["line"]) for one in done["findings"]} == {("SBR006", 3)}
+
+
+WEB = {
+    "routes.json": '{"GET /": "home.index"}',
+    "services.json": '[{"name": "orders", "port": 8080}]',
+    "databases.json": '{"dev": {"host": "x"}}',
+    "sub/routes.json": "// comments\n[1, 2]",
+    "api/services.json": "{}",
+    "gtfs/routes.txt": "route_id,agency_id,route_short_name\n1,A,Line 1\n",
+    "angular.json": '{"$schema": "x", "version": 1}',
+    "package.json": '{"name": "shop"}',
+    "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',
+    "win/services.csv": '"Status","Name","State"\n"Running","Spooler","Running"\n',
+    "node_modules/x/routes.json": "[]",
+}
+BAD = "USE Sales; CREATE ROUTE R WITH SERVICE_NAME = N'//a', ADDRESS = N'htp//h';\n"
+
+
+def test_a_web_project_beside_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {**WEB, "r.sql": BAD})
+    done = linted(capsys, str(tmp_path))
+    assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
+    assert done["rejected"] == []
+    named = {note.partition(": not read")[0] for note in done["notes"]}
+    assert named == {str(tmp_path / name) for name in (*WEB, "node_modules")} - {
+        str(tmp_path / "node_modules/x/routes.json")
+    }
+
+
+@pytest.mark.parametrize("name", ["routes.json", "services.json", "services.csv", "win/services.csv"])
+def test_a_file_that_is_named_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, WEB)
+    assert cli.main(["lint", str(tmp_path / name)]) == 2
+    assert "its columns are others" in capsys.readouterr().err
+
+
+def test_a_broken_export_still_ends_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"routes.json": '[{"remote_service_name": "//a"', "r.sql": BAD})
+    assert cli.main(["lint", str(tmp_path)]) == 2
+    assert "no line of it is a JSON object" in capsys.readouterr().err
+
+
+def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        "a.sql": "DELIMITER $$\nBEGIN\nEND $$\n",
+        "b.sql": "SELECT `x` FROM `t`;",
+        "c.sql": "CREATE OR REPLACE FUNCTION f RETURN varchar2 IS BEGIN RETURN 1; END;\n/\n",
+    }
+    write(tmp_path, {**files, "r.sql": BAD})
+    done = linted(capsys, str(tmp_path))
+    assert [one["code"] for one in done["findings"]] == ["SBR006"]
+    assert [note.partition(":")[0] for note in done["notes"]] == [
+        "not read, since they are scripts of MySQL",
+        "not read, since they are scripts of Oracle",
+    ]
+    done = linted(capsys, str(tmp_path / "a.sql"))
+    assert (done["findings"], len(done["notes"])) == ([], 1)
+    assert cli.main(["check", str(tmp_path / "a.sql"), *map(str, [write(tmp_path / "e", EXPORTS)])]) == 2
+    assert "it is one of MySQL" in capsys.readouterr().err
+
+
+PROJECT = (
+    '<Project DefaultTargets="Build" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">\n'
+    "<PropertyGroup><Name>D</Name><ServiceBrokerOption>DisableBroker</ServiceBrokerOption></PropertyGroup>\n"
+    '<ItemGroup><None Include="Routes\\R.sql" /><PostDeploy Include="post.sql" /></ItemGroup>\n'
+    '<ItemGroup><SqlCmdVariable Include="Peer"><DefaultValue>{}</DefaultValue></SqlCmdVariable></ItemGroup>\n'
+    "</Project>\n"
+)
+
+
+def test_lint_reads_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        "db/D.sqlproj": PROJECT.format("hub.example"),
+        "db/Routes/R.sql": "CREATE ROUTE [R]\n  WITH SERVICE_NAME = N'//a', ADDRESS = N'TCP://$(Peer)';\n",
+        "db/post.sql": "/* post */\n:r .\\Routes\\R.sql\n",
+        "db/scratch.sql": BAD,
+        "other.sql": BAD,
+    }
+    write(tmp_path, files)
+    for path in (tmp_path, tmp_path / "db/D.sqlproj"):
+        done = linted(capsys, str(path))
+        found = {
+            (one["code"], Path(one["file"]).name, one["database_name"], one["line"]) for one in done["findings"]
+        }
+        wanted = {("SBR031", "R.sql", "D", 1), ("SBR034", "D.sqlproj", "D", 2)}
+        assert found == wanted | ({("SBR006", "other.sql", None, 1)} if path == tmp_path else set())
+        assert done["not_taken"] == []
+    [unused] = [note for note in linted(capsys, str(tmp_path))["notes"] if "does not build" in note]
+    assert "scratch.sql" in unused
+    assert "R.sql" not in unused
+
+
+def test_reports_say_what_was_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, {"r.sql": "CREATE ROUTE [R] WITH ADDRESS = N'TCP://$(Peer)';\n"}) / "r.sql"
+
+    def report(form: str, *options: str, status: int) -> str:
+        assert cli.main(["lint", str(file), "--now", NOW, "--format", form, *options]) == status
+        return capsys.readouterr().out
+
+    [run] = json.loads(report("sarif", status=0))["runs"]
+    [invocation] = run["invocations"]
+    [told] = invocation["toolExecutionNotifications"]
+    assert invocation["executionSuccessful"] is False
+    assert "r.sql, line 1" in told["message"]["text"]
+    assert "'Peer' has no value" in told["message"]["text"]
+    suites = ElementTree.fromstring(report("junit", "--fail-on", "error", status=1))
+    assert (suites.get("errors"), suites.get("failures")) == ("1", "0")
+    [error] = suites.iter("error")
+    assert "r.sql, line 1" in str(error.text)
+    # With something judged, the gate is that of the findings.
+    [run] = json.loads(report("sarif", "-v", "Peer=h:1", "--database", "D", "--fail-on", "error", status=0))[
+        "runs"
+    ]
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
+    file.write_text("-- nothing to do\n", encoding="utf-8")
+    assert json.loads(report("sarif", "--fail-on", "error", status=0))["runs"]
+
+
+PORTS = (
+    ":connect localhost,14331\nUSE Shop;\nGO\n" + PLAIN.format("ToStock") + "GO\n"
+    ":connect localhost,14332\nUSE Shop;\nGO\n" + PLAIN.format("ToOrders") + "GO\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("instance", "owners"),
+    [
+        ("HUB,14331", ["HUB,14331", "localhost,14332"]),
+        ("tcp:HUB,14331", ["HUB,14331", "localhost,14332"]),
+        ("HUB", ["localhost,14331", "localhost,14332"]),
+    ],
+)
+def test_two_ports_of_a_host_are_two_instances(
+    instance: str, owners: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {"queue.txt": QUEUE, "ports.sql": PORTS})
+    arguments = [str(tmp_path), "--instance", instance, "--database", "Shop", "--format", "json"]
+    assert cli.main(["check", *arguments]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert [one["instance_name"] for one in done["read"]["scripts"]] == owners
+    assert sum("separate instance" in note for note in done["notes"]) == sum("localhost" in one for one in owners)
