@@ -22,7 +22,7 @@ _REPLACE_RISK = "The statement drops the route and creates it again in one trans
 
 
 def correct_spelling(stuck: StuckMessage) -> Remedy | None:
-    """Correct a route that spells the service otherwise, where nothing known needs it as it is."""
+    """Correct the spelling of the service in a route, unless another known service needs the route."""
     for near, _ in _missed(stuck):
         if set(near.differences) <= set(SPELLINGS) and not stuck.is_needed(near.service):
             cause = (
@@ -148,7 +148,7 @@ def _missed(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]]:
 
 
 def _would_match(stuck: StuckMessage, route: EstateRoute) -> bool:
-    """Return True if a route that names the service is searched no later than what matched."""
+    """Return True if a route to the service is searched no later than the matching route."""
     ended = stuck.last.step
     if route.broker is None:
         step = MatchingStep.SERVICE

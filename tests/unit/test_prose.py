@@ -16,7 +16,6 @@ ROOT = HOUSE.parent
 ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists())
 # Rooms that were written before these targets. A limit may fall, never rise; a room that meets the targets leaves.
 NOT_YET: dict[str, dict[str, float]] = {
-    "advice": {"tangled": 23.1, "headless": 14.5, "dialect": 7.3},
     "cases": {"tangled": 20.0, "headless": 19.2, "dialect": 12.8},
     "delta": {"tangled": 25.3, "headless": 9.8, "dialect": 11.7},
     "engines": {"tangled": 23.2, "headless": 8.0, "dialect": 8.9},
