@@ -16,11 +16,11 @@ ROOT = HOUSE.parent
 ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists())
 # Rooms that were written before these targets. A limit may fall, never rise; a room that meets the targets leaves.
 NOT_YET: dict[str, dict[str, float]] = {
-    "cases": {"tangled": 20.0, "headless": 19.2, "dialect": 12.8},
+    "cases": {"headless": 5.1, "dialect": 2.6},
     "delta": {"tangled": 25.3, "headless": 9.8, "dialect": 11.7},
     "engines": {"tangled": 23.2, "headless": 8.0, "dialect": 8.9},
     "importing": {"tangled": 27.1, "headless": 13.8, "dialect": 9.0},
-    "lint": {"tangled": 20.5, "headless": 13.7, "dialect": 10.6},
+    "lint": {"dialect": 1.1},
     "messages": {"long": 4.1, "tangled": 22.4, "headless": 15.8, "dialect": 8.7},
     "runs": {"tangled": 25.7, "headless": 13.6, "dialect": 14.0},
     "tables": {"tangled": 28.0, "headless": 8.6, "dialect": 13.0},
