@@ -1,6 +1,6 @@
-"""A place in a script's lexemes, from which a statement reads words, names, strings and numbers.
+"""A position in a script's lexemes, to read words, names, strings and numbers of a statement.
 
-What is asked for and not there raises RefusalError; the statement is then left out and reported.
+A missing lexeme raises RefusalError. The statement is then left out and reported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def drop_line_breaks(literal: str) -> str:
 
 
 class LexemeCursor:
-    """Reads lexemes from left to right; ``notes`` collects remarks on the statement being read."""
+    """Reads lexemes from left to right. ``notes`` collects remarks on the current statement."""
 
     def __init__(self, tokens: LexemeList, template_defaults: bool) -> None:
         self._lexemes = tokens.lexemes
@@ -62,14 +62,14 @@ class LexemeCursor:
         return self._lexemes[index] if index < len(self._lexemes) else self._end
 
     def next(self) -> Lexeme:
-        """Return the lexeme here; the place moves on."""
+        """Return the current lexeme and move past it."""
         lexeme = self.peek()
         self.position = min(self.position + 1, len(self._lexemes))
         return lexeme
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing is left."""
+        """True at the end of the lexemes."""
         return self.peek().kind is LexemeKind.END
 
     @property
@@ -83,7 +83,7 @@ class LexemeCursor:
         return self._partners[self.position] + 1
 
     def skip_group(self) -> bool:
-        """Move past a parenthesis or CASE and all in it; False where none opens or none closes."""
+        """Move past a complete group or CASE. Return False if none begins or ends here."""
         partner = self._partners.get(self.position)
         if partner is None:
             return False
@@ -157,7 +157,7 @@ class LexemeCursor:
         return value
 
     def string(self, what: str) -> str:
-        """Return a string literal; in double quotes too, which are a string's where no name can stand."""
+        """Return a string literal. Text in double quotes counts too, because no name is possible here."""
         if self.at_sign("<"):
             return self.placeholder(what)
         if self.peek().kind not in (LexemeKind.STRING, LexemeKind.NAME) or self._text[self.peek().start] == "[":
@@ -199,7 +199,7 @@ class LexemeCursor:
         raise self.unexpected("the end of the statement")
 
     def unexpected(self, wanted: str, at: int = 0) -> RefusalError:
-        """Return the error that the next lexeme, or one so many further on, is not what is wanted."""
+        """Return the error for an unexpected lexeme, at an offset from the next one."""
         lexeme = self.peek(at)
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:

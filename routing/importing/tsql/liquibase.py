@@ -47,7 +47,7 @@ def read_any_batches(
 
 
 class ChangesetLines(BatchLines):
-    """Reads lines into the batches of changesets; ``:`` begins no command here."""
+    """Reads lines into the batches of changesets. A ``:`` begins no command here."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _is_ours(written: str) -> bool:
-    """Return whether a list of databases names SQL Server, or is none; ``!`` leaves one out."""
+    """Return True if a list of databases names SQL Server or is empty. ``!`` excludes a name."""
     names = [name.strip().lower() for name in written.split(",") if name.strip()]
     refused = {name[1:] for name in names if name.startswith("!")}
     wanted = [name for name in names if not name.startswith("!")]
