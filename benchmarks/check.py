@@ -54,7 +54,7 @@ def compare(baseline: Mapping[str, float], now: Mapping[str, float]) -> list[Ver
 
 
 def main() -> int:
-    """Measure as the baseline was measured, and compare; 1 where a ratio fails or results differ."""
+    """Measure like the baseline, and compare. Return 1 if a ratio fails or results differ."""
     from benchmarks.bench import Options, bench
     from benchmarks.gates import COPY
     from benchmarks.report import NAIVE, ratios

@@ -42,6 +42,12 @@ def test_docstrings_of_a_room_read_well(room: Path) -> None:
     assert {mark: share for mark, share in found.items() if share > limits_of(room)[mark]} == {}
 
 
+@pytest.mark.parametrize("folder", ["benchmarks", "deploy"])
+def test_docstrings_of_a_folder_read_well(folder: str) -> None:
+    found = prose.shares(prose.sentences_of((ROOT / folder).rglob("*.py")))
+    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+
+
 def test_docstrings_of_single_modules_read_well() -> None:
     found = prose.shares(prose.sentences_of(HOUSE.glob("*.py")))
     assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
