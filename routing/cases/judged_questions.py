@@ -66,7 +66,7 @@ def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, Tab
 
 @dataclass(frozen=True)
 class KnownTables:
-    """The tables that judge a message. ``others`` is called only if a request may be pending (section 5).
+    """The tables that judge a message. ``chunks`` is called only if a request may be pending (section 5).
 
     ``other_instances`` is called only if a request for a route leaves the instance.
     """

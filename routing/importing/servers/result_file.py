@@ -16,7 +16,7 @@ _SPECIAL = frozenset(',"\r\n')
 
 
 class ResultFile:
-    """A file of complete result sets. An incomplete one is removed, because rows of its view are missing.
+    """A file of complete result sets. It drops an incomplete set, because rows of its view are missing.
 
     ``instance_name`` comes from the first row with that column. ``sets`` and ``rows`` count the contents of the
     file.
