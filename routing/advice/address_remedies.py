@@ -28,7 +28,7 @@ AUTO_CREATED = "AutoCreatedLocal"
 
 
 def deliver_here(stuck: StuckMessage) -> Remedy | None:
-    """Return the remedy where the service is in this instance and no route of the scope says so."""
+    """Return the remedy for a service in this instance without a route in the scope."""
     search = stuck.last
     route = search.reported
     destination = search.location.destination
@@ -106,7 +106,7 @@ def _with_more(stuck: StuckMessage, address: TargetAddress, cause: str, more: Se
 def lead_past(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
     """Advise a route to the instance that holds the service, past the one where messages got stuck.
 
-    ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
+    ``stuck`` are the messages before that hop, ``stuck_there`` after it.
     """
     target = stuck_there.target() if stuck_there.back_to is None else stuck_there.back_to.instance
     address = None if target is None or target == stuck.instance else stuck.address_of(target)
@@ -175,7 +175,7 @@ def _may_take(stuck: StuckMessage, owner: SqlInstance) -> bool:
 
 
 def answer_request(stuck: StuckMessage) -> Remedy:
-    """Advise where a route is being asked for: one that names the service comes before the question."""
+    """Advise an answer to a request for a route, or a route that names the service and needs no request."""
     entry = REASONS[Reason.ROUTE_REQUESTED]
     actions = (
         *entry.actions,
@@ -281,7 +281,7 @@ def _options(
 
 
 def _caught(stuck: StuckMessage) -> str:
-    """Write which route took the messages instead, and where it leads."""
+    """Write the route that took the messages instead, and its target."""
     route = stuck.last.reported
     if route is None:
         return ""

@@ -34,7 +34,7 @@ def enable_scope(stuck: StuckMessage) -> Remedy:
 
 
 def enable_target(stuck: StuckMessage) -> Remedy | None:
-    """Return ENABLE_BROKER for a database that holds the service, where the brokers of all are off."""
+    """Advise ENABLE_BROKER for a database that holds the service, if the brokers of all are off."""
     fitting = stuck.fitting_here
     if not fitting:
         return None
@@ -196,9 +196,9 @@ def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iter
 
 
 def part_from_holder(stuck: StuckMessage) -> Remedy | None:
-    """Return the remedy where a database without the service has the broker instance of one that holds it.
+    """Return the remedy for a database without the service that has the broker instance of its holder.
 
-    Messages that are bound to it are taken as replies to that database, before any route is searched.
+    Messages with this id are taken as replies to that database, before any route is searched.
     """
     if stuck.last.step is not MatchingStep.REPLY:
         return None
@@ -212,7 +212,7 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
 
 
 def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> bool:
-    """Return True if a route leads from an instance to one of some others, or from one of them to it."""
+    """Return True if a route connects an instance with one of some others, in either direction."""
     pairs = [(name, other) for other in met] + [(other, name) for other in met]
     return name in met or any(_leads(estate, source, target) for source, target in pairs)
 

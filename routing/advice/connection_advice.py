@@ -1,4 +1,4 @@
-"""Advise where the connection to another instance fails: on endpoints, ports, names and certificates."""
+"""Advise on failed connections to another instance: on endpoints, ports, names and certificates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
 def say(status: ReportedStatus) -> Remedy:
-    """Return the catalogue's words on the status, where no statement helps."""
+    """Return the catalogue's words on the status, if no statement helps."""
     entry = _entry(status)
     return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
 
@@ -272,7 +272,7 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
 
 
 def _target_or_unknown(status: ReportedStatus, place: RemedyPlace | None) -> RemedyPlace:
-    """Return the target's database, with a place to fill in where its name is not known."""
+    """Return the target's database, with a placeholder if its name is unknown."""
     if place is None:
         return RemedyPlace(status.instance, _UNKNOWN)
     return RemedyPlace(place.instance, place.database or _UNKNOWN)

@@ -1,4 +1,4 @@
-"""Remedies on the path of messages that left their instance: at the hop where it fails, or before it."""
+"""Advise on the path of messages that left their instance: at the failed hop, or before it."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
 
 
 def _as_other_way(remedy: Remedy) -> Remedy:
-    """Return a remedy that stands beside another one, either of which helps."""
+    """Return a remedy that is an alternative to another one."""
     actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
     return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
 

@@ -1,4 +1,4 @@
-"""Find the remedies for one message of the tables: where it is stuck, or where its path fails."""
+"""Find the remedies for one message of the tables: for its own hop, or for failed hops of its path."""
 
 from __future__ import annotations
 

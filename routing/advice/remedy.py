@@ -55,7 +55,7 @@ class Remedy:
 
     @property
     def instance(self) -> str:
-        """The instance where it is carried out."""
+        """The instance of the remedy."""
         return self.place.instance
 
     @property

@@ -84,7 +84,7 @@ def _alter_port(status: ReportedStatus, instance: str, port: str, cause: str, ac
 
 
 def part_ports(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy where two instances of the address's machine have endpoints at one port."""
+    """Advise on two instances of the address's machine that have endpoints at one port."""
     if status.address is None:
         return None
     route = None if status.supposed is None else status.supposed.route_name
@@ -183,7 +183,7 @@ def start_endpoint(status: ReportedStatus, instance: str, cause: str) -> Remedy 
 
 
 def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: set[int]) -> Remedy | None:
-    """Return TRUSTWORTHY for the sending database, where 916 keeps it out of another one of its instance."""
+    """Advise TRUSTWORTHY for the sending database if error 916 denies it another one of its instance."""
     if _NO_ACCESS not in inner or target is None or target.database is None:
         return None
     if target.instance != status.instance or target.database == status.database:
@@ -242,7 +242,7 @@ def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
 
 
 def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the addresses by which routes reach instances: replicas of a group by their listener's name alone."""
+    """Return the addresses by which routes reach instances. Replicas of a group use their listener."""
     preferred = dict(addresses)
     for instance in addresses:
         endpoint, listeners = server.endpoint(instance), server.listeners_of(instance)
@@ -253,7 +253,7 @@ def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[st
 
 
 def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, route: str | None) -> Remedy | None:
-    """Return ALTER ROUTE to the listener, where a route of the sender leads to a secondary replica."""
+    """Advise ALTER ROUTE to the listener if a route of the sender leads to a secondary replica."""
     server = estate.server
     if reached not in server.secondaries():
         return None
@@ -274,7 +274,7 @@ def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, ro
 
 
 def follow_primary(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ROUTE to the listener, where the address is that of a secondary replica."""
+    """Advise ALTER ROUTE to the listener if the address is that of a secondary replica."""
     target = status.find_target_instance()
     if target is None or status.supposed is None:
         return None

@@ -39,7 +39,7 @@ def end_conversations(
 ) -> Remedy:
     """Advise how to find the conversations with a service, and end one of them.
 
-    ``cleanup`` where the other side can never acknowledge it: else a plain END CONVERSATION works.
+    ``cleanup`` is True if the other side can never acknowledge the end. Otherwise a plain END CONVERSATION works.
     """
     name = statements.literal(service)
     query = None
@@ -93,7 +93,7 @@ def make_event_notification(place: RemedyPlace, service: str, what: str) -> Reme
 
 
 def name_spellings(stuck: StuckMessage) -> Remedy | None:
-    """Return the remedy where a service is spelt nearly so: it cannot be renamed, so senders use its name."""
+    """Advise senders to use the name of a nearly equal service, because a service cannot be renamed."""
     near = [miss for miss in stuck.near if miss.what == SERVICE and miss.service != stuck.service]
     if not near:
         return None
@@ -202,6 +202,6 @@ def list_queues(service: str) -> str | None:
 
 
 def say(stuck: StuckMessage) -> Remedy:
-    """Return the catalogue's words on the reason, where no statement helps."""
+    """Return the catalogue's words on the reason, if no statement helps."""
     entry = REASONS[stuck.verdict.reason]
     return Remedy(stuck.place(stuck.database), entry.cause, entry.actions)

@@ -62,7 +62,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
 
 
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
-    """Return the remedy where a secondary replica, or several instances, listen at an address."""
+    """Return the remedy if a secondary replica, or several instances, listen at an address."""
     estate, sender = silent.estate, silent.sender
     here = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
     owners = estate.network.owners(address, here) or (estate.find_instance_of_host(address),)
@@ -72,7 +72,7 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
-    """Return a remedy with the views that would tell more, and the event that tells the rest."""
+    """Return a remedy with the missing views to export, and with the event to record."""
     target = silent.target
     if target is None or target.database is None:
         return remedy
@@ -166,7 +166,7 @@ def _link_express(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
 
 
 def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Return GRANT SEND where dialogs of another instance have no user in the target's database."""
+    """Advise GRANT SEND if dialogs of another instance have no user in the target's database."""
     server, sender = silent.estate.server, silent.sender
     senders = server.senders_to(target.instance, target.database or "", silent.service)
     is_bound = server.has_binding(sender.instance, sender.database or "", silent.service)
@@ -187,7 +187,7 @@ def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Say whether the target knows the dialogs, where its conversation endpoints were exported."""
+    """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
     server = silent.estate.server
     known = server.conversations(target.instance, target.database or "")
     if known is None or not silent.conversations or target.instance == silent.sender.instance:

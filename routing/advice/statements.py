@@ -100,7 +100,7 @@ def replace_route(name: str | None, clause: str | None) -> list[str | None]:
 
 
 def enable_broker(database: str) -> str | None:
-    """Write ALTER DATABASE that keeps the broker instance, and gives up at once where others use the database."""
+    """Write ALTER DATABASE that keeps the broker instance, and fails at once if others use the database."""
     return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
 
 
@@ -128,7 +128,7 @@ def in_database(database: str, lines: Iterable[str | None]) -> str | None:
 
 
 def as_comment(text: str | None) -> str | None:
-    """Return a statement with every line a comment: a value is to be put into it first."""
+    """Return a statement with every line as a comment, because it needs a value first."""
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 

@@ -94,7 +94,7 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 
 
 def _part_twins(status: ReportedStatus) -> Remedy:
-    """Advise which of several databases with one broker instance gets another, as far as the exports tell."""
+    """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
     entry = STATUSES[status.trouble]
     return part_twins(status.here, status.database, entry.cause, entry.actions)
 
@@ -161,7 +161,7 @@ class StatusAdviser:
         return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
 
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
-        """Yield the advice on an endpoint for a sender without one, where a route leads elsewhere."""
+        """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
         first = results[0]
         if first.outcome != Outcome.SENT:
             return

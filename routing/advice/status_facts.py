@@ -85,7 +85,7 @@ class ReportedStatus:
         return owners[0] if len(owners) == 1 else None
 
     def find_target(self) -> RemedyPlace | None:
-        """Return where the messages should arrive: the verdict's destination, else the only place that fits."""
+        """Return the place where the messages should arrive: the verdict's, or else the only possible one."""
         verdict = self.supposed
         if verdict is not None and verdict.destination_database is not None:
             return RemedyPlace(self.instance, verdict.destination_database)

@@ -99,7 +99,7 @@ class AdviceEstate:
         return by_machine
 
     def find_other_port(self, address: str) -> str | None:
-        """Say on which port the known endpoint of an address's machine listens, where it is another one."""
+        """Name the port of the known endpoint on an address's machine, if the address has another one."""
         machine = self.find_instance_of_host(address)
         known = None if machine is None else self.find_endpoint_address(machine.name)
         if machine is None or known is None or text.port(known) == text.port(address):
@@ -165,7 +165,7 @@ class StuckMessage:
 
     @property
     def here(self) -> SqlInstance:
-        """The instance where they are stuck."""
+        """The instance where the messages are stuck."""
         return self.instances.get(self.instance) or SqlInstance(self.instance)
 
     @property
@@ -180,7 +180,7 @@ class StuckMessage:
 
     @property
     def came_back(self) -> bool:
-        """Whether a route of the sender led back to its own instance, where msdb's routes were searched."""
+        """True if a route of the sender led back to its own instance, so that msdb's routes were searched."""
         return self.verdict.decision is not None and self.verdict.decision.again is not None
 
     @property

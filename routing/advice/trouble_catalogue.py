@@ -351,6 +351,6 @@ def error_number(reason: str | None, scope: str | None) -> int | None:
 
 
 def number_reason(reason: Reason | str, scope: str | None) -> str:
-    """Return a reason with SQL Server's number for it, where it has one: "NO_ROUTE, SQL Server's number: 9793"."""
+    """Return a reason with SQL Server's number for it, if any: "NO_ROUTE, SQL Server's number: 9793"."""
     number = error_number(str(reason), scope)
     return str(reason) if number is None else f"{reason}, SQL Server's number: {number}"

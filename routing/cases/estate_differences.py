@@ -98,7 +98,7 @@ def find_affected(diff_sides: DiffSides) -> AffectedServices:
 
 
 def _near(diff_sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, TableColumns]]:
-    """Return the settings of both sides, at one time of those instances alone of which some row differs."""
+    """Return the settings of both sides, at one time only for instances with different rows."""
     before, after = diff_sides.before.settings, diff_sides.after.settings
     if not diff_sides.is_one_time:
         return before, after if diff_sides.differing else before

@@ -1,4 +1,4 @@
-"""Find the gaps: which exports are missing of which instance, and which messages have no verdict for that."""
+"""Find the gaps: missing exports by instance, and messages without a verdict because of them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class EstateKnowledge:
         database: str | None,
         whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
     ) -> KnowledgeGap | None:
-        """Return the gap of a view: no export, unreadable rows in it, or scripts alone."""
+        """Return the gap of a view: no export, unreadable rows, or rows only from scripts."""
         nothing, some, in_part = whats
         if self._was_exported(view, instance, database):
             is_doubtful = self.evidence.views.is_doubtful(view, instance, database)
@@ -179,7 +179,7 @@ class EstateKnowledge:
     def _in_order(
         self, gaps: frozenset[KnowledgeGap], holders: tuple[tuple[KnowledgeGap, ...], ...]
     ) -> tuple[KnowledgeGap, ...]:
-        """Return gaps in their order, as one object where they are those of other verdicts."""
+        """Return gaps in their order. Equal gaps of other verdicts are the same object."""
         place = gaps, tuple(map(id, holders))
         if place not in self._ordered:
             self._ordered[place] = SharedTuple(sorted(gaps.union(*holders), key=lambda gap: gap.place))
@@ -222,10 +222,7 @@ class EstateKnowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, search: RouteSearch) -> tuple[KnowledgeGap, ...]:
-        """Return the gaps of databases that may hold the service, where that would make a difference.
-
-        They are found once for all messages that the same holders, and the same broker instance, decide on.
-        """
+        """Return the gaps of databases that may hold the service, if that would make a difference."""
         if search.match is None or not self._unread_services(name) or not _hangs_on_services(search):
             return ()
         is_located, is_free = search.location.destination is not None, search.step is MatchingStep.NO_MATCH

@@ -61,7 +61,7 @@ class PossibleVerdicts:
         return self._known[message]
 
     def of_message(self, message: RoutedMessage, dialog: DialogFacts) -> Iterator[Verdict]:
-        """Yield the verdicts of a message with a dialog: several where the dialog's hash or a request decides."""
+        """Yield the verdicts of a message with a dialog, several if the dialog's hash or a request decides."""
         judge = self._judge(message.instance)
         if dialog is not NO_DIALOG and dialog.is_expired(message.t):
             return
@@ -118,7 +118,7 @@ class MessageCase:
 
     @property
     def end(self) -> str:
-        """Where they end: the outcome, or for messages that leave their instance a word of `PathEnd`."""
+        """The end of the messages: the outcome, or a word of `PathEnd` for messages that leave their instance."""
         return self.outcome if self.path is None else str(self.path.end)
 
     @property
@@ -218,12 +218,12 @@ class MessageResult:
 
     @property
     def end(self) -> str:
-        """Where it ends (`MessageCase.end`)."""
+        """The end of the message (`MessageCase.end`)."""
         return self.case.end
 
     @property
     def is_unacknowledged(self) -> bool:
-        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
+        """True if SQL Server reports no status long after the message was enqueued, because it was sent."""
         if self.status_text.text is not None:
             return False
         return self.status_text.observed_at - micros_of(self.row["enqueue_time"]) > WAITING_FOR_A_TRY
@@ -250,7 +250,7 @@ class CheckedEstate:
 
 
 SAID_EVERY = 1_000
-"""So many messages are judged before it is said how far the check has come."""
+"""The number of judged messages between two reports of progress."""
 
 
 def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:

@@ -61,11 +61,11 @@ class AssumedAddresses:
         )
 
     def owner_of(self, address: str | None) -> str | None:
-        """Return the instance that is taken to listen at an address."""
+        """Return the instance that is assumed to listen at an address."""
         return None if address is None else self.owners.get(text.comparable_address(address))
 
     def added_to(self, instances: Mapping[str, SqlInstance]) -> dict[str, SqlInstance]:
-        """Return all instances, some with the addresses that they are taken to have."""
+        """Return all instances, some with assumed addresses."""
         assumed: dict[str, list[str]] = defaultdict(list)
         for address, name in self.owners.items():
             assumed[name].append(address)
@@ -172,7 +172,7 @@ class MessageFollower:
     def _follow(
         self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
     ) -> tuple[int, JudgedPath]:
-        """Return the path of a message, and for hashes congruent by how many picks it is right."""
+        """Return the path of a message and a number of picks. Hashes congruent by it have the same path."""
         here = self._network.instances[message.instance]
         back_to = None if from_service is None else ServiceAddress.of_name(from_service)
         sender = PathSender(here, message.database, message.is_initiator, back_to)

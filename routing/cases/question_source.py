@@ -312,7 +312,7 @@ class FoundMessage:
 
 
 def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
-    """Return the message that a question means. Raises QuestionError where that is none, or more than one."""
+    """Return the message of a question. Raises QuestionError unless there is exactly one."""
     if question.conversation is None:
         return FoundMessage(_find_by_id(source, question.message_id or "", question.instance_name))
     return _find_in_conversation(source, question.conversation, question.instance_name)

@@ -119,7 +119,7 @@ class ExportRefusal(NamedTuple):
     permission: str | None
 
     def state(self) -> str:
-        """Return the sentence on it, with the GRANT that would have told more."""
+        """Return the sentence on the refusal, with the GRANT that the export needs."""
         where_to = f" of {count_places(self.databases, 'database')}" if self.databases else ""
         if self.left_out:
             return f"{named(self.instance)}: {self.left_out:,} rows of sys.{self.part}{where_to} were left out"

@@ -120,7 +120,7 @@ class BalancedService(NamedTuple):
 
 
 def balanced_services(estate: LintEstate) -> list[BalancedService]:
-    """Return the services that routes in force balance over two broker instances or more."""
+    """Return the services that valid routes balance over two broker instances or more."""
     grouped: dict[tuple[str, str, str], dict[MatchingStep, list[EstateRoute]]] = {}
     for instance, database, route in estate.live_routes:
         if route.service is not None:
@@ -253,7 +253,7 @@ def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[L
 
 
 def _sole_brokers(estate: LintEstate) -> dict[str, str]:
-    """Return the broker instance of each service that databases of one id alone hold."""
+    """Return the broker instance of each service that only databases with one id hold."""
     brokers_by_service: dict[str, set[str | None]] = {}
     for holder in estate.holders:
         if holder.service != BROKER_CONFIGURATION_SERVICE:

@@ -220,7 +220,7 @@ class CustomRule:
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file and line where the function begins."""
+        """The file and line of the function."""
         code: CodeType | None = getattr(self.function, "__code__", None)
         return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 

@@ -51,7 +51,7 @@ class OpenMessageFollower:
         return trace_request(self.network, self._decide, self.network.instances[instance], scope, self._now)
 
     def of_any_service(self, instance: SqlInstance, scope: str) -> Decision:
-        """Decide in a scope for a service that no route of it names, and that is not held here."""
+        """Decide in a scope for a service that has no route by name and no holder here."""
         key = RoutingKey(sender_of(scope), None, None, True, NameAddress.NONE)
         # What is bound to no id is balanced by the routes for its service alone, and here are none.
         return self._decide(key, instance, self._now).choices[0]
@@ -140,7 +140,7 @@ class _Proofs:
         return None if compared & instance.own_addresses else search.choice.routes
 
     def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
-        """Find the hazard of a choice that depends on the addresses alone."""
+        """Find the hazard of a choice that depends only on the addresses."""
         addresses_and_service = (
             tuple(one for route in shared_routes for one in (route.compared, route.compared_mirror)),
             choice.service,

@@ -31,7 +31,7 @@ _NAMED_BY = {
 
 
 class LiveRoute(NamedTuple):
-    """A route in force, and where it stands."""
+    """A valid route with its instance and database."""
 
     instance: str
     database: str
@@ -68,7 +68,7 @@ class LintEstate:
 
     @cached_property
     def live_routes(self) -> tuple[LiveRoute, ...]:
-        """The routes in force."""
+        """The valid routes."""
         return tuple(
             LiveRoute(instance.name, database, route)
             for instance in self.instances.values()
@@ -186,7 +186,7 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def show_names(first: Sequence[str], total: int) -> str:
-    """Write the first of so many names as text."""
+    """Write the first of a number of names as text."""
     shown, rest = ", ".join(first), total - len(first)
     return f"{shown} and {rest} more" if rest > 0 else shown
 
@@ -215,10 +215,10 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
 
 
 def read_one(table: Table, key: str, now: int) -> TableColumns:
-    """Return one of these tables. Raises InputError where a column is missing."""
+    """Return one of these tables. Raises InputError if a column is missing."""
     return read_traffic(table, key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)
 
 
 def read_traffic(table: Table, key: str, now: int) -> TableColumns:
-    """Return the rows of dialogs or requests that can tell something at a moment. Raises InputError."""
+    """Return the rows of dialogs or requests that can matter at a moment. Raises InputError."""
     return open_traffic(table, key).doubtful_rows(key, now)

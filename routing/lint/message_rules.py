@@ -58,7 +58,7 @@ def answers(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFin
 
 
 def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
-    """Find SBR021 and SBR022: arrivals match nothing in msdb, or LOCAL and no database has the service."""
+    """Find SBR021 and SBR022: arrivals match no route in msdb, or match LOCAL and no database has the service."""
     place, service, reason = verdict.place, verdict.asked.service, search.end.reason
     if search.asks:
         return

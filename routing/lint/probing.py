@@ -140,7 +140,7 @@ def owners_of(estate: LintEstate, search: RouteSearch, asked: ProbeQuestion) -> 
 
 
 def _by_what_they_say(estate: LintEstate) -> dict[RouteSelector, list[EstateRoute]]:
-    """Return the routes in force that match in any step, of instances that the tables list."""
+    """Return the valid routes that match in any step, of instances that the tables list."""
     routes_by_selector: dict[RouteSelector, list[EstateRoute]] = {}
     for instance, database, route in estate.live_routes:
         match_key = matching.MatchKey(route.service, route.broker)
@@ -293,7 +293,7 @@ def _catches(estate: LintEstate, instance: SqlInstance, scope: str, services: It
 
 
 def is_caught(search: RouteSearch) -> bool:
-    """Return True if a message matches routes for any service alone, and a LOCAL one of them delivers it."""
+    """Return True if a message matches only routes for any service, and a LOCAL one of them delivers it."""
     return search.step is MatchingStep.ANY_SERVICE and search.end.outcome is Outcome.DELIVERED and not search.asks
 
 
