@@ -137,7 +137,7 @@ def _others(
 
 
 def _differences(spark: SparkSession, kept: Stored, shape: Shape, out: Path) -> list[str]:
-    """How a contender's result differs from resolve's, which comes first and is compared with nothing."""
+    """Return the differences of a contender's result from resolve's, which comes first."""
     first = first_result(kept.results, RESOLVE)
     if out == first:
         return []

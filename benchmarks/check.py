@@ -42,7 +42,7 @@ class Verdict:
 
 
 def compare(baseline: Mapping[str, float], now: Mapping[str, float]) -> list[Verdict]:
-    """Each ratio of the baseline beside today's. Raises ValueError where one was not measured."""
+    """Return each ratio of the baseline beside the current one. Raises ValueError if one was not measured."""
     missing = sorted(set(LARGER_IS_WORSE) - (set(baseline) & set(now)))
     if missing:
         raise ValueError(f"no {' and no '.join(missing)} in the baseline or in the measurement")

@@ -120,7 +120,7 @@ def _title(given: argparse.Namespace) -> str:
 def print_table(
     title: str, measured: Sequence[Line], verdicts: Sequence[Verdict], parts: Mapping[str, float]
 ) -> None:
-    """The times as a table, where the seconds of `resolve` are, and a line for each gate."""
+    """Print the times as a table, the parts of `resolve`, and a line for each gate."""
     rows = [line.cells() for line in measured]
     print(write_text([DataTable(make_columns(_COLUMNS, _COLUMNS[1:]), rows, title)], width=120))
     if parts:

@@ -129,7 +129,7 @@ def with_floors(wanted: Collection[str], gates: Sequence[Gate]) -> set[str]:
 
 
 def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[Line]:
-    """A line for each contender, in the order of measuring. Raises KeyError where a floor was not measured."""
+    """Return a line for each contender, in the order of measuring. Raises KeyError if a floor was not measured."""
     rounds = {name: tuple(one.seconds for one in found) for name, found in taken.items()}
     medians = {name: statistics.median(seconds) for name, seconds in rounds.items()}
     # Of several floors the first is shown.

@@ -87,7 +87,7 @@ def _made(spark: SparkSession, file: Path, shape: Shape) -> routing.Config:
 
 
 def _share_of(messages: DataFrame, share: float, number: int) -> DataFrame:
-    """A share of the messages under ids that are new: ``number`` tells those of one append from all others."""
+    """Return a share of the messages with new ids. ``number`` separates those of one append from all others."""
     chosen = F.pmod(F.xxhash64("message_id"), F.lit(_OF_TEN_THOUSAND)) < int(share * _OF_TEN_THOUSAND)
     new_id = F.concat("message_id", F.lit(f"+{number}"))
     return messages.where(chosen).withColumn("message_id", new_id)

@@ -1,4 +1,4 @@
-"""Where the seconds of a whole `resolve` are, so that the parts add up to the whole."""
+"""Split the seconds of a whole `resolve` into parts that add up to the whole."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs"
 
 @dataclass(frozen=True)
 class Stored:
-    """Where the input tables of a shape are (absolute paths by key), and a folder for results."""
+    """The locations of a shape's input tables (absolute paths by key), and a folder for results."""
 
     tables: dict[str, str]
     results: Path
@@ -66,7 +66,7 @@ def placed(shape: Shape, folder: Path) -> Stored:
 
 
 def stored(spark: SparkSession, shape: Shape, folder: Path) -> Stored:
-    """The tables of a shape, made where they are missing."""
+    """Return the tables of a shape, and make missing ones."""
     from benchmarks.data import tables
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ class Taken:
 
 
 def taken_by(name: str, command: Sequence[str]) -> Taken:
-    """Run a command to its end, and to that of all it started. Raises RuntimeError where it fails."""
+    """Run a command to the end of all its processes. Raises RuntimeError if it fails."""
     watched = [sys.executable, "-m", __name__, *command]
     done = subprocess.run(watched, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

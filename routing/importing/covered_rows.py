@@ -45,7 +45,7 @@ class CoveredRows:
         self.rows.setdefault(table, []).append(row)
 
     def reject(self, view: str, row: ReadRow, why: str) -> None:
-        """Leave a row out, and say where it was read and why."""
+        """Leave a row out, and note its place and the reason."""
         name = row.get("name")
         whose = f" ({name[:100]})" if isinstance(name, str) else ""
         self.rejected.append(f"{row['place']}: {why}{whose}")

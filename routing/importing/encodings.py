@@ -42,7 +42,7 @@ def reading_as(encoding: str | None) -> Iterator[None]:
 
 
 def chosen_encoding() -> str | None:
-    """Return the encoding that the caller names for files which do not tell theirs."""
+    """Return the encoding that the caller sets for files without a known one."""
     return _CHOSEN.get()
 
 

@@ -117,7 +117,7 @@ def _route(row: TableRow) -> tuple[str, str, str]:
 
 
 def stands(row: TableRow, at: datetime) -> bool:
-    """Return True if a version of a route is in force at a time."""
+    """Return True if a version of a route is valid at a time."""
     begins, ends = row.get("valid_from"), row.get("valid_to")
     return (begins is None or begins <= at) and (ends is None or ends > at)
 

@@ -83,7 +83,7 @@ def list_unfinished(rows: Iterable[TableRow]) -> list[UnfinishedImport]:
 
 
 def check_parts(unfinished: UnfinishedImport) -> None:
-    """Raise UnfitError where parts of an import are missing or doubled, as far as their numbers show it."""
+    """Raise UnfitError if the numbers of an import's parts show missing or duplicate parts."""
     counts = Counter[tuple[str, str]]()
     for (key, action, part), times in unfinished.parts.items():
         if key is None or action not in (PUT, REMOVE) or not isinstance(part, int):
@@ -157,7 +157,7 @@ def _encode_value(value: Any, is_time: bool) -> Any:
 
 
 def check_release(unfinished: UnfinishedImport) -> None:
-    """Raise UnfitError where a newer release has stored the import."""
+    """Raise UnfitError if a newer release has stored the import."""
     newer = newer_than(release(), unfinished.releases)
     if newer is not None:
         raise UnfitError(f"release {newer} stored it, which is newer than {release()}")

@@ -57,7 +57,7 @@ def _row(kind: ImportKind, name: str, unit: Unit, at: datetime, now: datetime, d
 
 
 def digest_rows(rows: Iterable[TableRow], options: Sequence[str] = ()) -> str:
-    """Return the digest of the rows of a view, wherever they were read, and of the options that count for them."""
+    """Return the digest of a view's rows and of the options that affect them."""
     digest = hashlib.sha256(repr(list(options)).encode("utf-8", "surrogatepass"))
     for row in rows:
         values = [(name, value) for name, value in row.items() if name != "place"]
@@ -142,7 +142,7 @@ def _name_unit(unit: Unit) -> str:
 
 
 def find_last(imports: Iterable[TableRow], view: str, unit: Unit) -> datetime | None:
-    """Return the time of the last import that speaks of the same as a view of this unit."""
+    """Return the time of the last import that covers a view of this unit."""
     times = (row["exported_at"] for row in imports if _unit(row) == unit and _subjects(row) & _SUBJECTS[view])
     return max(times, default=None)
 

@@ -216,7 +216,7 @@ def _is_no_route(problem: StatementProblem) -> bool:
 
 
 def say_nothing(script: ReadScript) -> str:
-    """Return the note on a script that says nothing of routing."""
+    """Return the note on a script without routing."""
     return f"{script.file}: none of its {script.statement_count} statements is about routing"
 
 

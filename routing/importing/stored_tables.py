@@ -107,7 +107,7 @@ class StoredTables:
         return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in stored_events]
 
     def _open_events(self) -> Table | None:
-        """Return ``observed_routing`` where it has the column of events."""
+        """Return ``observed_routing`` if it has the column of events."""
         opened = self.opened.get(_OBSERVED)
         return None if opened is None or EVENT_KEY[1] not in types_of(opened.rows) else opened.rows
 

@@ -83,9 +83,9 @@ def not_forwarded(verdict: ProbeVerdict, search: RouteSearch, *, is_known: bool)
 
 
 def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch) -> Iterator[LintFinding]:
-    """Find SBR023 and SBR024: only a LOCAL route for any service delivers arrivals, or nothing matches.
+    """Find SBR023 and SBR024: only a LOCAL route for any service delivers arrivals, or no route matches.
 
-    The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
+    The BrokerConfiguration service is ignored, because a route of msdb for it makes msdb ask.
     """
     place, service = verdict.place, verdict.asked.service
     if service == BROKER_CONFIGURATION_SERVICE:
@@ -170,7 +170,7 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[L
 def _forwarding_targets(
     estate: LintEstate, probe_answers: ProbeAnswers
 ) -> tuple[dict[str, ForwardingTargets], ForwardingTargets]:
-    """Collect where each instance sends arrivals for each service that it names, and for any other."""
+    """Collect the targets of arrivals on each instance, for each service that it names and for any other."""
     names = _names(estate)
     by_service: dict[str, ForwardingTargets] = {}
     rest: ForwardingTargets = {}
@@ -244,7 +244,7 @@ def _circles(edges: list[Edge]) -> list[Edge]:
 
 
 def _prune(edges: list[Edge]) -> list[Edge]:
-    """Return the edges that are left when those with nothing after are taken away, again and again."""
+    """Return the remaining edges after edges without a successor are removed repeatedly."""
     before: dict[str, list[str]] = {}
     for here, there in edges:
         before.setdefault(there, []).append(here)
@@ -268,7 +268,7 @@ _CONVERSATION = "conversation_id"
 
 
 class RebalancedDialogs(NamedTuple):
-    """Open dialogs of a scope to a service that were balanced to several ids: how many, and the first by id."""
+    """Open dialogs of a scope to a service that were balanced to several ids: their number and the first id."""
 
     instance: str
     database: str

@@ -1,4 +1,4 @@
-"""Run one script on a server by Microsoft's driver, which this module alone knows."""
+"""Run one script on a server with Microsoft's driver. Only this module uses the driver."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ class StatementCondition:
 
     @property
     def runs(self) -> bool:
-        """Return whether it runs, or is taken to."""
+        """True if the statement runs, or is assumed to run."""
         return self.course is StatementCourse.RUNS
 
     @property
     def never(self) -> bool:
-        """Return whether it surely does not run."""
+        """True if the statement certainly does not run."""
         return self.course is StatementCourse.NEVER
 
     @property
@@ -121,7 +121,7 @@ class BlockFlow:
     exits: list[BlockExit] = field(default_factory=list)
 
     def restrict_condition(self, condition: StatementCondition) -> StatementCondition:
-        """Return the condition of a statement that stands here."""
+        """Return the condition of a statement at this point of the flow."""
         if self.perhaps is not None:
             return condition.perhaps(self.perhaps)
         if self.left is not None:
@@ -213,7 +213,7 @@ class OpenTransaction:
 
     @property
     def save_points(self) -> list[SavePoint]:
-        """Return where it can go back to."""
+        """The points to roll back to."""
         return [self.start, *(point for _, point in self.savepoints)] if self.is_open else []
 
     def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:

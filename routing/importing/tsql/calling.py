@@ -53,7 +53,7 @@ class NodeRunner(Protocol):
         """Run nodes."""
 
     def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
-        """Apply statements where they run."""
+        """Apply statements if they run."""
 
 
 class CallRunner:
@@ -266,7 +266,7 @@ class CallRunner:
             run.report(node.place, why)
 
     def _name_unknown_call(self, node: CallNode, parts: tuple[str, ...], effective: StatementCondition) -> None:
-        """Report a call by a variable, where the script creates procedures that it may run."""
+        """Report a call by a variable, if the script creates procedures that it may run."""
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
             return

@@ -57,7 +57,7 @@ class LexemeCursor:
         self.notes: list[str] = []
 
     def peek(self, ahead: int = 0) -> Lexeme:
-        """Return the lexeme here, or so many further on."""
+        """Return the current lexeme, or one at an offset from it."""
         index = self.position + ahead
         return self._lexemes[index] if index < len(self._lexemes) else self._end
 
@@ -178,7 +178,7 @@ class LexemeCursor:
         return int(digits)
 
     def placeholder(self, what: str) -> str:
-        """Return a template's ``<name, type, default>`` that stands outside quotes."""
+        """Return a template's ``<name, type, default>`` outside quotes."""
         start = self.position
         for _ in range(_PLACEHOLDER_LEXEMES):
             if self.at_end or self.at_sign(">"):
@@ -255,7 +255,7 @@ class LexemeCursor:
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:
-    """Return the ends of parentheses and CASEs that are closed, by where they open."""
+    """Return the ends of closed parentheses and CASEs, by their begin."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     for index, lexeme in enumerate(lexemes):

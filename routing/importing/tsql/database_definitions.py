@@ -143,7 +143,7 @@ def rename(place: StatementPlace, name: str, new_name: str) -> RenameDatabase:
 
 
 def _read_altered_name(cursor: LexemeCursor, place: StatementPlace) -> tuple[str, RefusalError | None]:
-    """Return the database's name, or why it is not known, which matters only where it is of routing."""
+    """Return the database's name, or the reason why it is unknown, which matters only for routing."""
     if cursor.take_words("CURRENT"):
         return CURRENT, None
     try:
@@ -455,7 +455,7 @@ def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None
 
 
 def find_stray_sign(cursor: LexemeCursor) -> UnparsedError | None:
-    """Return why BACKUP or RESTORE cannot be parsed where a sign follows the database's name."""
+    """Return why BACKUP or RESTORE cannot be parsed because of a sign after the database's name."""
     name, after = cursor.peek(2), cursor.peek(3)
     is_stray = after.kind is LexemeKind.SIGN and after.text in "-./"
     if name.kind in (LexemeKind.WORD, LexemeKind.NAME) and is_stray:

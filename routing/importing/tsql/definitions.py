@@ -102,7 +102,7 @@ def _owner(cursor: LexemeCursor) -> str | None:
 
 
 def _skip_object_name(cursor: LexemeCursor) -> None:
-    """Skip a queue's name, which has up to three parts and says nothing about routing."""
+    """Skip a queue's name, which has up to three parts and is not about routing."""
     while True:
         if cursor.at_sign("<"):
             cursor.placeholder("queue name")

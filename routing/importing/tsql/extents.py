@@ -1,4 +1,4 @@
-"""Find where a statement ends.
+"""Find the end of a statement.
 
 T-SQL needs no semicolons, and many words that begin a statement are clauses of others.
 """
@@ -117,7 +117,7 @@ class StatementExtent:
                 cursor.next()
 
     def _skip_permissions(self) -> None:
-        """Move to TO or FROM: before it stand words that begin other statements."""
+        """Move to TO or FROM. The words before it may begin other statements."""
         cursor = self._cursor
         for ahead in range(1, _LONGEST_PERMISSION):
             lexeme = cursor.peek(ahead)

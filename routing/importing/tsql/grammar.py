@@ -154,7 +154,7 @@ class _BatchParser(StatementParser):
         return is_name and not first.text.startswith("@") and find_unknown_variable(first.text) is None
 
     def _count(self) -> None:
-        """Count a statement that surely is one: where it begins, one does."""
+        """Count a statement at its certain begin."""
         first = self._cursor.peek()
         before = self._cursor.peek(-1) if self._cursor.position else None
         is_call = before is None and first.text.lower().startswith(_PROCEDURES)
@@ -209,7 +209,7 @@ class _BatchParser(StatementParser):
         return IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
 
     def _take_else(self) -> bool:
-        """Move past an ELSE, if one stands here, behind semicolons or not."""
+        """Move past an ELSE here, if any, after optional semicolons."""
         cursor, position = self._cursor, self._cursor.position
         while cursor.take_sign(";"):
             pass

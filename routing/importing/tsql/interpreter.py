@@ -1,4 +1,4 @@
-"""Run the statements of batches as far as script and state tell."""
+"""Run the statements of batches, as far as script and state decide them."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ class ScriptInterpreter:
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
     def _pass_over(self, node: OtherStatement, condition: StatementCondition) -> None:
-        """Skip a statement that says nothing about routing."""
+        """Skip a statement that is not about routing."""
         run = self._run
         effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None

@@ -59,7 +59,9 @@ from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_un
 
 
 KEPT_LEXEMES = 300
-"""So much of a run stays at its beginning: nothing before it looks further ahead, not even a GRANT for its TO."""
+"""The lexemes that stay at the begin of a run. No earlier statement looks further ahead, not even a GRANT for its
+TO.
+"""
 
 _MODULE = re.compile(r"\b(?:PROC|PROCEDURE|FUNCTION|TRIGGER|VIEW)\b", re.IGNORECASE)
 # A mark of a variable without value, a private character, may stand for anything.
@@ -215,7 +217,7 @@ def _is_silent_other(node: ScriptNode) -> bool:
 
 
 def _count_silent(nodes: Sequence[ScriptNode | None]) -> int | None:
-    """Return how many statements these are, None where one is named if it does not run."""
+    """Return the number of these statements, or None if one must be reported when it does not run."""
     total = 0
     for node in nodes:
         if node is None:

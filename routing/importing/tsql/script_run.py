@@ -35,7 +35,7 @@ from routing.importing.tsql.values import KnownValue, Value, VariableValues, fin
 _MOST_HELD = 2_000_000
 _MOST_STEPS = 200_000
 UNNUMBERED = -1
-"""@@ERROR where SQL Server's number is not known."""
+"""The @@ERROR of an error with an unknown number."""
 
 
 @dataclass
@@ -148,7 +148,7 @@ class ScriptRun:
         return is_enough
 
     def affords(self, characters: int, place: Place) -> bool:
-        """Return whether variables may hold so many characters more: one that is joined to itself doubles."""
+        """Return True if variables may grow by this number of characters. A text joined to itself doubles."""
         was_enough = self._characters_held <= _MOST_HELD
         self._characters_held += characters
         if was_enough and self._characters_held > _MOST_HELD:

@@ -103,7 +103,7 @@ class ScriptStatement:
 
     @property
     def key(self) -> StatementKey:
-        """The file, line and title, which tell statements of a script apart."""
+        """The file, line and title, which identify a statement of a script."""
         return self.file, self.line, self.title
 
     @property
@@ -276,7 +276,7 @@ class UntoldError(RefusalError):
 
 
 class UnparsedError(RefusalError):
-    """A text that SQL Server surely cannot parse: nothing of the batch runs, since it is parsed before."""
+    """A text that SQL Server certainly cannot parse. No statement of its batch runs."""
 
     def __init__(self, why: str, number: int | None = SYNTAX) -> None:
         super().__init__(why, number, by_server=True)

@@ -81,7 +81,7 @@ class StatementParser:
         self._faults.append(BatchFault(place, why, number))
 
     def _fault(self, place: Place, why: str, number: int | None = SYNTAX) -> bool:
-        """Note why the batch cannot be parsed, where that is certain."""
+        """Note why the batch cannot be parsed, if that is certain."""
         is_certain = self._is_whole and self._is_balanced
         if is_certain:
             self._add_fault(place, why, number)
@@ -286,5 +286,5 @@ class StatementParser:
 
 
 def _needed_of_definition(words: Words) -> Words:
-    """Return the verb, noun and name, or all words where another CREATE is among them."""
+    """Return the verb, noun and name, or all words if they contain another CREATE."""
     return words if any(word.upper == "CREATE" for word in words[1:]) else words[:3]

@@ -108,7 +108,7 @@ class SegmentWalk:
 
 
 def close_segment(text: str, position: int, state: LexicalState, stop: int) -> tuple[int, LexicalState]:
-    """Return where the string, name or comment around this position ends, and the state from there on."""
+    """Return the end of the string, name or comment around this position, and the state after it."""
     depth = state.depth
     for closer in _CLOSER[state.mode].finditer(text, position, stop):
         if state.mode is TextMode.COMMENT:

@@ -191,7 +191,7 @@ class VariableValues:
 
 
 def find_changed(words: Sequence[Lexeme]) -> set[str]:
-    """Return the variables that a statement, which is not an assignment alone, may give other values."""
+    """Return the variables that a statement may change, other than by a mere assignment."""
     is_call = bool(words) and words[0].upper in ("EXEC", "EXECUTE")
     changed_names = set()
     for index, word in enumerate(words):

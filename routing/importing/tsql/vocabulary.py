@@ -88,7 +88,7 @@ RESERVED = frozenset(
         """,
     )
 )
-"""Transact-SQL's reserved keywords: no names where they stand without brackets or quotes."""
+"""Transact-SQL's reserved keywords. They are names only in brackets or quotes."""
 
 NOUNS = ("ROUTE", "SERVICE", "ENDPOINT", "DATABASE", "PROCEDURE", "FUNCTION", "TRIGGER")
 """Kinds of things that CREATE, ALTER and DROP name."""
