@@ -1,1 +1,1 @@
-"""Side-by-side measurements; not part of the package."""
+"""Measure commands side by side. This is not part of the package."""

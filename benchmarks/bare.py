@@ -1,11 +1,11 @@
-"""The least that a command can take, as processes of their own.
+"""Run bare processes that show the minimum cost of a command.
 
     python -m benchmarks.bare spark DATA OUT
     python -m benchmarks.bare copy CONFIG SOURCE OUT
     python -m benchmarks.bare group TABLE
     python -m benchmarks.bare reader TABLE...
 
-None knows a rule: they start, read and write by as little code as possible, and end as the commands end.
+They apply no rules. They start, read and write with as little code as possible, and exit like the commands.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ GROWING = "runs"
 
 
 def with_spark(data: Path, out: Path) -> None:
-    """Start Spark as ``resolve`` does, scan messages and dialogs, replace three outputs, add to a fourth.
+    """Start Spark as ``resolve`` does, scan messages and dialogs, replace three outputs, and append to a fourth.
 
-    The outputs of a run are in ``out``, and each is written from the rows that it holds: so sizes are those of a
-    run. ``runs`` must hold one row.
+    The outputs of a run are in ``out``. Each is written from its own rows, so that sizes are those of a run.
+    ``runs`` must have one row.
     """
     from routing.sessions.session import settle_java_logs, start
 

@@ -1,7 +1,7 @@
-"""``make bench``: resolve in a warm session, beside a copy of its result, the textbook's PySpark, Polars, DuckDB.
+"""Measure ``make bench``: resolve in a warm session beside a copy of its result, plain PySpark, Polars and DuckDB.
 
-Makes the tables once, runs everybody in turn after a warm-up, compares the results, and prints medians and ratios
-as a table, or as JSON with ``--json``. Whole commands are measured by ``make floor``.
+It makes the tables once and runs all contenders in turn after a warm-up. Then it compares the results, and prints
+medians and ratios as a table, or as JSON with ``--json``. Run ``make floor`` to measure whole commands.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured: a line for each contender, resolve's own account of its last round, and notes."""
+    """A line for each contender, the `runs` row of resolve's last round, and notes."""
 
     lines: list[Line]
     last_run: dict[str, Any]
@@ -60,7 +60,7 @@ class Result:
 
 
 def main() -> int:
-    """Make what is missing, measure, print."""
+    """Make missing tables, measure, and print."""
     given = make_parser().parse_args()
     shape = Shape(**{f.name: getattr(given, f.name) for f in fields(Shape)})
     options = Options(
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def bench(shape: Shape, options: Options) -> Result:
-    """Measure; raises Mismatch where two results are not the same."""
+    """Measure the contenders. Raises Mismatch if two results differ."""
     spark = start(_settings(options))
     kept = stored(spark, shape, Path(options.folder).absolute())
     resolve = Resolve(RESOLVE, spark, kept, "builtin", options.broadcast_limit)
@@ -101,7 +101,7 @@ def bench(shape: Shape, options: Options) -> Result:
 
 
 def _settings(options: Options) -> dict[str, str]:
-    """The session's settings; those of executors matter on a cluster only (docs/how-to/schedule.md)."""
+    """Return the session's settings. Those of executors matter only on a cluster (docs/how-to/schedule.md)."""
     return {
         "spark.master": options.master,
         "spark.driver.memory": options.memory,
@@ -113,7 +113,7 @@ def _settings(options: Options) -> dict[str, str]:
 def _others(
     spark: SparkSession, kept: Stored, shape: Shape, options: Options
 ) -> tuple[Sequence[Measurable], list[str]]:
-    """Those wanted besides resolve that can be had; and a sentence for each that is left out."""
+    """Return the installed contenders other than resolve, and a sentence for each missing one."""
     named = re.fullmatch(r"local\[(\d+)\]", options.master)
     threads = int(named[1]) if named else 2
     notes: list[str] = []
@@ -137,7 +137,7 @@ def _others(
 
 
 def _differences(spark: SparkSession, kept: Stored, shape: Shape, out: Path) -> list[str]:
-    """How a contender's result differs from resolve's, which comes first and is compared with nothing."""
+    """Return the differences of a contender's result from resolve's, which comes first."""
     first = first_result(kept.results, RESOLVE)
     if out == first:
         return []

@@ -42,7 +42,7 @@ class Verdict:
 
 
 def compare(baseline: Mapping[str, float], now: Mapping[str, float]) -> list[Verdict]:
-    """Each ratio of the baseline beside today's. Raises ValueError where one was not measured."""
+    """Return each ratio of the baseline beside the current one. Raises ValueError if one was not measured."""
     missing = sorted(set(LARGER_IS_WORSE) - (set(baseline) & set(now)))
     if missing:
         raise ValueError(f"no {' and no '.join(missing)} in the baseline or in the measurement")
@@ -54,7 +54,7 @@ def compare(baseline: Mapping[str, float], now: Mapping[str, float]) -> list[Ver
 
 
 def main() -> int:
-    """Measure as the baseline was measured, and compare; 1 where a ratio fails or results differ."""
+    """Measure like the baseline, and compare. Return 1 if a ratio fails or results differ."""
     from benchmarks.bench import Options, bench
     from benchmarks.gates import COPY
     from benchmarks.report import NAIVE, ratios

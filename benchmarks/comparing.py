@@ -1,8 +1,9 @@
-"""Whether two results are the same: row by row, or by checksums of their columns.
+"""Compare two results row by row, or by checksums of their columns.
 
     python -m benchmarks.comparing FOUND WANTED
 
-prints the differences of two tables as JSON: so a process that measures others holds no Java meanwhile.
+prints the differences of two tables as JSON. A measuring process starts it separately, to avoid running Java
+itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SHIFT = 28
 
 
 def differences(found: DataFrame, wanted: DataFrame, rows: int) -> list[str]:
-    """What differs between two frames of ``resolved_routes`` of about so many rows; empty where nothing does.
+    """Return the differences between two frames of ``resolved_routes`` with about this number of rows.
 
     A difference is a sentence that names the column. Columns must be the same in name and type.
     """

@@ -1,4 +1,4 @@
-"""Who is measured in a warm session: each turns the same stored tables into ``resolved_routes`` of its own."""
+"""Define the contenders for a warm session. Each turns the same stored tables into its own ``resolved_routes``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class InSpark(ABC):
 
     @abstractmethod
     def run(self, out: Path) -> None:
-        """Write ``resolved_routes`` into the folder; returns when it is committed."""
+        """Write ``resolved_routes`` into the folder, and return after the commit."""
 
 
 @dataclass

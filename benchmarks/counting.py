@@ -1,10 +1,10 @@
-"""``sbroute report`` beside one group-by of Spark over the same columns, as whole processes in turn.
+"""Measure ``sbroute report`` beside one group-by of Spark over the same columns, as whole processes in turn.
 
     python -m benchmarks.counting CONFIG [--rounds 3]
 
-CONFIG is a configuration whose last run counts, such as a run over the tables of ``make bench`` leaves, with a
-local ``resolved_routes``. The group-by is told once more without Spark's start. Exit status 1 where the report
-takes more than 1.3 times the group-by's process and five seconds.
+CONFIG is a configuration with a valid last run, for example over the tables of ``make bench``, and a local
+``resolved_routes``. The time of the group-by is also printed without Spark's start. Exit status 1 means that the
+report takes more than 1.3 times the group-by's process plus five seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TIMES, _SECONDS = 1.3, 5
 
 
 def group(table: str) -> float:
-    """One aggregate of Spark over the columns of flows and points, made twice; the seconds of the second time."""
+    """Return the seconds of the second of two equal aggregates in Spark over the columns of flows and points."""
     from pyspark.sql import functions as F
 
     from routing.sessions.session import settle_java_logs, start
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _timed(*command: str) -> tuple[float, str]:
-    """The seconds of a process, and what it printed. Raises CalledProcessError where it fails."""
+    """Return the seconds and the output of a process. Raises CalledProcessError if it fails."""
     begun = time.monotonic()
     done = subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE, text=True)
     return time.monotonic() - begun, done.stdout

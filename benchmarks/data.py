@@ -1,7 +1,7 @@
-"""Benchmark tables of any size, made by Spark itself: the same arguments give the same rows.
+"""Make benchmark tables of any size with Spark. The same arguments give the same rows.
 
-An instance has `DATABASES` databases and msdb. Each scope's routes: one LOCAL route for any service, then in
-turn a route by service name, four routes of a balanced service, and one with a mirror.
+An instance has `DATABASES` databases and msdb. Each scope has one LOCAL route for any service. Then these repeat:
+a route by service name, four routes of a balanced service, and one with a mirror.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""``make floor``: commands as whole processes, beside the least that they can take.
+"""Measure ``make floor``: commands as whole processes, beside their minimum cost.
 
-Over the demo's tables: `resolve` beside a bare Spark process that starts, reads and writes the same tables;
-`explain`, `lint` and `runs` beside a bare reader of them, which needs no Java. With ``--messages``, over the
-tables of ``make bench``: `resolve` beside the copy of its result, Polars and DuckDB; `report` beside one group-by
-of Spark; `explain`, `lint`, and `diff` where nearly all routes change and where nothing does. All run in turn
-after a warm-up; medians are held to gates.
+Over the demo's tables, `resolve` runs beside a bare Spark process that starts, reads and writes the same tables.
+`explain`, `lint` and `runs` run beside a bare reader of them, which needs no Java.
+
+With ``--messages``, the tables are those of ``make bench``. `resolve` runs beside the copy of its result, Polars
+and DuckDB, and `report` beside one group-by of Spark. `explain` and `lint` run too. `diff` runs once with changes
+to nearly all routes and once without changes. All run in turn after a warm-up, and gates limit the medians.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _COLUMNS = ("contender", "median s", "least", "most", "× its floor", "CPU s", "
 
 
 def prepared(given: argparse.Namespace) -> tuple[dict[str, Process], Path]:
-    """The contenders by name, over tables that are there; and a folder for what they write."""
+    """Return the contenders by name over existing tables, and a folder for their output."""
     folder = Path(given.folder or ("build/bench" if given.messages else "build/floor")).absolute()
     if not given.messages:
         return over_demo(folder / "demo"), folder / "out"
@@ -44,7 +45,7 @@ def main(
     arguments: Sequence[str] | None = None,
     prepare: Callable[[argparse.Namespace], tuple[dict[str, Process], Path]] = prepared,
 ) -> int:
-    """Make what is missing, measure, print; 1 where ``--gate`` finds a gate missed, or outputs differ."""
+    """Make missing tables, measure, and print. Return 1 if ``--gate`` finds a missed gate, or outputs differ."""
     given = options(arguments)
     held = gates.held_to(given.messages)
     processes, results = prepare(given)
@@ -66,7 +67,7 @@ def main(
 
 
 def chosen(processes: Mapping[str, Process], only: Sequence[str] | None, held: Sequence[Gate]) -> list[Process]:
-    """Whoever is asked for and can be had, or all, and what they are compared with: in the order of measuring."""
+    """Return the requested and installed contenders with their floors, in the order of measuring."""
     for name in only or dict.fromkeys(gate.contender for gate in held):
         if name not in processes:
             sys.stderr.write(f"{name} is left out: not installed (pip install -e '.[bench]')\n")
@@ -76,7 +77,7 @@ def chosen(processes: Mapping[str, Process], only: Sequence[str] | None, held: S
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What was asked for; ends with status 2 where that makes no sense."""
+    """Return the parsed options. Exit with status 2 if they contradict each other."""
     parser = argparse.ArgumentParser(prog="make floor", description=__doc__)
     names = list(dict.fromkeys([*gates.names(gates.SMALL), *gates.names(gates.LARGE)]))
     parser.add_argument("--rounds", type=int, help="rounds after a warm-up (5; 3 with --messages)")
@@ -119,7 +120,7 @@ def _title(given: argparse.Namespace) -> str:
 def print_table(
     title: str, measured: Sequence[Line], verdicts: Sequence[Verdict], parts: Mapping[str, float]
 ) -> None:
-    """The times as a table, where the seconds of `resolve` are, and a line for each gate."""
+    """Print the times as a table, the parts of `resolve`, and a line for each gate."""
     rows = [line.cells() for line in measured]
     print(write_text([DataTable(make_columns(_COLUMNS, _COLUMNS[1:]), rows, title)], width=120))
     if parts:

@@ -1,4 +1,4 @@
-"""What a command may take: so many times what the bare process beside it takes, or so many seconds."""
+"""Limit the cost of a command to a multiple of its bare process, or to seconds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ DIFF, UNCHANGED = "diff", "diff-unchanged"
 
 @dataclass(frozen=True)
 class Gate:
-    """``at_most`` is a multiple of the floor's median, or seconds where there is no floor; None judges nothing.
+    """A limit for a contender.
 
-    ``seconds`` are allowed besides, whatever the floor takes. ``gib`` is the most memory that it may take.
+    ``at_most`` is a multiple of the floor's median, or seconds without a floor. None means no limit. ``seconds``
+    are added to the limit for any floor. ``gib`` is the memory limit.
     """
 
     contender: str
@@ -63,7 +64,7 @@ _LARGEST = tuple(_OF_LARGEST.get(gate.contender, gate) for gate in LARGE)
 
 
 def held_to(messages: int | None) -> tuple[Gate, ...]:
-    """Return the gates for so many messages; None are the demo's."""
+    """Return the gates for this number of messages, or those of the demo for None."""
     if not messages:
         return SMALL
     return _LARGEST if messages >= 100_000_000 else LARGE
@@ -71,9 +72,9 @@ def held_to(messages: int | None) -> tuple[Gate, ...]:
 
 @dataclass(frozen=True)
 class Line:
-    """What a contender took: seconds, the median of its CPU seconds, the most of its peaks in bytes.
+    """The cost of a contender: seconds, its median CPU seconds and its highest peak in bytes.
 
-    times_floor is its median in multiples of its floor's.
+    ``times_floor`` is its median as a multiple of its floor's.
     """
 
     contender: str
@@ -94,7 +95,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate allows beside what was measured, both multiples of a floor, or in ``unit``."""
+    """The limit of a gate and the measured value, both as multiples of a floor or in ``unit``."""
 
     contender: str
     at_most: float
@@ -104,7 +105,7 @@ class Verdict:
 
     @property
     def is_met(self) -> bool:
-        """Whether it is at most what it may be."""
+        """True if the measured value is within the limit."""
         return self.measured <= self.at_most
 
     def __str__(self) -> str:
@@ -122,13 +123,13 @@ def names(gates: Sequence[Gate]) -> list[str]:
 
 
 def with_floors(wanted: Collection[str], gates: Sequence[Gate]) -> set[str]:
-    """The names asked for, and their floors, without which they cannot be judged; and the floors of these."""
+    """Return the requested names with their floors, which their gates need, and the floors of these."""
     floors = {gate.floor for gate in gates if gate.contender in wanted and gate.floor} - {*wanted}
     return with_floors({*wanted, *floors}, gates) if floors else {*wanted}
 
 
 def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[Line]:
-    """A line for each contender, in the order of measuring. Raises KeyError where a floor was not measured."""
+    """Return a line for each contender, in the order of measuring. Raises KeyError if a floor was not measured."""
     rounds = {name: tuple(one.seconds for one in found) for name, found in taken.items()}
     medians = {name: statistics.median(seconds) for name, seconds in rounds.items()}
     # Of several floors the first is shown.
@@ -150,7 +151,7 @@ def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[L
 
 
 def judge(measured: Sequence[Line], gates: Sequence[Gate]) -> list[Verdict]:
-    """A verdict for each gate whose contender was measured."""
+    """Return a verdict for each gate with a measured contender."""
     found = {line.contender: line for line in measured}
     held = [gate for gate in gates if gate.contender in found]
     return [verdict for gate in held for verdict in _verdicts(gate, found)]

@@ -1,11 +1,11 @@
-"""What an incremental run costs: runs of 1 %, 10 % and 100 % new rows over a stored table.
+"""Measure the cost of incremental runs with 1 %, 10 % and 100 % new rows over a stored table.
 
     python -m benchmarks.incremental --messages 30000000
 
-Makes the tables, lets a first run take all messages, then appends and resolves each share in turn, each over
-what the runs before left. Prints seconds and stages as a table, or as JSON with ``--json``. Everything is made
-in a folder of its own, which is left behind: where ``--folder`` has such tables the runs go on from what is stored
-there, so that a copy of it measures a share again without the first run.
+It makes the tables and resolves all messages in a first run. Then it appends and resolves each share in turn, on
+the result of the earlier runs. It prints seconds and stages as a table, or as JSON with ``--json``. All files are
+in one folder, which stays afterwards. If ``--folder`` has such tables, the runs continue from them. A copy of the
+folder can therefore measure a share again without the first run.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _made(spark: SparkSession, file: Path, shape: Shape) -> routing.Config:
 
 
 def _share_of(messages: DataFrame, share: float, number: int) -> DataFrame:
-    """A share of the messages under ids that are new: ``number`` tells those of one append from all others."""
+    """Return a share of the messages with new ids. ``number`` separates those of one append from all others."""
     chosen = F.pmod(F.xxhash64("message_id"), F.lit(_OF_TEN_THOUSAND)) < int(share * _OF_TEN_THOUSAND)
     new_id = F.concat("message_id", F.lit(f"+{number}"))
     return messages.where(chosen).withColumn("message_id", new_id)

@@ -8,7 +8,7 @@ from benchmarks.bare import opened
 
 
 def move_routes(routes: str, moved: Path) -> Path:
-    """Make the table of moved routes where it is missing; routes to LOCAL stay as they are."""
+    """Make the table of moved routes if it is missing. Routes to LOCAL stay unchanged."""
     import pyarrow.compute as pc
     from deltalake import write_deltalake
 

@@ -1,7 +1,7 @@
-"""Resolve as a textbook would: one broadcast join of the routes, windows that rank them, a Python UDF.
+"""Resolve like a textbook: one broadcast join of the routes, ranking windows and a Python UDF.
 
-It owes nothing to the package but the columns of ``resolved_routes``. What it leaves out of the rule book is
-listed in docs/explanation/performance.md; the benchmark's data never needs it.
+It uses only the columns of ``resolved_routes`` from the package. docs/explanation/performance.md lists the rules
+that it leaves out. The benchmark's data never needs them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def _bound(messages: DataFrame, dialogs: DataFrame | None) -> DataFrame:
 
 
 def _matched(messages: DataFrame, routes: DataFrame) -> DataFrame:
-    """Section 2: every route of the scope that matches a message, with its step; one row where none does."""
+    """Return every route of the scope that matches a message (section 2), with its step.
+
+    A message without such a route has one row.
+    """
     route = routes.select(
         F.col("instance_name").alias("route_instance"),
         F.col("database_name").alias("route_scope"),
@@ -85,7 +88,7 @@ def _matched(messages: DataFrame, routes: DataFrame) -> DataFrame:
 
 
 def _picked(matched: DataFrame) -> DataFrame:
-    """The matches of each message's first step; in step 3 those of the broker instance that the hash picks."""
+    """Return the matches of each message's first step. In step 3 the hash picks their broker instance."""
     message = Window.partitionBy("message_id")
     first = matched.withColumn("first_step", F.min("step").over(message)).where("step = first_step")
     numbered = first.withColumn("place", F.dense_rank().over(message.orderBy("route_broker")) - 1)

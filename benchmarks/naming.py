@@ -12,7 +12,7 @@ WHOLE = 10_000
 
 
 def guid(number: Column, salt: str) -> Column:
-    """A GUID in lower case; other salts give other ids."""
+    """Return a GUID in lower case. Other salts give other ids."""
     digest = F.md5(F.concat(F.lit(salt), number.cast("string")))
     cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
     return F.concat_ws("-", *(F.substring(digest, start, length) for start, length in cuts))
@@ -29,7 +29,7 @@ def instance_name(number: Column) -> Column:
 
 
 def database_name(number: Column) -> Column:
-    """The name of a database; the last of an instance is msdb."""
+    """Return the name of a database. The last one of an instance is msdb."""
     return F.when(number == DATABASES, F.lit("msdb")).otherwise(F.format_string("app_%d", number))
 
 

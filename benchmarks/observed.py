@@ -1,6 +1,6 @@
-"""What SQL Server would have said of a benchmark's messages: one event for each, by the result of `resolve`.
+"""Make the events that SQL Server would report for a benchmark's messages, one each, from the result of `resolve`.
 
-Of every fifty one tells another outcome, so that there is something to look for.
+One of fifty events has another outcome, so that there are differences to find.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ODD = 50
 
 
 def observe(resolved: Path, observed: Path) -> Path:
-    """Make the table ``observed_routing`` where it is missing; times and order are those of the messages."""
+    """Make the table ``observed_routing`` if it is missing, with the times and order of the messages."""
     import pyarrow
     from deltalake import write_deltalake
 

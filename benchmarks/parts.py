@@ -1,4 +1,4 @@
-"""Where the seconds of a whole `resolve` are, so that the parts add up to the whole."""
+"""Split the seconds of a whole `resolve` into parts that add up to the whole."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BEFORE, BETWEEN, AFTER = "start", "between stages", "end"
 
 
 def parts(taken: Taken, run: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds by part, which together are ``taken.seconds``; ``run`` is the row of `runs`.
+    """Return the seconds by part, with ``taken.seconds`` as their sum. ``run`` is the row of `runs`.
 
-    Beside the stages: what came before the run began, what it did outside of any stage, and what came after the
-    time that it recorded as its end, such as the commit of `runs`.
+    Other parts than the stages are the time before the run, time of the run outside of any stage, and time after
+    its recorded end. The last includes the commit of `runs`.
     """
     stages: Mapping[str, float] = run["stage_seconds"]
     began, ended = (run[name].timestamp() - taken.begun for name in ("started_at", "finished_at"))
@@ -24,6 +24,6 @@ def parts(taken: Taken, run: Mapping[str, Any]) -> dict[str, float]:
 
 
 def of_middle_round(taken: Sequence[Taken], runs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The parts of the round with the median seconds; of an even number of rounds the faster one of the middle."""
+    """Return the parts of the round with the median seconds, or of the faster middle one of an even number."""
     middle = statistics.median_low(one.seconds for one in taken)
     return next(parts(one, run) for one, run in zip(taken, runs, strict=True) if one.seconds == middle)

@@ -54,10 +54,11 @@ _CONFIGURATION = ("routes", "databases", "services", "instances")
 
 @dataclass(frozen=True)
 class Process:
-    """A contender: ``command`` is told where it writes. ``starts_from`` is what stands there before it begins.
+    """A contender. ``command`` returns its command line for an output folder.
 
-    ``after`` is the contender whose first result it comes to as well, or reads if it ``writes`` none. ``taken``
-    grows each time that it runs, and so does ``runs`` where it is `resolve`, by its row of `runs`.
+    ``starts_from`` is a folder to copy to the output folder before it begins.
+    ``after`` is the contender with the same first result. If it ``writes`` no table, it reads that result.
+    ``taken`` grows with each run. For `resolve` the row of `runs` is added to ``runs``.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Process:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     def timed(self, out: Path) -> float:
-        """Run it to its end; the seconds of that. Raises RuntimeError where it fails; it has said why."""
+        """Run it to its end, and return the seconds. Raises RuntimeError after a failure, which it has printed."""
         if self.starts_from is not None:
             shutil.copytree(self.starts_from, out)
         self.taken.append(taken_by(self.name, self.command(out)))
@@ -92,9 +93,9 @@ def engine(name: str, kept: Stored, threads: int) -> Process:
 
 
 def over_demo(demo: Path) -> dict[str, Process]:
-    """All contenders over the demo's tables, which are built where they are missing.
+    """Return all contenders over the demo's tables, and build missing tables.
 
-    What writes starts from a copy of what the demo's own run wrote: the same state for both, in every round.
+    Contenders that write start from a copy of the output of the demo's run, so all rounds have the same state.
     """
     written = demo / "out"
     if not Path(written, GROWING, "_delta_log").exists():
@@ -163,9 +164,9 @@ def _comparing(config: Path, kept: Stored) -> tuple[Process, Process]:
 
 
 def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
-    """All contenders over the benchmark's tables, made where they are missing; and a folder for results.
+    """Return all contenders over the benchmark's tables, and a folder for results. Missing tables are made.
 
-    Engines that are not installed are left out, and so is the local engine where one of them is missing.
+    Engines that are not installed are left out. The local engine is left out if one of them is missing.
     """
     kept = placed(shape, folder)
     if kept.missing:
@@ -209,7 +210,7 @@ def _last_id(kept: Stored) -> str:
 
 
 def results_differ(process: Process, out: Path) -> list[str]:
-    """Where a first result is not that of the contender beside it, or not as large as what it started from."""
+    """Return the differences of a first result from that of its partner, or from the size of its start."""
     if process.after is not None and process.writes:
         tables = (str(folder / TABLE) for folder in (out, first_result(out.parent, process.after)))
         # In a process of its own, for it starts Java.

@@ -1,4 +1,4 @@
-"""What was measured, as lines and ratios."""
+"""Report measurements as lines and ratios."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _COMPARED = ((RESOLVE, COPY), (NAIVE, RESOLVE))
 
 @dataclass(frozen=True)
 class Line:
-    """One contender, times in seconds.
+    """One contender, with times in seconds.
 
-    times_copy, times_resolve: its median as a multiple of theirs; None where that was not measured.
+    ``times_copy`` and ``times_resolve`` are its median as a multiple of theirs, or None if that was not measured.
     """
 
     contender: str
@@ -57,9 +57,9 @@ def _times(median: float, other: float | None) -> float | None:
 
 
 def ratios(measured: Sequence[Line]) -> dict[str, float]:
-    """The two ratios that a change must keep, where they were measured, each the median of those within a round.
+    """Return the two ratios that a change must keep, each as the median of the rounds, if they were measured.
 
-    Contenders of one round share what else the machine does, and one odd round moves no median of three.
+    Contenders of one round share the load of the machine, and one odd round does not move a median of three.
     """
     rounds = {line.contender: line.rounds for line in measured}
     return {

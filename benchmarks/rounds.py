@@ -1,4 +1,4 @@
-"""Rounds in turn after a warm-up, whose results are compared before any time counts."""
+"""Run rounds in turn after a warm-up, and compare the results before any time counts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Protocol, TypeVar
 
 
 class Measurable(Protocol):
-    """Whatever can be timed."""
+    """A contender that can be timed."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the contender."""
 
     def timed(self, out: Path) -> float:
-        """Do the work, and return the seconds that it took; what is written goes into the folder."""
+        """Do the work with output in the folder, and return its seconds."""
 
 
 _M = TypeVar("_M", bound=Measurable)
@@ -34,10 +34,10 @@ def measure(
     rounds: int,
     compare: Callable[[_M, Path], list[str]],
 ) -> dict[str, tuple[float, ...]]:
-    """Run all in turn, ``rounds`` times after the warm-up; returns the seconds of these by name.
+    """Run all in turn, ``rounds`` times after the warm-up, and return the seconds by name.
 
-    ``compare`` is given each contender's first result, which stays until the end; raises Mismatch with what it
-    finds.
+    ``compare`` gets each contender's first result, which stays until the end. Raises Mismatch with its
+    differences.
     """
     shutil.rmtree(results, ignore_errors=True)
     for contender in contenders:

@@ -1,4 +1,4 @@
-"""What the benchmark's data looks like: its options, and the numbers that follow from them."""
+"""Describe the benchmark's data: its options, and the numbers that follow from them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ BALANCED = 4
 
 @dataclass(frozen=True)
 class Shape:
-    """What the data looks like.
+    """The properties of the data.
 
-    keys: distinct routing keys, as near as the configuration has names for so many. network: share of arrivals
-    from the network. bound: share of messages with their own broker instance. dialogs: rows of the dialogs table
-    as a share of messages (0.1 is a row for every dialog); of these, acknowledged have an id from noon on, open
-    have none, and the others are bound by BEGIN DIALOG. changes: route versions that change in the day on the
-    first instance. asking: share of instances with a BrokerConfiguration route. hot: share of dialogs that are
-    moved to the first instance. garbage: share of dialogs whose service name and broker instance nothing names,
-    each its own. longest: messages of the first dialog, where more than the others'.
+    ``keys`` is the approximate number of distinct routing keys. ``network`` is the share of arrivals from the
+    network. ``bound`` is the share of messages with their own broker instance.
+
+    ``dialogs`` is the number of rows in the dialogs table as a share of messages. With 0.1 every dialog has a row.
+    The share ``acknowledged`` has an id from noon, the share ``open`` has no id, and BEGIN DIALOG binds the
+    others.
+
+    ``changes`` is the number of route versions that change in the day on the first instance. ``asking`` is the
+    share of instances with a BrokerConfiguration route. ``hot`` is the share of dialogs that are moved to the
+    first instance. ``garbage`` is the share of dialogs with a unique service name and broker instance that no
+    object has. ``longest`` is the number of messages of the first dialog, if that is more than for the others.
     """
 
     messages: int = 10_000_000
@@ -57,10 +61,10 @@ class Shape:
 
     @property
     def numbers(self) -> int:
-        """Key numbers to draw from, so that about ``keys`` distinct routing keys come out.
+        """The number of key numbers to draw from, for about ``keys`` distinct routing keys.
 
-        A number is one key, two where its dialogs are acknowledged at noon. Besides, the unknown services of
-        each scope are one key, and one more for the messages that are bound.
+        A number is one key, or two if its dialogs are acknowledged at noon. The unknown services of each scope are
+        one more key, and another one for bound messages.
         """
         local_and_open = (1 - self.network) * (1 - self.bound)
         keys_a_number = 1 + self.with_row * self.acknowledged * local_and_open

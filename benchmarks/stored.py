@@ -27,7 +27,7 @@ _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs"
 
 @dataclass(frozen=True)
 class Stored:
-    """Where the input tables of a shape are (absolute paths by key), and a folder for results."""
+    """The locations of a shape's input tables (absolute paths by key), and a folder for results."""
 
     tables: dict[str, str]
     results: Path
@@ -38,9 +38,9 @@ class Stored:
         return [key for key, where in self.tables.items() if not Path(where, "_delta_log").exists()]
 
     def config(self, out: Path, dialog_hash: str, broadcast_limit: str, heap: str = "") -> Path:
-        """Write a configuration whose outputs are in ``out``; returns its path, beside that folder.
+        """Write a configuration with outputs in ``out``, and return its path beside that folder.
 
-        ``heap`` is that of the session's Java, Spark's default if not given.
+        ``heap`` is that of the session's Java, with Spark's default if not given.
         """
         lines = ["tables:", *(f"  {key}: {where}" for key, where in self.tables.items()), "output:"]
         lines += [f"  {key}: {out / key}" for key in _OUTPUTS]
@@ -53,7 +53,7 @@ class Stored:
 
 
 def placed(shape: Shape, folder: Path) -> Stored:
-    """Where the tables of a shape are, made or not; each named after the options that it depends on."""
+    """Return the locations of a shape's tables, made or not. Each is named after its options."""
     found = {}
     for key, depends in _DEPENDS.items():
         if key == "dialogs" and not shape.dialogs:
@@ -66,7 +66,7 @@ def placed(shape: Shape, folder: Path) -> Stored:
 
 
 def stored(spark: SparkSession, shape: Shape, folder: Path) -> Stored:
-    """The tables of a shape, made where they are missing."""
+    """Return the tables of a shape, and make missing ones."""
     from benchmarks.data import tables
 
     folder.mkdir(parents=True, exist_ok=True)

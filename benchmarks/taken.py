@@ -1,9 +1,9 @@
-"""What a process takes, with all that it starts.
+"""Measure the time and memory of a process and its children.
 
     python -m benchmarks.taken COMMAND...
 
-prints it as JSON and ends as the command ends. It is a process of its own, and a small one, for Linux counts as a
-process's peak also what its parent held when it was started. Linux only.
+prints them as JSON and exits like the command. It is a small separate process, because Linux includes the memory
+of the parent in the peak of a new process. It needs Linux.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ADOPT_ORPHANS = 36
 
 @dataclass(frozen=True)
 class Taken:
-    """begun: seconds since 1970. seconds: until the process ended.
+    """The cost of a process. ``begun`` is in seconds since 1970, ``seconds`` is the time to its end.
 
-    cpu: seconds on all cores; peak: resident bytes, the sum of the processes' own peaks, so no less than they held
-    at any one time. Both include what ended after it.
+    ``cpu`` has seconds on all cores. ``peak`` has resident bytes, the sum of the processes' own peaks, so the real
+    peak is never higher. Both include children that ended later.
     """
 
     begun: float
@@ -37,7 +37,7 @@ class Taken:
 
 
 def taken_by(name: str, command: Sequence[str]) -> Taken:
-    """Run a command to its end, and to that of all it started. Raises RuntimeError where it fails."""
+    """Run a command to the end of all its processes. Raises RuntimeError if it fails."""
     watched = [sys.executable, "-m", __name__, *command]
     done = subprocess.run(watched, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

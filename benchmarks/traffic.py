@@ -1,8 +1,7 @@
-"""Messages and dialogs of a shape.
+"""Make messages and dialogs of a shape.
 
-A dialog draws a number of `Shape.numbers`, and this number decides how all of its messages are routed, so that
-the distinct routing keys are about as many as asked for. A tenth of the dialogs ask for services that nothing
-names.
+A dialog draws a number of `Shape.numbers`, which decides the routing of all its messages. The number of distinct
+routing keys is thus about the requested one. A tenth of the dialogs use services that no object names.
 """
 
 from __future__ import annotations
@@ -29,10 +28,11 @@ def _split(frame: DataFrame, name: str, number: str, share: float) -> DataFrame:
 
 
 def _with_key(dialogs: DataFrame, shape: Shape) -> DataFrame:
-    """Rows with a dialog (bigint) and what its key's number decides; two numbers rarely make one key.
+    """Add the values that a dialog's key number decides. Two numbers rarely make one key.
 
-    Adds instance, database and service numbers, service_name, broker (the id where the dialog is bound,
-    however), is_network, is_bound and has_row. In steps, so that no expression holds another many times.
+    The rows have a dialog (bigint). The new columns are instance, database and service numbers, service_name,
+    broker (the id of a bound dialog), is_network, is_bound and has_row. The steps are separate, so that no
+    expression repeats another many times.
     """
     dialog, rank, held = F.col("dialog"), F.col("rank"), F.col("held")
     numbered = dialogs.withColumn("number", F.pmod(F.xxhash64(dialog, F.lit(7)), F.lit(shape.numbers)))
@@ -99,7 +99,7 @@ def messages(spark: SparkSession, shape: Shape) -> DataFrame:
 
 
 def dialogs(spark: SparkSession, shape: Shape) -> DataFrame:
-    """A row for each dialog whose key's number has one; those of dialogs from the network match no message."""
+    """Return a row for each dialog if its key's number has one. Those from the network match no message."""
     dialog = F.col("dialog")
     place = F.pmod(F.xxhash64(dialog, F.lit(5)), F.lit(WHOLE)) / WHOLE
     is_acknowledged = place < shape.acknowledged

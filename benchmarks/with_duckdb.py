@@ -1,7 +1,8 @@
-"""The comparators' subset of the rules (docs/explanation/performance.md) with DuckDB and deltalake, streaming.
+"""Resolve the comparators' subset of the rules with DuckDB and deltalake, streaming.
 
-As its users would write it: Parquet files are read by DuckDB itself, the routes of a service are worked out
-first, the hash is worked out only for messages that need it, and the result streams into deltalake's writer.
+docs/explanation/performance.md describes the subset. The code is as users would write it. DuckDB itself reads
+the Parquet files and first computes the routes of a service. The hash is computed only for messages that need it,
+and the result streams into deltalake's writer.
 """
 
 from __future__ import annotations

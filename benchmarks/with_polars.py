@@ -1,7 +1,7 @@
-"""The comparators' subset of the rules (docs/explanation/performance.md) with Polars and deltalake, streaming.
+"""Resolve the comparators' subset of the rules with Polars and deltalake, streaming.
 
-As its users would write it: the small tables are worked out before, so that messages meet a few hash joins, and
-the hash is worked out only for messages that need it.
+docs/explanation/performance.md describes the subset. The code is as users would write it. The small tables are
+computed first, so that messages need only a few hash joins. The hash is computed only for messages that need it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _scopes(by_any: pl.LazyFrame, tables: Mapping[str, str]) -> pl.LazyFrame:
 
 
 def _matched(messages: pl.LazyFrame, tables: Mapping[str, str]) -> pl.LazyFrame:
-    """Section 2: the chosen route of each of the steps 1 or 3, 2 and 5, and of these the one that counts."""
+    """Return the route of the first matching step (section 2), from the chosen routes of steps 1 or 3, 2 and 5."""
     routes = _routes(tables)
     names, has_id = pl.col("to_service_name").is_not_null(), pl.col("broker_instance").is_not_null()
     by_service = _first(routes.filter(names & ~has_id), _SERVICE, "named")

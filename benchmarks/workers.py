@@ -1,9 +1,9 @@
-"""What a second worker brings: `make bench` on standalone clusters of one and of two workers of one core each.
+"""Measure the gain of a second worker: `make bench` on standalone clusters of one and two single-core workers.
 
     python -m benchmarks.workers --messages 3000000
 
-The driver runs beside the workers, so that a machine with two cores shows less than there is to gain. Prints what
-`resolve` and the copy of its result take on each, as a table. Everything else is said to `make bench`.
+The driver runs beside the workers, so a machine with two cores shows less than the full gain. It prints the times
+of `resolve` and of the copy of its result on each cluster, as a table. Other options are those of `make bench`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLUMNS = ("workers", "resolve s", "keys s", "write s", "copy s", "× copy")
 
 
 def main() -> int:
-    """Measure on one worker, then on two; print."""
+    """Measure on one worker, then on two, and print."""
     make_parser("python -m benchmarks.workers", __doc__).parse_args()
     rows = [_measured(workers, sys.argv[1:]) for workers in (1, 2)]
     table = DataTable(make_columns(_COLUMNS, _COLUMNS), rows, "Workers of one core each")
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def _measured(workers: int, arguments: list[str]) -> tuple[str, ...]:
-    """The line of a cluster. A process of its own: a session keeps the cluster that it was started on."""
+    """Return the line of a cluster from a separate process, because a session never changes its cluster."""
     with (
         tempfile.TemporaryDirectory(prefix="sbroute-workers-") as folder,
         standalone(Path(folder), workers, memory="5g") as cluster,

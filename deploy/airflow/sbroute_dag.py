@@ -1,7 +1,7 @@
-"""An example DAG for Airflow 3: look for faults of the configuration, then resolve, every night.
+"""Example DAG for Airflow 3: look for faults of the configuration every night, then resolve.
 
-Whoever starts a task a second time, Airflow after a failure or somebody by hand, starts the same run: `resolve` is
-given Airflow's id of the run, and counts once under it (docs/how-to/schedule.md).
+A second start of a task continues the same run, whether Airflow or a person starts it. `resolve` gets Airflow's id
+of the run, and counts once under it (docs/how-to/schedule.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SbrouteOperator(BaseOperator):
         self.hook = SubprocessHook()
 
     def execute(self, context: Any) -> None:
-        """Run it to its end; the last line is part of what the task failed with."""
+        """Run the command to its end. Its last line is part of the task's error."""
         ended = self.hook.run_command([SBROUTE, *self.arguments])
         if ended.exit_code in NOT_RETRIED:
             raise AirflowFailException(f"exit code {ended.exit_code}, not to be tried again: {ended.output}")

@@ -1,8 +1,8 @@
-"""Pack the built wheel and the libraries it needs into one zip for ``--py-files``: ``build/emr/sbroute.zip``.
+"""Pack the built wheel and its libraries into one zip for ``--py-files``: ``build/emr/sbroute.zip``.
 
-EMR installs nothing by itself, and a zip on the Python path needs no installation: it may hold only pure
-Python. PyYAML is that once its optional C parser is left out. The libraries are those of the environment that
-runs this script, which are the locked ones; nothing is fetched.
+EMR does not install packages. A zip on the Python path needs no installation, but it must be pure Python. PyYAML
+is pure without its optional C parser. The libraries are the locked ones of the environment that runs this script,
+so it downloads no files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def required(requirements: Iterable[str]) -> list[str]:
 
 
 def closure(names: Iterable[str]) -> dict[str, Distribution]:
-    """The named distributions and what they need in turn, by name."""
+    """Return the named distributions and all their requirements, by name."""
     found: dict[str, Distribution] = {}
     waiting = list(names)
     while waiting:
@@ -57,7 +57,7 @@ def files_of(name: str, library: Distribution) -> dict[str, bytes]:
 
 
 def pack(wheel: Path, target: Path) -> dict[str, Distribution]:
-    """Write the zip; returns the libraries in it."""
+    """Write the zip, and return the libraries in it."""
     with zipfile.ZipFile(wheel) as built:
         content = {name: built.read(name) for name in built.namelist() if not name.endswith("/")}
     metadata = next(text for name, text in content.items() if name.endswith(".dist-info/METADATA"))

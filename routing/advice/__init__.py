@@ -1,1 +1,1 @@
-"""What to do about a message: remedies with their statements, by reason and by SQL Server's status."""
+"""Advise on messages: remedies with their statements, by reason and by SQL Server's status."""

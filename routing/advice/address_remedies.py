@@ -17,7 +17,7 @@ from routing.rules.locating import has_id
 from routing.terms import LOCAL_ADDRESS, MSDB, MatchingStep, Reason
 
 PLACEHOLDER = "tcp://<host>:<port>"
-"""What stands for an address that must be found out first."""
+"""The placeholder for an unknown address."""
 _LOOKS = {
     AddressKind.LOCAL: ", which looks only in this instance",
     AddressKind.TRANSPORT: ", which leads to the address in a service's name, and this name has none",
@@ -28,7 +28,7 @@ AUTO_CREATED = "AutoCreatedLocal"
 
 
 def deliver_here(stuck: StuckMessage) -> Remedy | None:
-    """Return the remedy where the service is in this instance and no route of the scope says so."""
+    """Return the remedy for a service in this instance without a route in the scope."""
     search = stuck.last
     route = search.reported
     destination = search.location.destination
@@ -61,7 +61,10 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
 
 
 def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
-    """Advise a route to the other instance with the service; with a statement if its address is known."""
+    """Advise a route to the other instance with the service, or return None if no route helps.
+
+    The remedy has a statement if the address is known.
+    """
     holders = stuck.holders_elsewhere()
     if stuck.last.step is MatchingStep.REPLY:
         # A reply goes by no route.
@@ -95,7 +98,7 @@ def lead_back(stuck: StuckMessage) -> Remedy | None:
 
 
 def _with_more(stuck: StuckMessage, address: TargetAddress, cause: str, more: Sequence[str]) -> Remedy:
-    """Advise a route to an address; it does not help alone where there is more to do."""
+    """Advise a route to an address. The remedy is at most likely if more must be done."""
     remedy = lead_to(stuck, address, cause, more)
     return remedy.with_confidence_at_most(Confidence.LIKELY) if more else remedy
 
@@ -103,7 +106,7 @@ def _with_more(stuck: StuckMessage, address: TargetAddress, cause: str, more: Se
 def lead_past(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
     """Advise a route to the instance that holds the service, past the one where messages got stuck.
 
-    ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
+    ``stuck`` are the messages before that hop, ``stuck_there`` after it.
     """
     target = stuck_there.target() if stuck_there.back_to is None else stuck_there.back_to.instance
     address = None if target is None or target == stuck.instance else stuck.address_of(target)
@@ -132,7 +135,7 @@ def is_wrong_address(stuck: StuckMessage, stuck_there: StuckMessage) -> bool:
 
 
 def correct_address(stuck: StuckMessage) -> Remedy | None:
-    """Correct a route whose address the estate shows to be wrong, where messages would have to be forwarded."""
+    """Correct a route with an address that the estate shows to be wrong, or return None."""
     route = next(iter(_reported(stuck)), None)
     if route is None or stuck.back_to is not None:
         return None
@@ -151,7 +154,7 @@ def correct_address(stuck: StuckMessage) -> Remedy | None:
 
 
 def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
-    """Find the fault of a route's address that the estate shows; None where it may be right."""
+    """Describe the fault of a route's address, or return None if it may be right."""
     if route.kind is not AddressKind.NETWORK or route.mirror_address is not None or route.address is None:
         return None
     owners = stuck.estate.network.owners(route.address, stuck.here)
@@ -172,7 +175,7 @@ def _may_take(stuck: StuckMessage, owner: SqlInstance) -> bool:
 
 
 def answer_request(stuck: StuckMessage) -> Remedy:
-    """Advise where a route is being asked for: one that names the service comes before the question."""
+    """Advise an answer to a request for a route, or a route that names the service and needs no request."""
     entry = REASONS[Reason.ROUTE_REQUESTED]
     actions = (
         *entry.actions,
@@ -192,7 +195,7 @@ def answer_request(stuck: StuckMessage) -> Remedy:
 
 
 def find_address(stuck: StuckMessage) -> Remedy:
-    """Advise a route to a service that no known database holds; its address must be found out first."""
+    """Advise a route to a service that no known database has. The reader must find its address first."""
     cause = f"No known database holds service {named(stuck.service)}"
     cause += "" if stuck.last.known_broker is None else f" with broker instance {named(stuck.last.known_broker)}"
     actions = (
@@ -227,7 +230,10 @@ def lead_to(stuck: StuckMessage, address: TargetAddress | None, cause: str, more
 def _correct_route(
     stuck: StuckMessage, address: TargetAddress | None, cause: str, more: Sequence[str] = ()
 ) -> Remedy | None:
-    """Correct the address of the route that decided, in its own scope; None where it serves other services too."""
+    """Correct the address of the route that decided, in its own scope.
+
+    Return None if the route serves other services too.
+    """
     route = next(iter(_reported(stuck)), None)
     if route is None or route.service != stuck.service or route.mirror_address is not None:
         return None
@@ -250,7 +256,7 @@ def _as_known(
     database: str,
     line: str | None,
 ) -> Remedy:
-    """Build a remedy to be run as it is where its address is certain; else one in which it is to be checked."""
+    """Build a remedy that is complete if its address is certain. Otherwise the reader must check the address."""
     place = stuck.place(database)
     if address is None:
         return to_fill_in(place, cause, actions, line)
@@ -266,7 +272,7 @@ def _as_known(
 def _options(
     service: str | None = None, broker: str | None = None, address: TargetAddress | None = None
 ) -> str | None:
-    """Write the options of a route; without an address, a place where it is to be filled in."""
+    """Write the options of a route, with a placeholder if the address is unknown."""
     options_clause = statements.with_clause(service, broker, None if address is None else address.written)
     if options_clause is None or address is not None:
         return options_clause
@@ -275,7 +281,7 @@ def _options(
 
 
 def _caught(stuck: StuckMessage) -> str:
-    """Write which route took the messages instead, and where it leads."""
+    """Write the route that took the messages instead, and its target."""
     route = stuck.last.reported
     if route is None:
         return ""
@@ -286,11 +292,11 @@ def _caught(stuck: StuckMessage) -> str:
 
 
 def _enable_forwarding_too(stuck: StuckMessage) -> tuple[str, ...]:
-    """Return what to do about forwarding that is off where arrivals are to be led on."""
+    """Advise to enable forwarding too, if the instance must forward arrivals and cannot."""
     return (f"Enable message forwarding on {named(stuck.instance)} too.",) if stuck.cannot_forward else ()
 
 
 def _enable_there(stuck: StuckMessage) -> tuple[str, ...]:
-    """Return what to do about a broker that is off where the messages are sent."""
+    """Advise to enable the broker of the target, if it is off."""
     off = [holder.name for _, holder in stuck.holders_elsewhere() if not holder.is_enabled]
     return (f"Enable the broker of {named(off[0])} there too: it is off.",) if off else ()

@@ -22,11 +22,11 @@ _LEAVE_RISK = (
 COPY_RISK = (
     f"{NEW_BROKER_RISK} DISABLE_BROKER stops its messages. Both roll back all open transactions of the database."
 )
-"""What it costs to part a copy of a database from the other one."""
+"""The risk of separating a copy of a database from the other one."""
 
 
 def enable_scope(stuck: StuckMessage) -> Remedy:
-    """Return ENABLE_BROKER for the database whose routes are searched, whose broker is off."""
+    """Advise ENABLE_BROKER for the searched database, which has its broker off."""
     scope = stuck.last.scope
     return enable_database(
         stuck.estate, stuck.here, scope, f"The broker of {named(scope)} is off: its routes are not searched."
@@ -34,7 +34,7 @@ def enable_scope(stuck: StuckMessage) -> Remedy:
 
 
 def enable_target(stuck: StuckMessage) -> Remedy | None:
-    """Return ENABLE_BROKER for a database that holds the service, where the brokers of all are off."""
+    """Advise ENABLE_BROKER for a database that holds the service, if the brokers of all are off."""
     fitting = stuck.fitting_here
     if not fitting:
         return None
@@ -46,10 +46,10 @@ def enable_target(stuck: StuckMessage) -> Remedy | None:
 
 
 def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, cause: str) -> Remedy:
-    """Return ENABLE_BROKER, which keeps the id; not where SQL Server refuses it.
+    """Advise ENABLE_BROKER, which keeps the id, or another remedy if SQL Server refuses it.
 
-    It does while another database of the instance has the id, in an availability group or a mirroring session,
-    and on a Managed Instance.
+    SQL Server refuses it if another database of the instance has the id, for a database in an availability group
+    or a mirroring session, and on a Managed Instance.
     """
     refused = _enable_later(estate, RemedyPlace(instance.name, MASTER), database, cause)
     if refused is not None:
@@ -81,7 +81,10 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
 
 
 def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause: str) -> Remedy | None:
-    """Return the way to ENABLE_BROKER where a database must leave its group or session first; else None."""
+    """Advise how to enable the broker of a database that must first leave its group or session.
+
+    Return None if nothing prevents ENABLE_BROKER.
+    """
     if estate.server.is_managed(place.instance):
         managed = ("ENABLE_BROKER is not supported there: restore the database from one whose broker is on.",)
         return Remedy(place, f"{cause} {named(place.instance)} is a Managed Instance.", managed)
@@ -120,7 +123,7 @@ def find_twins(instance: SqlInstance, database: str) -> list[Database]:
 
 
 def part_twins(instance: SqlInstance, database: str, cause: str, actions: tuple[str, ...]) -> Remedy:
-    """Return the ways to part two databases of one instance, as comments: no view tells which is the copy."""
+    """Advise how to separate two databases of one instance, in comments because no view shows the copy."""
     place = RemedyPlace(instance.name, MASTER)
     twins = find_twins(instance, database)
     if not twins:
@@ -153,11 +156,11 @@ def part_copies(
     *,
     met: Collection[str] | None = None,
 ) -> list[Remedy]:
-    """Return the remedies where messages end at one of several databases that share a broker instance.
+    """Return the remedies for messages that end at one of several databases with the same broker instance.
 
-    ``reached`` is where messages to the service end. ``sender`` is the database that an acknowledgement is for. No
-    view tells which of them is the copy, so that there is a remedy for each; none where no other one holds the
-    service. ``met``: only copies count that routes connect with one of these instances.
+    ``reached`` is the end of messages to the service. ``sender`` is the database that an acknowledgement is for.
+    No view shows which database is the copy, so each gets a remedy. The list is empty if no other database has the
+    service. With ``met``, only copies count that routes connect with one of these instances.
     """
     others = [
         RemedyPlace(name, each.name)
@@ -182,7 +185,7 @@ _ADVICE = (
 
 
 def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iterator[tuple[str, Database]]:
-    """Yield the other databases that hold a service with the broker instance of one, and whose brokers are on."""
+    """Yield the other databases with the same service and broker instance, and an enabled broker."""
     instance = estate.instances.get(reached.instance)
     known = None if instance is None else instance.databases.get(reached.database or "")
     if known is None or known.broker is None:
@@ -193,9 +196,9 @@ def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iter
 
 
 def part_from_holder(stuck: StuckMessage) -> Remedy | None:
-    """Return the remedy where a database without the service has the broker instance of one that holds it.
+    """Return the remedy for a database without the service that has the broker instance of its holder.
 
-    Messages that are bound to it are taken as replies to that database, before any route is searched.
+    Messages with this id are taken as replies to that database, before any route is searched.
     """
     if stuck.last.step is not MatchingStep.REPLY:
         return None
@@ -209,7 +212,7 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
 
 
 def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> bool:
-    """Return True if a route leads from an instance to one of some others, or from one of them to it."""
+    """Return True if a route connects an instance with one of some others, in either direction."""
     pairs = [(name, other) for other in met] + [(other, name) for other in met]
     return name in met or any(_leads(estate, source, target) for source, target in pairs)
 

@@ -1,4 +1,4 @@
-"""Advise where the connection to another instance fails: on endpoints, ports, names and certificates."""
+"""Advise on failed connections to another instance: on endpoints, ports, names and certificates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
 def say(status: ReportedStatus) -> Remedy:
-    """Return the catalogue's words on the status, where no statement helps."""
+    """Return the catalogue's words on the status, if no statement helps."""
     entry = _entry(status)
     return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
 
@@ -59,7 +59,7 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
 
 
 def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
-    """Return an endpoint to create, whose port and authentication somebody has to choose."""
+    """Advise to create an endpoint. The reader must choose its port and authentication."""
     risk = "The endpoint opens its port to the network."
     return to_fill_in(place, cause, actions, _CREATE, _GRANT.format("ServiceBrokerEndpoint"), risk=risk)
 
@@ -95,7 +95,7 @@ def mend_connection(status: ReportedStatus) -> Remedy:
 
 
 def mend_endpoints(status: ReportedStatus) -> Remedy:
-    """Advise what to compare at the endpoints, and how to give a login its permission."""
+    """Advise a comparison of the endpoints, and a permission for a login."""
     corrected = (
         correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
@@ -110,7 +110,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
 
 
 def correct_connection(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy where the exports show why nothing answers at the address; None where they do not."""
+    """Advise on an address where nothing answers, or return None if the exports do not show why."""
     return (
         server_remedies.refuse_on_managed(status)
         or server_remedies.correct_listener(status)
@@ -138,9 +138,10 @@ def _own_endpoint(status: ReportedStatus) -> str:
 
 
 def correct_port(status: ReportedStatus) -> Remedy | None:
-    """Return the route with the port of the endpoint; None where the port may be right.
+    """Advise the port of the endpoint for the route, or return None if the port may be right.
 
-    Port 1433 is that of T-SQL connections, and an instance that is known on the machine listens on its own.
+    Port 1433 is for T-SQL connections, so it is never right. Another port is wrong if the endpoint of the known
+    instance on the machine has a different one.
     """
     address, verdict = status.address, status.supposed
     if address is None or verdict is None or status.find_target_instance() is not None:
@@ -201,7 +202,7 @@ def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
 
 
 def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
-    """Return a remedy in the sending database, whose statements need a value first."""
+    """Return a remedy in the sending database with statements that need a value first."""
     entry = _entry(status)
     return to_fill_in(_here(status), entry.cause, entry.actions, *lines, risk=entry.risk)
 
@@ -254,7 +255,10 @@ def bind_user(status: ReportedStatus) -> Remedy:
 
 
 def turn_queue_on(status: ReportedStatus) -> Remedy:
-    """Return ALTER QUEUE in the target's database; the text has the queue's name, the exports the database's."""
+    """Advise ALTER QUEUE in the target's database.
+
+    The queue's name comes from the text, and the database from the exports.
+    """
     entry, place, queue = _entry(status), status.find_target(), _queue(status)
     if place is None or place.database is None or queue is None:
         at = _target_or_unknown(status, place)
@@ -268,14 +272,14 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
 
 
 def _target_or_unknown(status: ReportedStatus, place: RemedyPlace | None) -> RemedyPlace:
-    """Return the target's database, with a place to fill in where its name is not known."""
+    """Return the target's database, with a placeholder if its name is unknown."""
     if place is None:
         return RemedyPlace(status.instance, _UNKNOWN)
     return RemedyPlace(place.instance, place.database or _UNKNOWN)
 
 
 def _queue(status: ReportedStatus) -> str | None:
-    """Return the queue that the text names, as it is pasted; None where it names none."""
+    """Return the queue in the text as an identifier to paste, or None if the text names no queue."""
     names = status.quoted_names
     if not names:
         return None
@@ -343,7 +347,7 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
-    """Return the database of the sender's instance that the text names; None where none is known."""
+    """Return the database of the sender's instance in the text, or None if it names no known one."""
     known_databases = {*status.here.databases, status.database}
     quoted_databases = [name for name in status.quoted_names if name in known_databases]
     return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
@@ -380,7 +384,7 @@ def enable_msdb_broker(status: ReportedStatus) -> Remedy:
 
 
 def look_at_target(status: ReportedStatus) -> Remedy:
-    """Advise what to look at where the target takes no messages, and no hop is known to fail."""
+    """Advise a look at a target that takes no messages, although no hop is known to fail."""
     target, place, entry = status.find_target_instance(), status.find_target(), _entry(status)
     if target is None or place is None or place.database is None:
         actions = (*entry.actions, "Export its views beside these: they show which of these it is.")

@@ -34,7 +34,7 @@ _OVER = (CLOSED, "DI", "DO")
 
 @dataclass(frozen=True)
 class EstateTrouble:
-    """A trouble in a database: ``count`` is how many messages or endpoints it is about, ``remedy`` what to do."""
+    """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
 
     kind: TroubleKind
     what: str
@@ -42,7 +42,7 @@ class EstateTrouble:
     remedy: Remedy
 
     def as_object(self) -> JsonObject:
-        """Return its JSON values; docs/reference/json.md documents the keys."""
+        """Return its JSON values. See docs/reference/json.md for the keys."""
         return {"kind": str(self.kind), "what": self.what, "count": self.count, **self.remedy.as_object()}
 
 

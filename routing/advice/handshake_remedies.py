@@ -51,7 +51,7 @@ def _list(endpoint: EndpointFacts) -> str:
 
 
 def install_certificate(status: ReportedStatus) -> Remedy | None:
-    """Return the statements that make the peer's certificate known; the own endpoint stays as it is."""
+    """Advise to install the peer's certificate, and leave this side's endpoint unchanged."""
     words = (status.status_text.text or "").lower()
     is_missing = "not found" in words or status.status_text.number == 28045
     if status.status_text.number not in (28035, 28045) or not is_missing:
@@ -107,13 +107,13 @@ def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
 
 
 def _kinds(authentication: str) -> set[str]:
-    """Return the kinds that an endpoint takes; NEGOTIATE is either kind of Windows authentication."""
+    """Return the authentication kinds of an endpoint. NEGOTIATE means both kinds of Windows authentication."""
     kinds = set(authentication.upper().replace(",", " ").split())
     return kinds | {"NTLM", "KERBEROS"} if "NEGOTIATE" in kinds else kinds
 
 
 def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for the certificate of the other side that is not valid: the own one stays as it is."""
+    """Advise to renew an invalid certificate of the other side, and leave this side's unchanged."""
     target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
     if status.status_text.number != _PEER_CERTIFICATE or target is None:
         return None

@@ -1,4 +1,4 @@
-"""Remedies on the path of messages that left their instance: at the hop where it fails, or before it."""
+"""Advise on the path of messages that left their instance: at the failed hop, or before it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SENT_RIGHTLY = "The messages were sent, and every hop is right, there and back.
 def find_remedies(
     path: JudgedPath, sent: SentMessage, estate: AdviceEstate
 ) -> tuple[list[NearMiss], list[Remedy]]:
-    """Find near misses and remedies where messages of a path get stuck, each once.
+    """Find near misses and remedies for the stuck messages of a path, each once.
 
-    Copies of a database at which the path ends come first: they are the cause, whatever else fails.
+    Copies of the last database come first, because they are the cause whichever hop fails.
     """
     near: dict[NearMiss, None] = {}
     met = {hop.instance_name for one in path.all_ways for hop in one.hop_path.hops}
@@ -50,7 +50,7 @@ def find_remedies(
 
 
 def find_arrival(path: JudgedPath) -> RemedyPlace | None:
-    """Return where all ways of a path deliver; None where they do not, or several places are possible."""
+    """Return the place where all branches of a path deliver, or None if there is not exactly one."""
     ends = {RemedyPlace(one.hop_path.instance or "", one.hop_path.database) for one in path.there}
     is_delivered = all(one.hop_path.ending is Ending.DELIVERED for one in path.there)
     return next(iter(ends)) if is_delivered and len(ends) == 1 else None
@@ -76,7 +76,7 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
 
 
 def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
-    """Return the corrections of routes that leave what is known, though their machine listens on another port."""
+    """Correct routes to an unknown port of a known machine."""
     left = [
         one
         for one in path.there
@@ -90,9 +90,9 @@ def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) 
 def _part_copies_at(
     one: PathWay, sent: SentMessage, estate: AdviceEstate, met: Collection[str] | None = None
 ) -> list[Remedy]:
-    """Return the remedies where a way ends at one of several databases with one broker instance.
+    """Return the remedies for a branch that ends at one of several databases with one broker instance.
 
-    ``met`` are the instances on the path, if only copies count that routes connect with one of them.
+    With ``met``, only copies count that routes connect with one of these instances.
     """
     hop_path = one.hop_path
     if hop_path.ending is not Ending.DELIVERED or hop_path.instance is None:
@@ -140,7 +140,7 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
 
 
 def _as_other_way(remedy: Remedy) -> Remedy:
-    """Return a remedy that stands beside another one, either of which helps."""
+    """Return a remedy that is an alternative to another one."""
     actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
     return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
 
@@ -171,7 +171,7 @@ def _mended(one: PathWay, number: int) -> HopToMend:
 
 
 def _by_route(verdict: Verdict, name: str | None) -> Verdict:
-    """Return a verdict as if the route that a way took were the one that is reported, and not an alternative."""
+    """Return a verdict that reports the named route instead of an equally good one."""
     decision = verdict.decision
     routes = () if decision is None else decision.last.choice.routes
     reported_route = next((route for route in routes if route.name == name), None)

@@ -1,4 +1,4 @@
-"""Find the remedies for one message of the tables: where it is stuck, or where its path fails."""
+"""Find the remedies for one message of the tables: for its own hop, or for failed hops of its path."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _STAYS = frozenset([Outcome.DELAYED, Outcome.DROPPED])
 
 
 def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
-    """Find the remedies for a message; none where it leaves its instance rightly, or its dialog decides.
+    """Find the remedies for a message.
 
-    The facts are read only where the message stays or is dropped.
+    The tuple is empty if the message correctly leaves its instance, or its dialog decides. The facts are read only
+    if the message stays or is dropped.
     """
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
     if not all(verdict.outcome in (*_STAYS, Outcome.DELIVERED) for verdict in verdicts):
@@ -32,9 +33,9 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
 def find_path_remedies(
     judged: JudgedQuestion, paths: tuple[JudgedPath, ...], read_facts: Callable[[], RemedyFacts]
 ) -> tuple[Remedy, ...]:
-    """Find the remedies for the hops where paths of a message fail, or leave what is known, each once.
+    """Find the remedies for hops that fail or lead to unknown addresses, each once.
 
-    The facts are read only then.
+    The facts are read only if there are such hops.
     """
     if not any(path.failing or path.unread_addresses for path in paths):
         return ()

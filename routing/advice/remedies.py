@@ -1,4 +1,4 @@
-"""Choose the remedy for a reason: one table of cases, of which the first that applies counts."""
+"""Choose the remedy for a reason. In the table of cases, the first match wins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from routing.terms import Reason
 
 @dataclass(frozen=True)
 class RemedyCase:
-    """A row of the table: for these reasons, when this holds, this is said.
+    """A row of the table: its advice applies to these reasons if its condition holds.
 
-    ``when`` and ``then`` are what the documentation says of it; ``then`` holds the statement's form.
+    The documentation prints ``when`` and ``then``. ``then`` includes the form of the statement.
     """
 
     reasons: tuple[Reason, ...]

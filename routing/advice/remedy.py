@@ -1,4 +1,4 @@
-"""Remedies: the cause, the actions, the T-SQL to paste, where it runs, what it costs and how sure it is."""
+"""Remedies: the cause, the actions and the T-SQL to paste, with its place, risk and confidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Confidence(Word):
 
 
 class RemedyPlace(NamedTuple):
-    """The instance, and the database, where a remedy is carried out; None where it has no database."""
+    """The instance and database of a remedy. The database is None for the whole instance."""
 
     instance: str
     database: str | None = None
@@ -40,9 +40,9 @@ class RemedyPlace(NamedTuple):
 class Remedy:
     """A remedy for messages that do not arrive.
 
-    ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`; it can be
-    run as it is where ``is_complete``, else every line is a comment. ``risk`` says what it deletes, locks or
-    stops; None for nothing.
+    ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`. It is ready
+    to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
+    objects. It is None if there is no risk.
     """
 
     place: RemedyPlace
@@ -55,7 +55,7 @@ class Remedy:
 
     @property
     def instance(self) -> str:
-        """The instance where it is carried out."""
+        """The instance of the remedy."""
         return self.place.instance
 
     @property
@@ -69,7 +69,7 @@ class Remedy:
         return replace(self, confidence=max(self.confidence, confidence, key=order.index))
 
     def as_object(self) -> JsonObject:
-        """Return its JSON values; docs/reference/json.md documents the keys."""
+        """Return its JSON values. See docs/reference/json.md for the keys."""
         return {
             "instance_name": self.place.instance,
             "database_name": None if self.place.database == UNNAMED_DATABASE else self.place.database,
@@ -83,7 +83,7 @@ class Remedy:
         }
 
     def as_statement(self, about: Sequence[str], indent: int = 0) -> SqlStatement:
-        """Return the statement as it stands among others; ``about`` says what it is for."""
+        """Return the statement for a script of several. ``about`` describes its purpose."""
         statement, is_complete = self.statement or "", self.is_complete
         if not statement.startswith(("USE ", "-- USE ")):
             # No export names the database: it would run in that of the statement before it.
@@ -97,7 +97,7 @@ class Remedy:
         return SqlStatement(statement, "\n".join(purpose), indent, server)
 
     def state_place(self) -> str:
-        """Return the sentence that says where the statement runs, and what must be done to it first."""
+        """Return a sentence with the place of the statement and the steps before it can run."""
         if self.is_complete:
             return f"Run this on {named(self.instance)}."
         is_open = "<" in (self.statement or "")
@@ -113,7 +113,7 @@ def ready(
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
 ) -> Remedy:
-    """Build a remedy with a statement to run as it is; without one where a name cannot be pasted."""
+    """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
     statement = _in_database(place, lines)
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)
@@ -128,7 +128,7 @@ def to_fill_in(
     risk: str | None = None,
     confidence: Confidence = Confidence.TO_BE_CHECKED,
 ) -> Remedy:
-    """Build a remedy whose statement needs a value or a choice first, so that it is a comment."""
+    """Build a remedy with a commented statement, because a value or choice is missing."""
     statement = statements.as_comment(_in_database(place, lines))
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)

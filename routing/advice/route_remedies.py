@@ -22,7 +22,7 @@ _REPLACE_RISK = "The statement drops the route and creates it again in one trans
 
 
 def correct_spelling(stuck: StuckMessage) -> Remedy | None:
-    """Correct a route that spells the service otherwise, where nothing known needs it as it is."""
+    """Correct the spelling of the service in a route, unless another known service needs the route."""
     for near, _ in _missed(stuck):
         if set(near.differences) <= set(SPELLINGS) and not stuck.is_needed(near.service):
             cause = (
@@ -100,9 +100,9 @@ def renew_route_id(stuck: StuckMessage) -> Remedy | None:
 
 
 def pin_anew(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
-    """Correct a route's old broker instance where the instance that it leads to holds the service by another.
+    """Correct a route's old broker instance if its target holds the service with another one.
 
-    Arguments as for `lead_past`. None where the dialog itself has the id.
+    Arguments as for `lead_past`. Returns None if the dialog itself has the id.
     """
     decision, holders = stuck.verdict.decision, stuck_there.holders_here
     pick = None if decision is None else decision.pick
@@ -119,7 +119,7 @@ def pin_anew(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
 
 
 def compare_ids(stuck: StuckMessage) -> Remedy | None:
-    """Advise to compare a route's and the messages' ids with the target's, which no known database tells."""
+    """Advise a comparison of the ids of a route and the messages with the unknown id of the target."""
     for near, _ in _missed(stuck):
         if near.differences == (OTHER_BROKER,):
             cause = (
@@ -148,7 +148,7 @@ def _missed(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]]:
 
 
 def _would_match(stuck: StuckMessage, route: EstateRoute) -> bool:
-    """Return True if a route that names the service is searched no later than what matched."""
+    """Return True if a route to the service is searched no later than the matching route."""
     ended = stuck.last.step
     if route.broker is None:
         step = MatchingStep.SERVICE

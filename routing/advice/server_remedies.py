@@ -19,14 +19,14 @@ from routing.render.phrases import join_words, named
 from routing.rules import text
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
-"""What another port or authentication of an endpoint costs."""
+"""The risk of another port or authentication of an endpoint."""
 TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
-"""What TRUSTWORTHY costs."""
+"""The risk of TRUSTWORTHY."""
 _NO_ACCESS = 916
 
 
 def name_endpoint(status: ReportedStatus, instance: str) -> str:
-    """Return the endpoint of an instance as it is pasted, or a place to fill in."""
+    """Return the endpoint of an instance as an identifier to paste, or a placeholder."""
     endpoint = status.server.endpoint(instance)
     return (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
 
@@ -35,7 +35,7 @@ def name_endpoint(status: ReportedStatus, instance: str) -> str:
 
 
 def correct_listener(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for a route to a listener whose current primary listens on another port."""
+    """Advise on a route to a listener with a current primary on another port."""
     listener = status.server.listener(text.host(status.address))
     if listener is None or status.address is None:
         return None
@@ -84,7 +84,7 @@ def _alter_port(status: ReportedStatus, instance: str, port: str, cause: str, ac
 
 
 def part_ports(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy where two instances of the address's machine have endpoints at one port."""
+    """Advise on two instances of the address's machine that have endpoints at one port."""
     if status.address is None:
         return None
     route = None if status.supposed is None else status.supposed.route_name
@@ -95,9 +95,9 @@ def part_ports(status: ReportedStatus) -> Remedy | None:
 def part_endpoints(
     estate: AdviceEstate, address: str, service: str, sender: RemedyPlace, route: str | None
 ) -> Remedy | None:
-    """Return the remedy where instances of one machine share the port of an address, which only one can have.
+    """Advise on instances of one machine that share the port of an address. Only one of them can use it.
 
-    ``sender`` is the database whose ``route`` has the address.
+    ``sender`` is the database of ``route``, which has the address.
     """
     sharing = estate.server.sharing_port(text.host(address), text.port(address))
     if not sharing:
@@ -123,10 +123,10 @@ def part_endpoints(
 
 
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ROUTE with both partners, where the database of the messages is at another known instance.
+    """Advise ALTER ROUTE with both partners, if the target database is on another known instance.
 
-    Only for a route that names the broker instance, and for an address whose own instance is not known, or had the
-    database too: another one may be a forwarder.
+    This applies only to a route with a broker instance. The instance at its address must be unknown or have had
+    the database too, because any other instance may be a forwarder.
     """
     verdict, broker = status.supposed, status.broker
     if verdict is None or verdict.decision is None or status.address is None or verdict.mirror_address is not None:
@@ -183,7 +183,7 @@ def start_endpoint(status: ReportedStatus, instance: str, cause: str) -> Remedy 
 
 
 def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: set[int]) -> Remedy | None:
-    """Return TRUSTWORTHY for the sending database, where 916 keeps it out of another one of its instance."""
+    """Advise TRUSTWORTHY for the sending database if error 916 denies it another one of its instance."""
     if _NO_ACCESS not in inner or target is None or target.database is None:
         return None
     if target.instance != status.instance or target.database == status.database:
@@ -218,7 +218,7 @@ _NOT_ON_MANAGED = (
 
 
 def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
-    """Return words in place of an endpoint, where the sender is a Managed Instance: it has none of its own."""
+    """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
     if not status.server.is_managed(status.instance):
         return None
     cause = (
@@ -242,7 +242,7 @@ def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
 
 
 def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the addresses by which routes reach instances: replicas of a group by their listener's name alone."""
+    """Return the addresses by which routes reach instances. Replicas of a group use their listener."""
     preferred = dict(addresses)
     for instance in addresses:
         endpoint, listeners = server.endpoint(instance), server.listeners_of(instance)
@@ -253,7 +253,7 @@ def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[st
 
 
 def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, route: str | None) -> Remedy | None:
-    """Return ALTER ROUTE to the listener, where a route of the sender leads to a secondary replica."""
+    """Advise ALTER ROUTE to the listener if a route of the sender leads to a secondary replica."""
     server = estate.server
     if reached not in server.secondaries():
         return None
@@ -274,7 +274,7 @@ def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, ro
 
 
 def follow_primary(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ROUTE to the listener, where the address is that of a secondary replica."""
+    """Advise ALTER ROUTE to the listener if the address is that of a secondary replica."""
     target = status.find_target_instance()
     if target is None or status.supposed is None:
         return None

@@ -1,6 +1,6 @@
-"""Remedies that change no route: services, queues, the endpoint, and the dialogs themselves.
+"""Advise on services, queues, endpoints and dialogs. These remedies change no route.
 
-Each function is one case: None where it is not the one at hand.
+Each function handles one case, and returns None if the case does not apply.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def end_conversations(
 ) -> Remedy:
     """Advise how to find the conversations with a service, and end one of them.
 
-    ``cleanup`` where the other side can never acknowledge it: else a plain END CONVERSATION works.
+    ``cleanup`` is True if the other side can never acknowledge the end. Otherwise a plain END CONVERSATION works.
     """
     name = statements.literal(service)
     query = None
@@ -54,7 +54,7 @@ def end_conversations(
 
 
 def end_dead_dialog(place: RemedyPlace, service: str) -> Remedy | None:
-    """Advise on messages for a notification service that is gone; None for any other service."""
+    """Advise on messages for a notification service that is gone. Return None for any other service."""
     name = service.casefold()
     if name.startswith(QUERY_NOTIFICATION):
         cause = (
@@ -79,7 +79,10 @@ def is_of_event_notifications(service: str | None) -> bool:
 
 
 def make_event_notification(place: RemedyPlace, service: str, what: str) -> Remedy:
-    """Advise how to create an event notification again, and end its old dialogs; ``what`` begins the cause."""
+    """Advise how to recreate an event notification and end its old dialogs.
+
+    ``what`` begins the sentence of the cause.
+    """
     cause = f"{what} that is gone, or that has another broker instance than the target's database has now."
     actions = (
         "Run DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION: the new one has the broker instance of today.",
@@ -90,7 +93,7 @@ def make_event_notification(place: RemedyPlace, service: str, what: str) -> Reme
 
 
 def name_spellings(stuck: StuckMessage) -> Remedy | None:
-    """Return the remedy where a service is spelt nearly so: it cannot be renamed, so senders use its name."""
+    """Advise senders to use the name of a nearly equal service, because a service cannot be renamed."""
     near = [miss for miss in stuck.near if miss.what == SERVICE and miss.service != stuck.service]
     if not near:
         return None
@@ -121,7 +124,7 @@ def begin_anew(stuck: StuckMessage) -> Remedy | None:
 
 
 def notify_anew(stuck: StuckMessage) -> Remedy | None:
-    """Advise how to create an event notification again whose target is gone."""
+    """Advise how to recreate an event notification without a target, or return None for other messages."""
     if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
         return None
     what = f"SQL Server sends these messages to service {named(stuck.service)} for an event notification"
@@ -150,12 +153,12 @@ def end_refused(stuck: StuckMessage) -> Remedy | None:
 
 
 def end_dead(stuck: StuckMessage) -> Remedy | None:
-    """Advise how to end dialogs with a service of notifications whose client is gone."""
+    """Advise how to end dialogs with a notification service that has lost its client."""
     return end_dead_dialog(stuck.place(stuck.database or stuck.scope), stuck.service)
 
 
 def enable_forwarding(stuck: StuckMessage) -> Remedy:
-    """Advise to enable forwarding on the endpoint, whose name no view that is read tells."""
+    """Advise to enable forwarding on the endpoint. No exported view has the endpoint's name."""
     first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
     if stuck.database is None:
         first = "The messages come from the network"
@@ -177,7 +180,7 @@ def enable_forwarding(stuck: StuckMessage) -> Remedy:
 
 
 def look_at_queue(stuck: StuckMessage) -> Remedy:
-    """Advise to look at the target queue, whose name must be found out first: the routing is right."""
+    """Advise a look at the target queue, because the routing is correct. The reader must find its name first."""
     database, entry = stuck.verdict.destination_database or stuck.scope, REASONS[stuck.verdict.reason]
     return to_fill_in(
         stuck.place(database),
@@ -189,7 +192,7 @@ def look_at_queue(stuck: StuckMessage) -> Remedy:
 
 
 def list_queues(service: str) -> str | None:
-    """Return the query for the queue of a service; None where its name cannot be pasted."""
+    """Return the query for the queue of a service, or None if its name cannot be pasted."""
     name = statements.literal(service)
     query = "SELECT SCHEMA_NAME(q.schema_id), q.name, q.is_receive_enabled, q.is_enqueue_enabled"
     query += (
@@ -199,6 +202,6 @@ def list_queues(service: str) -> str | None:
 
 
 def say(stuck: StuckMessage) -> Remedy:
-    """Return the catalogue's words on the reason, where no statement helps."""
+    """Return the catalogue's words on the reason, if no statement helps."""
     entry = REASONS[stuck.verdict.reason]
     return Remedy(stuck.place(stuck.database), entry.cause, entry.actions)

@@ -1,4 +1,4 @@
-"""Remedies for messages that were sent rightly and are not acknowledged: what the target's own views show."""
+"""Advise on messages that were sent correctly but not acknowledged, by the views of the target."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ EVENT_THAT_TELLS = (
     "If that does not help, record the event Broker:Message Undeliverable there (sbroute import queries --events),"
     " and look for error 28047 with its state in the error logs of both sides."
 )
-"""What tells of messages that arrive and are thrown away without a word."""
+"""The next step that finds messages which arrive and are silently discarded."""
 
 
 @dataclass(frozen=True)
 class SilentMessages:
-    """Messages that are not acknowledged, with the place where they should have arrived.
+    """Messages without acknowledgement, and the place where they should have arrived.
 
-    ``conversations`` are the ids of their dialogs, ``newest`` the time (microseconds) at which the newest of them
-    was enqueued. ``address`` is that of ``route`` in the sender's database, None where they stay.
+    ``conversations`` are the ids of their dialogs. ``newest`` is the last time, in microseconds, at which one was
+    enqueued. ``address`` is that of ``route`` in the sender's database, or None if they stay there.
     """
 
     estate: AdviceEstate
@@ -43,7 +43,7 @@ class SilentMessages:
 
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:
-    """Return the remedies for what the target's views show; empty where they show nothing, or are missing."""
+    """Return the remedies for the causes in the target's views. Without such causes the list is empty."""
     target = silent.target
     if target is None or target.database is None:
         at_address = None if silent.address is None else _look_at_address(silent, silent.address)
@@ -62,7 +62,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
 
 
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
-    """Return the remedy where a secondary replica, or several instances, listen at an address."""
+    """Return the remedy if a secondary replica, or several instances, listen at an address."""
     estate, sender = silent.estate, silent.sender
     here = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
     owners = estate.network.owners(address, here) or (estate.find_instance_of_host(address),)
@@ -72,7 +72,7 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
-    """Return a remedy with the views that would tell more, and the event that tells the rest."""
+    """Return a remedy with the missing views to export, and with the event to record."""
     target = silent.target
     if target is None or target.database is None:
         return remedy
@@ -92,7 +92,7 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
 
 
 def name_queue(queue: QueueFacts) -> str | None:
-    """Return a queue as it is pasted; None where its name cannot be."""
+    """Return a queue as an identifier to paste, or None if its name cannot be pasted."""
     schema, name = statements.identifier(queue.schema), statements.identifier(queue.name)
     return name if queue.schema is None or schema is None or name is None else f"{schema}.{name}"
 
@@ -139,7 +139,7 @@ def read_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
 
 
 def _say_older(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Say that nothing is known of the target where its export is older than the messages."""
+    """Warn that the target's export is older than the messages, or return None if it is newer."""
     exported = silent.estate.server.exported_at(target.instance)
     sent = moment_of(silent.newest)
     if exported is None or exported >= sent or target.instance == silent.sender.instance:
@@ -166,7 +166,7 @@ def _link_express(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
 
 
 def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Return GRANT SEND where dialogs of another instance have no user in the target's database."""
+    """Advise GRANT SEND if dialogs of another instance have no user in the target's database."""
     server, sender = silent.estate.server, silent.sender
     senders = server.senders_to(target.instance, target.database or "", silent.service)
     is_bound = server.has_binding(sender.instance, sender.database or "", silent.service)
@@ -187,7 +187,7 @@ def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Say whether the target knows the dialogs, where its conversation endpoints were exported."""
+    """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
     server = silent.estate.server
     known = server.conversations(target.instance, target.database or "")
     if known is None or not silent.conversations or target.instance == silent.sender.instance:

@@ -1,4 +1,4 @@
-"""Phrase names, reasons and gaps for a check's text; what comes from the data is printable and bounded."""
+"""Write T-SQL statements and quote their names. Text from the data is printable and bounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing.rules.text import collated
 
 
 SYSNAME, LONGEST_TEXT = 128, 256
-"""The most UTF-16 units of an object's name and of a broker instance; of a service name and an address."""
+"""Length limits in UTF-16 units: object names and broker instances, then service names and addresses."""
 # What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
 # template that are to be filled in. A replacement character stands where an encoding could not be read: the real
 # name is another. And `*/` would end a comment that somebody puts around the statement.
@@ -26,7 +26,7 @@ _READ_BY_TOOLS = re.compile(rf"\*/|\$\(|\ufffd|<[^<>,]+,[^<>,]*,[^<>]*>|{VARIABL
 
 
 def can_be_pasted(text: str | None, longest: int) -> bool:
-    """Return whether editors, comments and sqlcmd pass a text on as it is, and the server takes its length."""
+    """Return True if editors, comments and sqlcmd keep a text unchanged, and the server accepts its length."""
     return (
         bool(text)
         and text is not None
@@ -58,7 +58,7 @@ def with_clause(
     address: str | None = None,
     mirror: str | None = None,
 ) -> str | None:
-    """Return the WITH clause of a route statement with what is given; None where a given text cannot be pasted."""
+    """Return the WITH clause of a route statement, or None if a given text cannot be pasted."""
     values_by_word = {
         "SERVICE_NAME": (service, LONGEST_TEXT),
         "BROKER_INSTANCE": (broker, SYSNAME),
@@ -77,12 +77,12 @@ def with_clause(
 
 
 def create_route(name: str | None, clause: str | None) -> str | None:
-    """Write CREATE ROUTE; None where the name cannot be pasted."""
+    """Write CREATE ROUTE, or return None if the name cannot be pasted."""
     return _together("CREATE ROUTE ", identifier(name), clause, ";")
 
 
 def alter_route(name: str | None, clause: str | None) -> str | None:
-    """Write ALTER ROUTE; options that the clause leaves out stay as they are."""
+    """Write ALTER ROUTE. Options outside the clause stay unchanged."""
     return _together("ALTER ROUTE ", identifier(name), clause, ";")
 
 
@@ -101,7 +101,7 @@ def replace_route(name: str | None, clause: str | None) -> list[str | None]:
 
 
 def enable_broker(database: str) -> str | None:
-    """Write ALTER DATABASE that keeps the broker instance, and gives up at once where others use the database."""
+    """Write ALTER DATABASE that keeps the broker instance, and fails at once if others use the database."""
     return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
 
 
@@ -121,7 +121,7 @@ def disable_broker(database: str) -> str | None:
 
 
 def in_database(database: str, lines: Iterable[str | None]) -> str | None:
-    """Return statements, a line each, and before them the database that they are run in, if it has a name."""
+    """Join statements, one per line, after a USE for the database if its name is known."""
     use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]
     every = [*use, *lines]
     pasted_lines = [line for line in every if line is not None]
@@ -129,12 +129,12 @@ def in_database(database: str, lines: Iterable[str | None]) -> str | None:
 
 
 def as_comment(text: str | None) -> str | None:
-    """Return a statement with every line a comment: a value is to be put into it first."""
+    """Return a statement with every line as a comment, because it needs a value first."""
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 
 def new_name(service: str, is_taken: Callable[[str], bool]) -> str:
-    """Return a name for a new route to a service; ``is_taken`` is asked by folded names (`text.collated`)."""
+    """Return an unused name for a new route to a service. ``is_taken`` gets folded names (`text.collated`)."""
     for number in itertools_count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]

@@ -74,7 +74,7 @@ def says_otherwise(status: ReportedStatus) -> bool:
 
 
 def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *, has_remedy: bool) -> bool:
-    """Return True if a status says more than a verdict, or where there is none the remedy, does about routes."""
+    """Return True if a status adds something about routes to the verdict, or to the remedy without a verdict."""
     if status_text.text is None:
         return False
     # What is asked of the BrokerConfiguration service is no question of the routes that are there.
@@ -94,7 +94,7 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 
 
 def _part_twins(status: ReportedStatus) -> Remedy:
-    """Advise which of several databases with one broker instance gets another, as far as the exports tell."""
+    """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
     entry = STATUSES[status.trouble]
     return part_twins(status.here, status.database, entry.cause, entry.actions)
 
@@ -132,14 +132,14 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
     StatusTrouble.RESTORED: _end_dialogs,
 }
-"""What is more than words."""
+"""The builders of remedies for troubles where the words of the catalogue are not enough."""
 
 
 # What to do about all that SQL Server reports of a group of messages, with how many each thing is for.
 
 
 CountedRemedy = tuple[Remedy, int]
-"""What to do and where, and for how many messages."""
+"""A remedy and its number of messages."""
 
 
 class StatusAdviser:
@@ -152,16 +152,16 @@ class StatusAdviser:
     def answer(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> list[CountedRemedy]:
-        """Return the remedies for messages of one result, first those for most of them.
+        """Return the remedies for messages of one result, with the most frequent first.
 
-        ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
-        known without their statuses.
+        ``is_failing`` is True if the messages do not arrive. ``has_remedy`` is True if their routes already have a
+        remedy.
         """
         first = self._make_endpoint(results)
         return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
 
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
-        """Yield the advice on an endpoint for a sender without one, where a route leads elsewhere."""
+        """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
         first = results[0]
         if first.outcome != Outcome.SENT:
             return
@@ -180,7 +180,7 @@ class StatusAdviser:
     def _answer_statuses(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
-        """Yield the remedies for each status; last for those that contradict the routing."""
+        """Yield the remedies for each status. Statuses that contradict the routing come last."""
         dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
@@ -209,7 +209,7 @@ class StatusAdviser:
         yield from contradicting.most_common()
 
     def _mend_target(self, result: MessageResult) -> Remedy | None:
-        """Return the remedy at the destination of a message without a verdict, and so a path; else None."""
+        """Return the remedy at the destination of a message without a verdict, or None."""
         row, supposed = result.row, _in_common(result.case.possible)
         if result.verdict is not None or supposed is None or supposed.address is None:
             return None
@@ -241,7 +241,7 @@ class StatusAdviser:
 
 
 def _end_dead(result: MessageResult) -> Remedy | None:
-    """Return the remedy for a message without a verdict to a notification service; None for any other."""
+    """Return the remedy for a message without a verdict to a notification service, or None for any other."""
     row = result.row
     return end_dead_dialog(RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
 
@@ -257,6 +257,6 @@ def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[Mes
 
 
 def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
-    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
+    """Return one of several verdicts if all lead to one place by one route, otherwise None."""
     places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
     return possible[0] if len(places) == 1 else None

@@ -1,4 +1,4 @@
-"""Collect the facts behind a status that SQL Server reports of messages; the advice on the status uses them."""
+"""Collect the facts behind a status of SQL Server, for the advice on it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]
 class ReportedStatus:
     """A status of SQL Server for some messages, with their origin and target by the files.
 
-    ``trouble`` is the meaning of ``status_text``. ``broker`` is the broker instance that the messages are bound
-    to; None for none, or where it is not known. ``verdict`` is None where the messages have no verdict.
-    ``supposed`` is the verdict; without one, the verdict that all possible contents of the missing exports lead
-    to, or None.
+    ``trouble`` is the meaning of ``status_text``. ``broker`` is the broker instance of the messages, or None if it
+    is unknown. ``verdict`` is None if the messages have no verdict. ``supposed`` is the verdict. If it is None, it
+    is the common verdict for all possible contents of the missing exports, or None.
     """
 
     trouble: StatusTrouble
@@ -48,24 +47,24 @@ class ReportedStatus:
 
     @property
     def server(self) -> ServerEvidence:
-        """What was exported beside the routing."""
+        """The exports other than those of the routing."""
         return self.estate.server
 
     @property
     def address(self) -> str | None:
-        """The network address that the messages are sent to; None where they stay, or it is not known."""
+        """The network address of the messages, or None if they stay or it is unknown."""
         address = None if self.supposed is None else self.supposed.address
         return address if text.host(address) is not None else None
 
     @property
     def scope(self) -> str:
-        """The database whose route decided: the sender's, or msdb where a route of it led back."""
+        """The database of the route that decided: the sender's, or msdb after a route led back."""
         decision = None if self.supposed is None else self.supposed.decision
         return self.database if decision is None else decision.last.scope
 
     @property
     def quoted_names(self) -> list[str]:
-        """The names in quotes in the text, whatever the language's quotes."""
+        """The quoted names in the text, in the quotes of any language."""
         matches = _IN_QUOTES.findall(self.status_text.text or "")
         return [next(name.strip() for name in groups if name) for groups in matches]
 
@@ -79,14 +78,14 @@ class ReportedStatus:
         return was_read and not has_address and instance not in self.evidence.views.endpoints
 
     def find_target_instance(self) -> SqlInstance | None:
-        """Find the instance that listens at the address; None where none or several do."""
+        """Find the instance that listens at the address. Return None unless there is exactly one."""
         if self.address is None:
             return None
         owners = self.estate.network.owners(self.address, self.here)
         return owners[0] if len(owners) == 1 else None
 
     def find_target(self) -> RemedyPlace | None:
-        """Return where the messages should arrive: the verdict's destination, else the only place that fits."""
+        """Return the place where the messages should arrive: the verdict's, or else the only possible one."""
         verdict = self.supposed
         if verdict is not None and verdict.destination_database is not None:
             return RemedyPlace(self.instance, verdict.destination_database)

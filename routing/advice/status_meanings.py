@@ -1,7 +1,7 @@
-"""Read a transmission_status: its number, and the numbers in its text, tell the trouble.
+"""Find the trouble in a transmission_status by its number and the numbers in its text.
 
-Numbers are those of sys.messages; public cases of trouble establish the rows. A text is read for its
-numbers, which are the same in every language, and for the reason that SQL Server gives of a certificate.
+Numbers are those of sys.messages, and public reports confirm the rows. Numbers in a text are the same in every
+language. Only the reason for a rejected certificate is read in words.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ CONNECTION_TROUBLES = frozenset(
         StatusTrouble.NO_ENDPOINT_CERTIFICATE,
     ]
 )
-"""What keeps one instance from connecting to another."""
+"""The troubles that prevent a connection between instances."""
 PASSING_TROUBLES = frozenset([StatusTrouble.PASSING, StatusTrouble.QUEUE_BUSY, StatusTrouble.CONNECTION_REPLACED])
-"""What passes by itself: SQL Server tries again."""
+"""The troubles that pass without action, because SQL Server tries again."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class StatusCause:
     marks: tuple[str, ...] = ()
 
     def is_of(self, number: int, named: Collection[int], text: str) -> bool:
-        """Return True if a status has this trouble; ``named`` are the numbers in its text."""
+        """Return True if a status has this trouble. ``named`` are the numbers in its text."""
         has_inner = not self.inner or any(each in named for each in self.inner)
         has_mark = not self.marks or any(phrase in text for phrase in self.marks)
         return number in self.numbers and has_inner and has_mark
@@ -112,7 +112,7 @@ _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15581,)
 _EXCEPTION = 28005
-"""The exception that it wraps says what is wrong."""
+"""The number of an exception. The number that it wraps names the error."""
 
 CAUSES = (
     StatusCause(StatusTrouble.NO_ROUTE, (9750, 9793)),
@@ -164,7 +164,7 @@ CAUSES = (
     StatusCause(StatusTrouble.CONVERSATION_ENDED, (9779, 9784)),
     StatusCause(StatusTrouble.STATEMENT_REFUSED, REFUSALS),
 )
-"""Earlier rows count before later ones; every known number has a row that holds whatever the text says."""
+"""The rows by precedence. Every known number has a row that matches any text."""
 
 # `10061(No connection could be made …)`, and `Error: 15517, State: 1.`; in any language.
 _OF_THE_SYSTEM = re.compile(r"(?<![\w.])\d{1,5}(?=\()", re.ASCII)
@@ -172,10 +172,10 @@ _STANDING_ALONE = re.compile(r"(?<![\w.\-])\d{3,5}(?![\w\-(]|\.\d)", re.ASCII)
 
 
 def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
-    """Return the trouble that a status reports; None where it is blank.
+    """Return the trouble of a status, or None if the status is blank.
 
-    ``number`` is SQL Server's, None where it is not known: then a connection's error of the operating system
-    counts. Without one the text is UNREAD, and may say anything.
+    ``number`` is SQL Server's. If it is None, a connection error's number of the operating system counts. A text
+    without any known number is UNREAD.
 
     >>> find_trouble(9754, "Connection attempt failed with error: '10061(No connection could be made.)'.")
     <Trouble.NOTHING_LISTENS: 'NOTHING_LISTENS'>

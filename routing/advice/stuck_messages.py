@@ -1,4 +1,4 @@
-"""Stuck messages with the facts of the estate for their remedy: who holds their service, and where."""
+"""Describe stuck messages with the facts for their remedy, such as the databases with their service."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NewRouteNames:
     def find(
         self, instance: str, database: str, service: str, clause: str | None, names_in_use: Collection[str]
     ) -> str:
-        """Return the name of a new route to a service with these options; ``names_in_use`` are folded."""
+        """Return the name of a new route with these options. ``names_in_use`` are folded."""
         clauses = self._clauses[instance, database]
         name = statements.new_name(
             service, lambda folded: folded in names_in_use or clauses.get(folded, clause) != clause
@@ -70,7 +70,7 @@ class HopToMend(NamedTuple):
 
 
 class AdviceEstate:
-    """The estate as advice sees it; it is built once, and every `StuckMessage` comes from it."""
+    """The estate for advice, built once. Every `StuckMessage` comes from it."""
 
     def __init__(self, facts: RemedyFacts) -> None:
         self.instances = KnownInstances.of(facts.instances)
@@ -99,7 +99,7 @@ class AdviceEstate:
         return by_machine
 
     def find_other_port(self, address: str) -> str | None:
-        """Say on which port the known endpoint of an address's machine listens, where it is another one."""
+        """Name the port of the known endpoint on an address's machine, if the address has another one."""
         machine = self.find_instance_of_host(address)
         known = None if machine is None else self.find_endpoint_address(machine.name)
         if machine is None or known is None or text.port(known) == text.port(address):
@@ -107,7 +107,7 @@ class AdviceEstate:
         return f"the endpoint of {named(machine.name)} listens on port {text.port(known)}"
 
     def find_endpoint_address(self, instance: str) -> str | None:
-        """Return an address with a port by which another machine reaches an instance; None where none is known."""
+        """Return an address with a port for connections from another machine, or None if none is known."""
         for address in self.addresses.of(instance):
             if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
                 return address
@@ -137,10 +137,10 @@ class AdviceEstate:
 class StuckMessage:
     """The facts of messages with one key that are stuck with one verdict.
 
-    ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
-    network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``near`` is what
-    `NearMisses` finds for the scope. ``back_to`` is where acknowledgements go back to, None for messages;
-    ``from_service`` the service that sent them, None where that is not known.
+    ``instance`` is the one where they are stuck. ``database`` is the sender there, or None if they came from the
+    network. ``scope`` is the database with the last searched routes: the sender or msdb. ``near`` are the
+    `NearMisses` of the scope. ``back_to`` is the target of acknowledgements, or None for messages.
+    ``from_service`` is the sending service, or None if it is unknown.
     """
 
     estate: AdviceEstate = field(compare=False)
@@ -165,7 +165,7 @@ class StuckMessage:
 
     @property
     def here(self) -> SqlInstance:
-        """The instance where they are stuck."""
+        """The instance where the messages are stuck."""
         return self.instances.get(self.instance) or SqlInstance(self.instance)
 
     @property
@@ -180,7 +180,7 @@ class StuckMessage:
 
     @property
     def came_back(self) -> bool:
-        """Whether a route of the sender led back to its own instance, where msdb's routes were searched."""
+        """True if a route of the sender led back to its own instance, so that msdb's routes were searched."""
         return self.verdict.decision is not None and self.verdict.decision.again is not None
 
     @property
@@ -190,7 +190,7 @@ class StuckMessage:
 
     @property
     def holders_here(self) -> ServiceHolders:
-        """The databases of the instance that hold the service, whatever their ids."""
+        """The databases of the instance with the service, regardless of their ids."""
         return self.here.holders_of(self.service)
 
     @property
@@ -208,7 +208,7 @@ class StuckMessage:
         return [(name, holder) for name, holder in holders if name != self.instance]
 
     def target(self) -> str | None:
-        """Return the only other instance that holds the service; None where none or several do."""
+        """Return the only other instance with the service, or None unless there is exactly one."""
         holding_instances = self.estate.instances.instances_with(self.service, self.last.known_broker)
         if len(holding_instances) > 2:
             return None
@@ -216,7 +216,7 @@ class StuckMessage:
         return next(iter(elsewhere)) if len(elsewhere) == 1 else None
 
     def create_route(self, database: str, clause: str | None) -> str | None:
-        """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
+        """Write CREATE ROUTE for a new route to the service, or return None if a name cannot be pasted."""
         names_in_use = self.here.route_names.get(database, frozenset())
         name = self.estate.new_names.find(self.instance, database, self.service, clause, names_in_use)
         return statements.create_route(name, clause)
@@ -235,7 +235,7 @@ class StuckMessage:
         return broker is not None and broker in self.estate.instances.brokers_of(self.service)
 
     def missed_route(self, near: NearMiss) -> EstateRoute | None:
-        """Return the route that a near miss tells of, the last of its versions."""
+        """Return the last version of the route of a near miss, or None if it is not about a route."""
         if near.what != ROUTE:
             return None
         naming = self.here.routes.get(near.database, {}).get(near.service, ())

@@ -1,6 +1,6 @@
-"""The catalogue of troubles: the cause, the actions and the risk of every reason and every status.
+"""The catalogue of troubles: cause, actions and risk of every reason and status.
 
-Every printed answer takes its words from here: text, HTML, JSON and T-SQL, for each command.
+Every printed answer uses these words. This includes text, HTML, JSON and T-SQL of each command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from routing.terms import ERROR_NUMBERS, MSDB, MSDB_BROKER_DISABLED, Reason
 class TroubleEntry:
     """The words on one trouble: ``cause`` is one sentence, ``actions`` are one or more.
 
-    ``risk`` says what the actions delete, lock or stop; None for nothing.
+    ``risk`` names deleted, locked or stopped objects, and is None if there is no risk.
     """
 
     cause: str
@@ -39,19 +39,19 @@ def _entry(cause: str, *actions: str, risk: str | None = None) -> TroubleEntry:
 
 
 ENABLE_RISK = "The statement needs the database for itself for a moment. It fails while others use the database."
-"""What ENABLE_BROKER WITH NO_WAIT costs."""
+"""The risk of ENABLE_BROKER WITH NO_WAIT."""
 CLEANUP_RISK = (
     "END CONVERSATION WITH CLEANUP deletes the conversation with all of its messages on this side: the unread"
     " ones, and those that wait to be sent. The other side is not told. Send again first what is still needed."
 )
-"""What ending a conversation with cleanup costs."""
+"""The risk of ending a conversation with cleanup."""
 END_RISK = (
     "END CONVERSATION deletes the messages of the conversation that are unread in the local queue. Send again"
     " first what is still needed."
 )
-"""What ending a conversation costs."""
+"""The risk of ending a conversation."""
 NEW_BROKER_RISK = "NEW_BROKER ends all conversations of the database and deletes their messages."
-"""What another broker instance costs."""
+"""The risk of a new broker instance."""
 _FORWARDING_RISK = "The instance then forwards every message that its msdb routes lead to another address."
 _CERTIFICATE_RISK = "Open connections keep the old certificate until they end."
 _CONNECTION = (
@@ -138,7 +138,7 @@ REASONS: Mapping[Reason, TroubleEntry] = {
         "Let the application begin a new dialog.",
     ),
 }
-"""What each reason says of a message, and what to do."""
+"""The words for each reason."""
 
 STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.NO_ROUTE: _entry(
@@ -338,11 +338,11 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Until then, read the text.",
     ),
 }
-"""What each status means, and what solved it where people met it."""
+"""The words for each status, with solutions from public reports."""
 
 
 def error_number(reason: str | None, scope: str | None) -> int | None:
-    """Return SQL Server's number for a reason, None without one; ``scope`` is the database last searched."""
+    """Return SQL Server's number for a reason, or None. ``scope`` is the database last searched."""
     if reason is None:
         return None
     if reason == Reason.SCOPE_BROKER_DISABLED and scope == MSDB:
@@ -351,6 +351,6 @@ def error_number(reason: str | None, scope: str | None) -> int | None:
 
 
 def number_reason(reason: Reason | str, scope: str | None) -> str:
-    """Return a reason with SQL Server's number for it, where it has one: "NO_ROUTE, SQL Server's number: 9793"."""
+    """Return a reason with SQL Server's number for it, if any: "NO_ROUTE, SQL Server's number: 9793"."""
     number = error_number(str(reason), scope)
     return str(reason) if number is None else f"{reason}, SQL Server's number: {number}"

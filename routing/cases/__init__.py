@@ -1,1 +1,1 @@
-"""What becomes of a message, there and back: its verdicts, its judged path, gaps and near misses."""
+"""Find the outcome of a message on both directions: verdicts, judged path, gaps and near misses."""

@@ -1,6 +1,7 @@
-"""The lines of an explanation that are around the rules' path.
+"""Write the lines of an explanation that surround the path of the rules.
 
-Where a request for a route goes; how much is known of the instance, as of when; and what SQL Server said.
+They show the path of a request for a route, gaps and age of the data on the instance, and the status of SQL
+Server.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _TIMES = ("valid_from", "valid_to", "at")
 
 
 def line(item: str, finding: str, **values: Any) -> Line:
-    """Return one line; fields of `EXPLAINED_STEPS` that are not given are null, times are microseconds."""
+    """Return one line. Fields of `EXPLAINED_STEPS` without a value are null, and times are microseconds."""
     return {"item": item, "finding": finding, **values}
 
 
@@ -74,8 +75,8 @@ def _complete(partial_line: Line) -> Line:
 class OtherInstances:
     """The estate around the instance of a message.
 
-    ``read`` returns the other instances, as far as requests that arrive there have to do with them. ``is_known``:
-    whether what decides a hop was read whole.
+    ``read`` returns the other instances with the facts for requests that arrive there. ``is_known`` returns True
+    if all facts that decide a hop were read.
     """
 
     read: Callable[[], Mapping[str, SqlInstance]] = dict
@@ -87,9 +88,9 @@ NO_OTHER_INSTANCES = OtherInstances()
 
 
 def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstances) -> list[Line]:
-    """Return the path of the request that a database makes at a time: each way hop by hop, at most `SHOWN` ways.
+    """Return the paths of a database's request at a time, hop by hop, for at most `SHOWN` branches.
 
-    Other instances are read only where the request leaves its own.
+    Other instances are read only if the request leaves its own.
     """
     instances: Mapping[str, SqlInstance] = {here.name: here}
     traces = _follow(instances, here, database, t)
@@ -156,10 +157,10 @@ _AGREEMENTS = {
 
 @dataclass(frozen=True)
 class StatusText:
-    """SQL Server's status of a message: when (microseconds), its number, and the text; None if it is blank.
+    """SQL Server's status of a message: its time in microseconds, number and text. The text is None if blank.
 
-    ``event`` is the source of an event, None for a transmission_status; then ``outcome`` and ``next_hop`` are what
-    it tells.
+    ``event`` is the source of an event, or None for a transmission_status. ``outcome`` and ``next_hop`` come from
+    the event.
     """
 
     observed_at: int
@@ -170,7 +171,7 @@ class StatusText:
     next_hop: str | None = None
 
     def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
-        """Compare a status with a verdict; ``in_msdb`` where the routes of msdb were searched last."""
+        """Compare a status with a verdict. ``in_msdb`` is True if the routes of msdb were searched last."""
         if self.event is not None and outcome is not None:
             seen = SeenMessage(self.event, self.outcome, self.number)
             comparison = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
@@ -182,10 +183,11 @@ class StatusText:
 
 @dataclass(frozen=True)
 class MessageBackground:
-    """``instance_gap``: the finding of item INSTANCE, None where enough is known of the instance.
+    """The facts about a message outside the rules.
 
-    ``status``: the newest one of the message, None where none is stored. ``newest``: when what has no history was
-    last imported, by instance (`import_times.newest_of`).
+    ``instance_gap`` is the finding of item INSTANCE, or None if the instance is known well enough. ``status`` is
+    the newest one of the message, or None if none is stored. ``newest`` is the last import of tables without a
+    history, by instance (`import_times.newest_of`).
     """
 
     instance_gap: str | None = None
@@ -200,9 +202,9 @@ class MessageBackground:
         message: ReadRow,
         latest: int | None = None,
     ) -> MessageBackground:
-        """Collect the background of a message from the rows of its instance and those that import kept.
+        """Collect the background of a message from the rows of its instance and of the import.
 
-        What was observed after ``latest`` (microseconds) is newer than nothing.
+        A status from after ``latest`` (microseconds) counts only if there is no other.
         """
         observed = imported_tables.get("observed_routing")
         status = None if observed is None else newest_status(observed.dicts(), message, latest)
@@ -210,7 +212,7 @@ class MessageBackground:
         return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
 
     def before_the_path(self, instance: str, t: int) -> list[Line]:
-        """List the lines to be read before any verdict; ``t`` is the time of the decision."""
+        """List the lines before any verdict. ``t`` is the time of the decision."""
         later = newest_after(self.newest, instance, t)
         lines = [] if later is None else [line("IMPORT", "LATER", name=instance, at=later)]
         return lines if self.instance_gap is None else [*lines, line("INSTANCE", self.instance_gap, name=instance)]
@@ -236,7 +238,7 @@ class MessageBackground:
 
 
 NOTHING = MessageBackground()
-"""Nothing to tell besides."""
+"""The background of a message without further facts."""
 
 
 def find_gap(near: Mapping[str, TableColumns]) -> str | None:
@@ -251,7 +253,7 @@ def find_gap(near: Mapping[str, TableColumns]) -> str | None:
 
 
 def newest_status(rows: Iterable[ReadRow], message: ReadRow, latest: int | None = None) -> StatusText | None:
-    """Return the newest that rows of observed_routing tell of a message, as `place_of` has it.
+    """Return the newest status of a message in rows of observed_routing, by `place_of`.
 
     ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
     """
@@ -271,9 +273,10 @@ def status_of(row: ReadRow) -> StatusText:
 
 
 def is_of(row: ReadRow, message: ReadRow) -> bool:
-    """Return whether a row of the instance is about a message: a queue's by its id, an event's by conversation.
+    """Return True if a row of the instance is about a message.
 
-    An event without a number of its own may be of any message of the same role, service and way in.
+    A queue's row must have its id, an event's row its conversation. An event without a number may be about any
+    message with the same role, service and direction.
     """
     if row["source"] == TRANSMISSION_QUEUE:
         # Of older imports two databases may have used one id.
@@ -313,6 +316,6 @@ def place_of(row: ReadRow, latest: int | None = None) -> tuple[Any, ...]:
 
 
 def status(status_text: StatusText) -> str:
-    """Return a status with its number, its text as long as SQL Server's may be: its end may say what to do."""
+    """Return a status with its number and its full text, because the end of the text may name the solution."""
     number = "" if status_text.number is None else f"{status_text.number}, "
     return f"{number}'{printable((status_text.text or '')[:_LONGEST_STATUS])}'"

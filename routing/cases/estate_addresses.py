@@ -39,10 +39,10 @@ class EstateAddresses:
         return self._own.get(instance, ())
 
     def choose(self, instance: str, here: SqlInstance) -> TargetAddress | None:
-        """Return the address under which ``here`` reaches an instance; None where none with a port is known.
+        """Return the address by which ``here`` reaches an instance, or None if no address with a port is known.
 
-        The addresses in routes of ``here`` come first, then those in most routes. Others follow by their host: a
-        name with a domain, an IP address, a short name.
+        Addresses in routes of ``here`` come first, then those in most routes. Other addresses are ranked by host:
+        a name with a domain, an IP address, a short name.
         """
         usable = [address for address in self.of(instance) if _leads_away(address, here)]
         if not usable:
@@ -55,7 +55,7 @@ class EstateAddresses:
         return TargetAddress(writing, True)
 
     def _count_uses(self, address: str, here: SqlInstance) -> tuple[int, int]:
-        """Return how many routes of ``here``, and of all, have an address, as negative numbers."""
+        """Return the negative number of routes with an address, first in ``here``, then in the estate."""
         uses = self._uses.get(text.comparable_address(address), Counter())
         return -sum(many for (user, _), many in uses.items() if user == here.name), -sum(uses.values())
 

@@ -1,9 +1,9 @@
-"""Find which messages two sides may decide or follow otherwise, told by the settings alone.
+"""Find messages that may be decided or routed differently on two sides, by the settings only.
 
-Nothing is decided here. The decision on a message depends on its instance's own row, its databases, the routes
-that name its service, any service or the BrokerConfiguration service, the holders of its service and the requests
-on record for it (rule book, sections 1 to 5). Where all of that is the same, so is the decision. The path is the
-same if this holds for every instance on it, there and back, and if addresses lead to the same instances.
+No message is decided here. The decision on a message depends on its instance's row and databases. It also depends
+on the holders of its service, the requests on record for it, and the routes for its service, any service or the
+BrokerConfiguration service (rule book, sections 1 to 5). If these are equal, the decision is equal. The path is
+equal if this holds for every instance in both directions, and addresses lead to the same instances.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AffectedServices:
     services: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, instance: str, service: str) -> None:
-        """Add a service of an instance; of very many all messages may differ as well."""
+        """Add a service of an instance. Above a limit of services, all messages of the instance count."""
         if instance in self.whole:
             return
         services = self.services.setdefault(instance, set())
@@ -75,7 +75,7 @@ class AffectedServices:
 
 
 def find_affected(diff_sides: DiffSides) -> AffectedServices:
-    """Return the messages that may be decided differently because of what the sides say, or of when."""
+    """Return the services with messages that may be decided differently because of the sides or their times."""
     before, after = diff_sides.before, diff_sides.after
     near = _near(diff_sides)
     first = instances_of(near[0])
@@ -98,7 +98,7 @@ def find_affected(diff_sides: DiffSides) -> AffectedServices:
 
 
 def _near(diff_sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, TableColumns]]:
-    """Return the settings of both sides, at one time of those instances alone of which some row differs."""
+    """Return the settings of both sides, at one time only for instances with different rows."""
     before, after = diff_sides.before.settings, diff_sides.after.settings
     if not diff_sides.is_one_time:
         return before, after if diff_sides.differing else before
@@ -113,9 +113,9 @@ def narrow(settings: Mapping[str, TableColumns], names: Iterable[str]) -> dict[s
 
 
 def _services(old: SqlInstance | None, new: SqlInstance | None) -> set[str] | None:
-    """Return the services of which messages may differ; None where any message may.
+    """Return the services with messages that may differ, or None if any message may.
 
-    Both with their routes in force.
+    Both instances have only their valid routes.
     """
     if old is None or new is None or _instance_facts(old) != _instance_facts(new):
         return None
@@ -149,8 +149,8 @@ def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str
 def _states(requests: TableColumns | None, at: int) -> dict[tuple[str, str, str], set[tuple[Any, ...]]]:
     """Return the states of requests on record at a time, by instance, database and service.
 
-    Of those that are pending for every message the conversation endpoints, which wait (D10); of those of this very
-    moment also the ids of the messages, which are compared (section 5), and whether they are still open.
+    A request that is pending for every message counts by its waiting conversation endpoint (D10). A request of
+    this exact time also counts by the compared id of its message (section 5) and whether it is still open.
     """
     states: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
     for scope, on_record in ({} if requests is None else requests_of(requests)).items():
@@ -170,7 +170,7 @@ def _state(request: RouteRequest, at: int) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class PathDifference:
-    """The reasons for which paths of two sides may differ; ``affected`` as `find_affected` finds it."""
+    """The reasons for different paths on two sides. ``affected`` comes from `find_affected`."""
 
     before: EstateNetwork
     after: EstateNetwork
@@ -203,11 +203,11 @@ class PathDifference:
     def select(
         self, touched: AffectedServices, find_services: Callable[[Only], Iterable[str]]
     ) -> list[dict[str, list[str]]]:
-        """Return the values by column of which messages have one: all that may differ, at whatever hop.
+        """Return filters by column that select all messages with a possible difference at any hop.
 
-        Maybe some more, all messages of an instance to a service each time. ``touched`` are those that may differ
-        at their first hop. ``find_services`` returns the services that messages with such values are for: those
-        whose acknowledgement may take another path.
+        They may select too many, because a filter covers all messages of an instance to a service. ``touched`` are
+        the messages that may differ at their first hop. ``find_services`` returns the target services of selected
+        messages, for acknowledgements that may take another path.
         """
         selections = touched.filters
         whole = self._reaching({*self.affected.whole, *self._senders_elsewhere})
@@ -222,7 +222,7 @@ class PathDifference:
         return selections
 
     def _reaching(self, targets: Collection[str]) -> list[str]:
-        """Return the instances from which a message, or an answer to it, may come by some instances; and these."""
+        """Return these instances and all instances with messages or answers that may pass through them."""
         reached, waiting = set(targets), list(targets)
         if waiting:
             reached |= self._leading_anywhere
@@ -235,7 +235,7 @@ class PathDifference:
 
     @cached_property
     def _led_from(self) -> Mapping[str, set[str]]:
-        """By instance those whose routes lead to it, on either side."""
+        """Instances by the instance that their routes lead to, on either side."""
         led_from: dict[str, set[str]] = defaultdict(set)
         for network in {id(one): one for one in (self.before, self.after)}.values():
             for here in network.instances.values():

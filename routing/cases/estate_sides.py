@@ -31,9 +31,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class GivenTables:
-    """A side as it is given: its tables of `SETTINGS`, of which some may be at a version that was asked for.
+    """The tables of `SETTINGS` for one side, some maybe at a requested version.
 
-    ``label`` says in a few words what it is. ``at`` is the time of all its decisions, in microseconds.
+    ``label`` describes it in a few words. ``at`` is the time of all its decisions, in microseconds.
     """
 
     label: str
@@ -44,7 +44,7 @@ class GivenTables:
 
 @dataclass(frozen=True)
 class OneSide:
-    """A side as it is judged: columns of its tables. What two sides share is one object."""
+    """A side with the columns of its tables. The two sides share equal tables as one object."""
 
     label: str
     at: int
@@ -56,7 +56,7 @@ class OneSide:
         return moment_of(self.at)
 
     def to_arrow(self) -> dict[str, pyarrow.Table]:
-        """Return its tables as Arrow's, for whatever takes tables: what a message would meet on this side."""
+        """Return its tables as Arrow tables."""
         return {key: table_of(columns.dicts(), INPUTS[key]) for key, columns in self.settings.items()}
 
     def differs_in(self, other: OneSide) -> dict[str, TableColumns]:
@@ -65,7 +65,7 @@ class OneSide:
 
     @property
     def asks(self) -> TableColumns | None:
-        """Its requests for routes that are on record; None where no table is given."""
+        """Its requests for routes on record, or None without such a table."""
         return self.settings.get("route_requests")
 
 
@@ -88,9 +88,9 @@ class DiffSides:
 
     @cached_property
     def differing(self) -> Mapping[str, set[Row]]:
-        """The rows that one side alone has, by table; nothing of tables of which all are equal.
+        """The rows by table that only one side has, without tables that are equal.
 
-        A row has its table's columns in their order, of which the first is the instance.
+        A row has the columns of its table in order. The first column is the instance.
         """
         rows_by_table = {}
         for key in SETTINGS:
@@ -146,7 +146,7 @@ def read(before: GivenTables, after: GivenTables) -> DiffSides:
 def read_given(given_tables: GivenTables, key: str) -> TableColumns:
     """Return the columns of a side's table.
 
-    Raises InputError where it is at fault, or its version is not there.
+    Raises InputError for a faulty table or a missing version.
     """
     try:
         return columns_of(given_tables.tables[key], key)
@@ -160,7 +160,7 @@ def read_given(given_tables: GivenTables, key: str) -> TableColumns:
 
 
 def refuse(one_side: OneSide, tables: Mapping[str, TableColumns]) -> None:
-    """Stop where a row of some of a side's tables is at fault, as `resolve` does.
+    """Refuse a side with a faulty row in some of its tables, as `resolve` does.
 
     Raises InputError, which names the side.
     """
@@ -191,10 +191,10 @@ class ReadScripts(NamedTuple):
 
 
 def apply_scripts(one_side: OneSide, read_scripts: ReadScripts, label: str) -> tuple[OneSide, ImportResult]:
-    """Return the side once scripts are in force, one after another, and what an import of them would tell.
+    """Return the side after it ran scripts in order, and the result of an import of them.
 
-    Nothing is written. The scripts are of the side's own time. Statements that SQL Server would refuse change
-    nothing, and are reported.
+    No table is written. The scripts run at the side's time. Statements that SQL Server would refuse change no row
+    and are reported.
     """
     # They load the reader of T-SQL.
     from routing.importing.covered_rows import ImportResult

@@ -1,4 +1,4 @@
-"""Judge a question by the rules and the known tables: what may be decided, what is, and what to do about it."""
+"""Judge a question by the rules and the known tables: the possible decisions, the actual one and the remedy."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID, ReadRow, Tabl
 
 
 Chunks = Callable[[str, str], Iterable[Mapping[str, TableColumns]]]
-"""From an instance and a service to its messages (``messages``) and their dialogs (``dialogs``, if there are any).
+"""A function from an instance and a service to its messages (``messages``) and their dialogs (``dialogs``).
 
-In chunks in the order in which they ask (`order_of_asking`); inside a chunk in any order.
+It returns chunks in the order in which messages ask (`order_of_asking`). Inside a chunk they have no order.
 """
 
 
@@ -44,15 +44,15 @@ _MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
 
 
 def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
-    """Read a row without a fault as the rules do (section 0); ``as_of`` is the time of all messages, if any."""
+    """Read a valid row as the rules do (section 0). ``as_of`` is the time of all messages, if any."""
     return RoutedMessage.of_row(*_MESSAGE_VALUES(row), as_of=as_of)
 
 
 def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, TableColumns]:
-    """Drop the routes and services of an instance that cannot bear on a message.
+    """Drop the routes and services of an instance that cannot affect a message.
 
-    Routes are listed where the message may search, and decide other messages for its service wherever they name
-    it, any service, or the one that is asked for routes.
+    Routes stay if the message may search them. They also stay if they may decide other messages for its service:
+    routes to that service, to any service, and to the BrokerConfiguration service.
     """
     service, searched = row["to_service_name"], (row["database_name"] or ARRIVALS, ARRIVALS)
     named = (service, None, "", BROKER_CONFIGURATION_SERVICE)
@@ -66,9 +66,9 @@ def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, Tab
 
 @dataclass(frozen=True)
 class KnownTables:
-    """The tables that judge a message; ``others`` is asked only where a request may be pending (section 5).
+    """The tables that judge a message. ``chunks`` is called only if a request may be pending (section 5).
 
-    ``other_instances`` are asked only where a request for a route leaves the instance.
+    ``other_instances`` is called only if a request for a route leaves the instance.
     """
 
     network: EstateNetwork
@@ -104,9 +104,9 @@ def _dialogs_of(tables: Mapping[str, TableColumns]) -> KnownDialogs:
 
 @dataclass(frozen=True)
 class QuestionedMessage:
-    """The message of a question; ``as_of`` (microseconds) where one time was set for all messages.
+    """The message of a question. ``as_of`` (microseconds) is the time of all messages, if one was set.
 
-    A described one without conversation_id may belong to any dialog.
+    A described message without conversation_id may belong to any dialog.
     """
 
     row: ReadRow
@@ -123,9 +123,9 @@ class QuestionedMessage:
 class JudgedQuestion:
     """The answer to a question.
 
-    ``possible`` has a decision with its verdict for each broker instance that a dialog may get, one where there is
-    nothing to pick. ``decision`` and ``verdict`` are those that the dialog gets; where it is not given
-    (``is_undecided``) those of the first. ``requests`` knows the requests on record and those that messages open.
+    ``possible`` has a decision and its verdict for each broker instance that a dialog may get, or one if there is
+    no choice. ``decision`` and ``verdict`` are those of the dialog. For an unknown dialog (``is_undecided``) they
+    are those of the first. ``requests`` are the requests on record and from messages.
     """
 
     asked: QuestionedMessage
@@ -143,7 +143,7 @@ class JudgedQuestion:
 
 
 def judge_question(asked: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
-    """Judge a question by what is known. Raises QuestionError where a run would reject the message."""
+    """Judge a question by the known tables. Raises QuestionError if a run would reject the message."""
     _check(asked, known_tables)
     message = message_of(asked.row, asked.as_of)
     dialog, messages = known_tables.dialogs.of(message), MessageJudge(known_tables.network, is_exact=True)
@@ -203,7 +203,7 @@ RUN_ID = "explain"
 
 
 def verdict_row(judged: JudgedQuestion) -> TableRow:
-    """Return the columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
+    """Return the columns of ``resolved_routes``, with null in columns that depend on an unknown dialog."""
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
     rows = [{**_of_message(judged.asked, judged.message), **_columns_of(verdict)} for verdict in verdicts]
     return {
@@ -240,11 +240,10 @@ def _columns_of(verdict: Verdict) -> TableRow:
 class RemedyFacts:
     """The facts of the estate for the remedy of a message.
 
-    ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
-    that it meets, and those of msdb elsewhere. ``addresses`` are those of instances, and of the routes of the
-    message's own instance.
-    ``services_in_use`` are names like that of the message's service to which stored messages are sent. ``server``
-    is what was exported beside the routing.
+    ``instances`` are all known ones. They have services with names like the message's, the routes that it meets,
+    and the routes of msdb elsewhere. ``addresses`` are those of instances and of routes on the message's own
+    instance. ``services_in_use`` are similar service names in stored messages. ``server`` has the exports other
+    than routing.
     """
 
     instances: Mapping[str, SqlInstance] = field(default_factory=dict)
@@ -260,10 +259,10 @@ class RemedyFacts:
         services_in_use: Collection[str],
         in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
-        """Return the facts from columns of instances, databases, services and routes, without faults.
+        """Return the facts from valid columns of instances, databases, services and routes.
 
-        ``asked`` are the services that the message, or its acknowledgement, goes to. ``in_routes`` are the
-        instance's name and the address of each of its routes.
+        ``asked`` are the target services of the message or its acknowledgement. ``in_routes`` has an instance and
+        an address for each route.
         """
         alike = _find_alike(tables["services"].values["name"], asked)
         named = tables["instances"].rows("instance_name", "addresses")

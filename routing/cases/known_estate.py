@@ -1,4 +1,4 @@
-"""Find the gaps: which exports are missing of which instance, and which messages have no verdict for that."""
+"""Find the gaps: missing exports by instance, and messages without a verdict because of them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class EstateKnowledge:
         database: str | None,
         whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
     ) -> KnowledgeGap | None:
-        """Return the gap of a view: no export, unreadable rows in it, or scripts alone."""
+        """Return the gap of a view: no export, unreadable rows, or rows only from scripts."""
         nothing, some, in_part = whats
         if self._was_exported(view, instance, database):
             is_doubtful = self.evidence.views.is_doubtful(view, instance, database)
@@ -109,7 +109,7 @@ class EstateKnowledge:
         return self.evidence.views.was_exported(view, instance, database)
 
     def _is_name_alone(self, name: str) -> bool:
-        """Return True if neither databases, endpoint, routes nor services of it are known."""
+        """Return True if the instance has no known databases, endpoint, routes or services."""
         instance = self.instances[name]
         return instance.is_only_named and not (instance.routes or instance.holders)
 
@@ -132,7 +132,7 @@ class EstateKnowledge:
         return MissingKnowledge.FORWARDING if addresses else MissingKnowledge.ENDPOINT
 
     def may_be_at(self, address: str) -> list[str]:
-        """Return the instances that are called like the host of an address, and whose own are not known."""
+        """Return the instances with the name of an address's host that have no known address."""
         host = text.host(address)
         if host is None:
             return []
@@ -141,7 +141,7 @@ class EstateKnowledge:
 
     @cached_property
     def _without_addresses(self) -> dict[str, list[str]]:
-        """The instances whose own addresses are not known, by machine."""
+        """The instances without known addresses, by machine."""
         by_machine: dict[str, list[str]] = {}
         for name in self.instances:
             if self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES):
@@ -161,7 +161,7 @@ class EstateKnowledge:
         return {(row["instance_name"], row["database_name"]) for row in rows}
 
     def of_verdict(self, instance: str, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
-        """Return the gaps that a verdict rests on; empty where it is certain. Equal gaps are one object."""
+        """Return the gaps behind a verdict, or no gap if it is certain. Equal gaps are one object."""
         decision = verdict.decision
         if decision is None:
             # An expired dialog comes before anything else.
@@ -179,7 +179,7 @@ class EstateKnowledge:
     def _in_order(
         self, gaps: frozenset[KnowledgeGap], holders: tuple[tuple[KnowledgeGap, ...], ...]
     ) -> tuple[KnowledgeGap, ...]:
-        """Return gaps in their order, as one object where they are those of other verdicts."""
+        """Return gaps in their order. Equal gaps of other verdicts are the same object."""
         place = gaps, tuple(map(id, holders))
         if place not in self._ordered:
             self._ordered[place] = SharedTuple(sorted(gaps.union(*holders), key=lambda gap: gap.place))
@@ -222,10 +222,7 @@ class EstateKnowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, search: RouteSearch) -> tuple[KnowledgeGap, ...]:
-        """Return the gaps of databases that may hold the service, where that would make a difference.
-
-        They are found once for all messages that the same holders, and the same broker instance, decide on.
-        """
+        """Return the gaps of databases that may hold the service, if that would make a difference."""
         if search.match is None or not self._unread_services(name) or not _hangs_on_services(search):
             return ()
         is_located, is_free = search.location.destination is not None, search.step is MatchingStep.NO_MATCH
@@ -248,7 +245,7 @@ class EstateKnowledge:
         return {}
 
     def _unread_services(self, name: str) -> Sequence[tuple[Database, KnowledgeGap]]:
-        """Return the databases of an instance that may hold a service, with the gaps; not those of the system."""
+        """Return the user databases of an instance that may have a service, with their gaps."""
         if name not in self._unread:
             gaps = ((one, self.services(name, one.name)) for one in self.instances[name].databases.values())
             self._unread[name] = [
@@ -262,7 +259,7 @@ class EstateKnowledge:
 
 
 def _hangs_on_services(search: RouteSearch) -> bool:
-    """Return True if who holds the service bears on what becomes of the message (sections 3, 4 and step 6)."""
+    """Return True if the outcome depends on the holders of the service (sections 3, 4 and step 6)."""
     if search.step is MatchingStep.NO_MATCH:
         return search.broker is not None
     tries_local = search.choice.tier is None or search.choice.tier.letter != "A"

@@ -1,4 +1,4 @@
-"""Decide each message of the queues by the rules, or name what would have to be known for that."""
+"""Decide each message of the queues by the rules, or name the missing knowledge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ANY_MESSAGE = ""
 
 
 class PossibleVerdicts:
-    """Finds what may become of messages, of each instance at one time (microseconds)."""
+    """The possible verdicts on messages, with one time (microseconds) for each instance."""
 
     def __init__(self, instances: Mapping[str, SqlInstance], times: Mapping[str, int]) -> None:
         self._instances, self._times = instances, times
@@ -47,7 +47,7 @@ class PossibleVerdicts:
         self._known: dict[RoutedMessage, tuple[Verdict, ...]] = {}
 
     def of_row(self, row: TableRow) -> tuple[Verdict, ...]:
-        """Return the verdicts of a row of a queue, of whose dialog nothing is known."""
+        """Return the verdicts on a row of a queue with an unknown dialog."""
         broker = text.broker_id(row["to_broker_instance"])
         instance, t = row["instance_name"], self._times[row["instance_name"]]
         place = instance, row["database_name"], row["to_service_name"], broker
@@ -61,7 +61,7 @@ class PossibleVerdicts:
         return self._known[message]
 
     def of_message(self, message: RoutedMessage, dialog: DialogFacts) -> Iterator[Verdict]:
-        """Yield the verdicts of a message with a dialog: several where the dialog's hash or a request decides."""
+        """Yield the verdicts of a message with a dialog, several if the dialog's hash or a request decides."""
         judge = self._judge(message.instance)
         if dialog is not NO_DIALOG and dialog.is_expired(message.t):
             return
@@ -84,16 +84,16 @@ class PossibleVerdicts:
 
 
 WAITING_FOR_A_TRY = 10 * 60 * SECOND
-"""A message whose status is blank for so long (microseconds) has been sent, and is not acknowledged."""
+"""The time (microseconds) after which a message with a blank status was sent but not acknowledged."""
 ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageCase:
-    """The result that messages of one sender, service, decision, path and status share: one object for all.
+    """The shared result of messages with the same sender, service, decision, path and status, as one object.
 
-    ``verdict`` is None if ``gaps`` leave it open; then ``possible`` are the verdicts that it may be. ``path`` is
-    where the messages go from their instance, None if they stay. ``status_text`` is what SQL Server says.
+    ``verdict`` is None if ``gaps`` leave it open. ``possible`` then has the possible verdicts. ``path`` is the
+    path from their instance, or None if they stay. ``status_text`` is the status of SQL Server.
     """
 
     instance: str
@@ -118,23 +118,23 @@ class MessageCase:
 
     @property
     def end(self) -> str:
-        """Where they end: the outcome, or for messages that leave their instance a word of `PathEnd`."""
+        """The end of the messages: the outcome, or a word of `PathEnd` for messages that leave their instance."""
         return self.outcome if self.path is None else str(self.path.end)
 
     @property
     def ends(self) -> frozenset[str]:
-        """All ends that they may have: several if the transport may take ways that fail differently."""
+        """All possible ends of the messages, several if the transport may take branches that fail differently."""
         return frozenset([self.outcome]) if self.path is None else frozenset(map(str, self.path.ends))
 
     @property
     def scope(self) -> str:
-        """The database whose routes were searched last."""
+        """The database with the last searched routes."""
         decision = None if self.verdict is None else self.verdict.decision
         return str(self.database if decision is None else decision.last.scope)
 
     @property
     def compared(self) -> ReasonComparison | None:
-        """What SQL Server said beside the verdict; None where there is no verdict."""
+        """The comparison of SQL Server's status with the verdict, or None without a verdict."""
         if self.verdict is None:
             return None
         return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
@@ -171,7 +171,7 @@ class ChangedCases:
         self._cases: dict[tuple[int, int], tuple[MessageCase, object, MessageCase]] = {}
 
     def change(self, result: MessageResult, part: object, **changes: Any) -> MessageResult:
-        """Return a result whose case has other fields; ``part`` is the object that stands for the change."""
+        """Return a result with a changed case, which results with the same case and ``part`` share."""
         key = id(result.case), id(part)
         if key not in self._cases:
             self._cases[key] = result.case, part, replace(result.case, **changes)
@@ -182,8 +182,8 @@ class ChangedCases:
 class MessageResult:
     """A message with its case.
 
-    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
-    of its conversation. ``message`` is what the rules read of the row, None where that cannot be.
+    ``row`` comes from ``messages``, or from the queue if no conversation endpoint was exported. ``handle`` is that
+    of its conversation. ``message`` is the row for the rules, or None if they cannot read it.
     """
 
     row: TableRow
@@ -218,12 +218,12 @@ class MessageResult:
 
     @property
     def end(self) -> str:
-        """Where it ends (`MessageCase.end`)."""
+        """The end of the message (`MessageCase.end`)."""
         return self.case.end
 
     @property
     def is_unacknowledged(self) -> bool:
-        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
+        """True if SQL Server reports no status long after the message was enqueued, because it was sent."""
         if self.status_text.text is not None:
             return False
         return self.status_text.observed_at - micros_of(self.row["enqueue_time"]) > WAITING_FOR_A_TRY
@@ -231,7 +231,7 @@ class MessageResult:
 
 @dataclass(frozen=True)
 class CheckedEstate:
-    """The rules' view of what was read, and the times at which the messages of each instance are decided."""
+    """The estate for the rules, and the time of decisions for each instance."""
 
     evidence: FileEvidence
     instances: Mapping[str, SqlInstance]
@@ -239,18 +239,18 @@ class CheckedEstate:
 
     @classmethod
     def of(cls, evidence: FileEvidence, times: Mapping[str, int]) -> CheckedEstate:
-        """Return the estate of what was read."""
+        """Return the estate of exported views."""
         columns = {key: TableColumns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
         return cls(evidence, instances_of(columns), times)
 
     @cached_property
     def knowledge(self) -> EstateKnowledge:
-        """What is known of it."""
+        """The known and missing facts of the estate."""
         return EstateKnowledge(self.evidence, self.instances)
 
 
 SAID_EVERY = 1_000
-"""So many messages are judged before it is said how far the check has come."""
+"""The number of judged messages between two reports of progress."""
 
 
 def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:
@@ -295,9 +295,9 @@ _MAY_COME = frozenset(
 
 
 def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
-    """Remove verdicts that ask msdb for a route which another message may have asked for before.
+    """Remove verdicts that ask msdb for a route after another message may have asked for it.
 
-    Only msdb is asked from several databases: what is not known of another one can tell who comes first.
+    Only msdb gets requests from several databases, so gaps in another database may hide the first one.
     """
     asking = {_wish(result) for result in results if _asks_msdb(result)}
     if not asking:
@@ -376,11 +376,11 @@ class _InstanceMessages:
         return message, self._dialogs.of(message)
 
     def _is_listed(self, message: RoutedMessage) -> bool:
-        """Return True if the database is known; all else that a row can lack was rejected as it was read."""
+        """Return True if the database is known. Rows with other faults were rejected earlier."""
         return message.database is None or message.database in self._instance.databases
 
     def _gaps_of(self, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
-        """Return the gaps that a verdict rests on; they are found once for the messages that share it."""
+        """Return the gaps behind a verdict. They are found once for the messages that share it."""
         known = self._gaps.get(id(verdict))
         if known is None:
             known = self._gaps[id(verdict)] = verdict, self.knowledge.of_verdict(self.name, verdict)
@@ -398,7 +398,7 @@ class _InstanceMessages:
 def _without_endpoint(
     row: TableRow, knowledge: EstateKnowledge, possible: PossibleVerdicts, cases: SharedCases
 ) -> MessageResult:
-    """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
+    """Return the result of a message without a known dialog, and so without a known id or broker instance."""
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
     what = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS

@@ -1,4 +1,4 @@
-"""Name what is not known of an estate: each kind of gap with the view to export."""
+"""Name missing knowledge of an estate: each kind of gap with the view to export."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MissingKnowledge(Enum):
 
     @property
     def words(self) -> str:
-        """What is not known."""
+        """The name of the missing knowledge."""
         return self.value[1]
 
 
@@ -57,12 +57,12 @@ OF_ROUTES = frozenset(
         MissingKnowledge.UNREADABLE_ROUTE,
     ]
 )
-"""What is not known of routes."""
+"""The gaps in the knowledge of routes."""
 
 
 @dataclass(frozen=True)
 class KnowledgeGap:
-    """One thing that is not known; ``database`` None for what belongs to the instance."""
+    """One missing fact. ``database`` is None for a fact of the instance."""
 
     instance: str
     database: str | None
@@ -75,7 +75,7 @@ class KnowledgeGap:
 
 
 def gaps_on(path: JudgedPath) -> list[KnowledgeGap]:
-    """Return the gaps in what was read of the instances on a path."""
+    """Return the gaps in the exports of instances on a path."""
     gaps = {gap for way in path.all_ways for gap in way.gaps if isinstance(gap, KnowledgeGap)}
     return sorted(gaps, key=lambda gap: gap.place)
 

@@ -1,4 +1,4 @@
-"""Find near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time."""
+"""Find near misses: routes and services that a message missed by spelling, an old id or time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ROUTE, SERVICE = "route", "service"
 
 @dataclass(frozen=True)
 class NearMiss:
-    """A route or a service that a message just missed, and all that it differs in.
+    """A route or a service that a message just missed, with all differences.
 
-    ``what`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is the service name that it has, ``broker``
-    the route's broker instance or the id of the database that holds the service. ``differences`` are words of
-    `differing`: SPELLINGS, OTHER_BROKER, then EXPIRED or NOT_YET of a route, BROKER_OFF of a service.
+    ``what`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is its service name. ``broker`` is the route's
+    broker instance or the id of the service's database. ``differences`` are words of `differing`. They begin with
+    SPELLINGS and OTHER_BROKER. Then come EXPIRED or NOT_YET for a route, BROKER_OFF for a service.
     """
 
     what: str
@@ -114,9 +114,10 @@ _NO_NEAR_HOLDERS = _NearHolders({}, {})
 
 
 class NearMisses:
-    """Routes and services of all known instances, found by what near names have in common.
+    """Routes and services of all known instances, grouped by similar names.
 
-    Built once, in one pass over the estate; a question looks at what is near alone, and is answered once.
+    The groups are built once, in one pass over the estate. Each question reads only the similar names, and its
+    answer is cached.
     """
 
     def __init__(self, instances: Mapping[str, SqlInstance]) -> None:
@@ -137,9 +138,9 @@ class NearMisses:
     def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> SharedTuple[NearMiss]:
         """Find the routes and services that a message just missed at a time (microseconds).
 
-        ``scope`` is the database whose routes were searched, ``broker`` the id that the message is bound to, None
-        while it is open. First routes of the scope, those with the fewest differences before others; then
-        services, the instance's own before others. Each by its names.
+        ``scope`` is the database with the searched routes. ``broker`` is the id that the message is bound to, or
+        None if it has none yet. Routes of the scope come first, ordered by their number of differences. Services
+        follow, with those of the instance first.
         """
         routes, services = (
             self._routes_near(instance, scope, service, broker, t),
@@ -232,7 +233,7 @@ class NearMisses:
 
 
 def near_in_common(near_lists: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, ...]:
-    """Return the near misses that stand in every list, with the differences that all lists name."""
+    """Return the near misses that are in every list, with their common differences."""
     if not near_lists:
         return ()
     others = [{replace(near, differences=()): near.differences for near in one} for one in near_lists[1:]]
@@ -246,7 +247,7 @@ def near_in_common(near_lists: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, 
 
 
 class _Table:
-    """The routes of one database by what near service names have in common, and by their own names."""
+    """The routes of one database, grouped by similar service names and by their own names."""
 
     def __init__(self, by_service: Mapping[str | None, tuple[EstateRoute, ...]]) -> None:
         self._near: dict[str, list[EstateRoute]] = {}
@@ -270,7 +271,7 @@ class _Table:
         return self._brokers[like]
 
     def live_names(self, t: int) -> frozenset[str | None]:
-        """Return the names of which a version is in force: any other is past, or still to come."""
+        """Return the names of routes with a valid version. Other names are expired or not yet valid."""
         if t not in self._live:
             self._live[t] = frozenset(route.name for route in self._every if route.is_live(t))
         return self._live[t]

@@ -30,7 +30,7 @@ _PORT_OF_LOGINS = "1433"
 
 @dataclass(frozen=True)
 class AssumedAddresses:
-    """Addresses as they are compared, each with the instance that is taken to listen there."""
+    """Normalized addresses, each with the instance that is assumed to listen there."""
 
     owners: Mapping[str, str]
 
@@ -61,11 +61,11 @@ class AssumedAddresses:
         )
 
     def owner_of(self, address: str | None) -> str | None:
-        """Return the instance that is taken to listen at an address."""
+        """Return the instance that is assumed to listen at an address."""
         return None if address is None else self.owners.get(text.comparable_address(address))
 
     def added_to(self, instances: Mapping[str, SqlInstance]) -> dict[str, SqlInstance]:
-        """Return all instances, some with the addresses that they are taken to have."""
+        """Return all instances, some with assumed addresses."""
         assumed: dict[str, list[str]] = defaultdict(list)
         for address, name in self.owners.items():
             assumed[name].append(address)
@@ -80,7 +80,7 @@ def _machine(instance: str) -> str:
 
 
 def _written_addresses(evidence: FileEvidence) -> Iterator[str]:
-    """Yield the addresses of routes, and those that services' names begin with."""
+    """Yield the addresses in routes and at the beginning of service names."""
     for row in evidence.rows["routes"]:
         yield from (address for address in (row["address"], row["mirror_address"]) if text.is_tcp(address))
     services = {
@@ -102,10 +102,10 @@ def follow_results(
     *,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[MessageResult]:
-    """Return the results, those of messages that leave their instance with their paths.
+    """Return the results. Messages that leave their instance get their paths.
 
-    At most ``most_ways`` ways are followed of the messages of one database to one service by one route. ``say`` is
-    called with how many messages are followed.
+    At most ``most_ways`` branches are followed for messages of one database to one service by one route. ``say``
+    gets the number of followed messages.
     """
     follower, followed, cases = MessageFollower(estate, most_ways), list[MessageResult](), ChangedCases()
     for number, result in enumerate(results):
@@ -117,7 +117,7 @@ def follow_results(
 
 
 class MessageFollower:
-    """Follows messages of an estate; those that go the same way share a path, as one object."""
+    """Follows messages of an estate. Messages with the same path share it as one object."""
 
     def __init__(self, estate: CheckedEstate, most_ways: int = MOST_WAYS) -> None:
         self._knowledge: EstateKnowledge = estate.knowledge
@@ -131,7 +131,7 @@ class MessageFollower:
         self._named_services = frozenset(_named_services(estate.instances))
 
     def follow(self, result: MessageResult) -> JudgedPath | None:
-        """Return the path of a message; None where it does not leave its instance, or has no verdict."""
+        """Return the path of a message, or None if it stays on its instance or has no verdict."""
         message, verdict = result.message, result.verdict
         if message is None or verdict is None or verdict.outcome not in LEAVES:
             return None
@@ -156,7 +156,7 @@ class MessageFollower:
     def _follow_once(
         self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
     ) -> tuple[int, JudgedPath]:
-        """Follow a message, those to services that nothing names once: they go the same ways."""
+        """Follow a message. Services that no object names share their paths, because they are routed equally."""
         is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
         names = _names_of(message, verdict, from_service)
         place = (*names[:2], *names[3:], message.hops_remaining, id(verdict.decision))
@@ -172,7 +172,7 @@ class MessageFollower:
     def _follow(
         self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
     ) -> tuple[int, JudgedPath]:
-        """Return the path of a message, and for hashes congruent by how many picks it is right."""
+        """Return the path of a message and a number of picks. Hashes congruent by it have the same path."""
         here = self._network.instances[message.instance]
         back_to = None if from_service is None else ServiceAddress.of_name(from_service)
         sender = PathSender(here, message.database, message.is_initiator, back_to)
@@ -186,7 +186,7 @@ class MessageFollower:
         return followed.picks, replace(path, assumed=tuple(dict.fromkeys(self._assumed_on(path.all_ways))))
 
     def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
-        """Yield the addresses on ways whose instances are known by their names alone, with these."""
+        """Yield the addresses on branches with instances that are known only by name, and these instances."""
         for one in path_ways:
             # A way back of whose start nothing is known has no hop.
             met = [*(hop.instance_name for hop in one.hop_path.hops[1:]), one.hop_path.instance]
@@ -197,7 +197,7 @@ class MessageFollower:
 
 
 def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False) -> list[PathWay]:
-    """Return the ways of a trace, each once, as far as what decides was read."""
+    """Return the branches of a trace, each once, up to the first hop that lacks exports."""
     # What the sender does is known, or there would be no verdict.
     first = 0 if is_return else 1
     # Ways part after hops that they share.
@@ -223,7 +223,7 @@ def _cut(
     *,
     is_return: bool,
 ) -> PathWay:
-    """Return a way up to the first hop, from a number on, of which what decides was not read (``gaps``)."""
+    """Return a branch up to the first hop with missing exports (``gaps``), counted from ``first``."""
     for number, hop in enumerate(hop_path.hops[first:], first):
         unread_gaps = gaps[id(hop.verdict)]
         if unread_gaps:
@@ -236,10 +236,10 @@ def _cut(
 
 
 def _as_way(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool) -> PathWay:
-    """Return a way as it ends by itself.
+    """Return a complete branch.
 
-    Hops are without broker instances, and the first one there without its step: messages that are bound to several
-    ids may go the same way.
+    Hops have no broker instances, and the first hop of a message has no step. Messages with different ids may then
+    share a branch.
     """
     hops = [replace(hop, broker_instance=None) for hop in hop_path.hops]
     if hops and not is_return:

@@ -1,6 +1,6 @@
-"""Read what a question needs of the tables, as columns of plain Python; `trace` asks the same.
+"""Read the tables for a question, as columns of plain Python. `trace` uses the same tables.
 
-Nothing else of `explain` reads a table.
+No other module of `explain` reads a table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_gro
 
 @dataclass(frozen=True)
 class ExplainSource:
-    """Input tables, and what import keeps if given; ``first_part``: so many other messages are read at first."""
+    """Input tables, and those of import if given. ``first_part`` is the size of the first chunk of messages."""
 
     tables: Mapping[str, TrafficTable]
     first_part: int = 1_000
@@ -75,7 +75,7 @@ class ExplainSource:
 
     @property
     def inputs(self) -> dict[str, Table]:
-        """The tables as they were given."""
+        """The input tables, unchanged."""
         return {key: one.source for key, one in self.tables.items()}
 
     def find_stored(self, message_id: str, instance: str | None) -> list[ReadRow]:
@@ -88,7 +88,7 @@ class ExplainSource:
 
     @property
     def knows_handles(self) -> bool:
-        """Whether there is a table of what import saw, by the handles of conversations."""
+        """True if a table of the import has the handles of conversations."""
         return "observed_routing" in self.tables
 
     def find_ends(self, handle: str) -> set[ConversationEnd]:
@@ -107,9 +107,9 @@ class ExplainSource:
         return list(self.tables["instances"].rows(("instance_name",)).values["instance_name"])
 
     def read_near(self, row: ReadRow) -> dict[str, TableColumns]:
-        """Return the configuration and the requests of a message's instance, and the dialogs of its conversation.
+        """Return the configuration and requests of a message's instance, and the dialogs of its conversation.
 
-        Raises InputError where one of these rows is at fault.
+        Raises InputError if one of these rows is faulty.
         """
         here, mine = {"instance_name": [row["instance_name"]]}, text.fold(row["conversation_id"] or "")
 
@@ -122,9 +122,9 @@ class ExplainSource:
         return near
 
     def read_other_instances(self, here: str) -> dict[str, SqlInstance]:
-        """Return the instances except one, as far as requests for routes that arrive there meet them.
+        """Return all instances except one, with the routes and services for requests that arrive there.
 
-        Of an instance of which a row is at fault nothing but its own row is taken; such rows stop no explanation.
+        An instance with a faulty row keeps only its own row, so the explanation continues.
         """
         only: dict[str, Filter] = {
             "services": {"name": [BROKER_CONFIGURATION_SERVICE]},
@@ -135,9 +135,9 @@ class ExplainSource:
         return instances_of(_leave_out_faults(columns, here))
 
     def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
-        """Read the facts for a message's remedy; ``near`` is what `read_near` has read for it.
+        """Read the facts for a message's remedy. ``near`` comes from `read_near` for the message.
 
-        Of an instance of which a row is at fault nothing but its own row is taken.
+        Another instance with a faulty row keeps only its own row.
         """
         here, services = row["instance_name"], {row["to_service_name"]}
         only: dict[str, Filter] = {"routes": {"database_name": [ARRIVALS]}}
@@ -152,7 +152,7 @@ class ExplainSource:
         return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
 
     def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
-        """Return the facts for remedies on a message's path; ``settings`` are the whole configuration."""
+        """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""
         in_routes = settings["routes"].rows("instance_name", "address")
         return self._describe_facts(settings, services, settings["routes"], in_routes)
 
@@ -163,7 +163,7 @@ class ExplainSource:
         met: TableColumns,
         in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
-        """Return the facts; ``met`` are the routes whose spelling of the services may be corrected."""
+        """Return the facts. ``met`` are the routes with service names that a remedy may correct."""
         spellings = find_spellings(met.values["remote_service_name"], services)
         return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
 
@@ -175,7 +175,7 @@ class ExplainSource:
         return set(sent.values["to_service_name"])
 
     def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
-        """Read the rows that import kept of a message and its instance; a described one was not observed."""
+        """Read the import's rows about a message and its instance. Described messages were never observed."""
         here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
 
@@ -223,7 +223,7 @@ def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], here: F
 
 
 def _leave_out_faults(columns_by_key: Mapping[str, TableColumns], here: str) -> dict[str, TableColumns]:
-    """Return the rows of all instances but one; of an instance of which a row is at fault its own row alone."""
+    """Return the rows of all instances but one. An instance with a faulty row keeps only its own row."""
     names = {name for name in columns_by_key["instances"].values["instance_name"] if name not in (None, here)}
     sound = names - {
         name for fault in findings(columns_by_key) for name in _beginnings(fault.row_key) if name in names
@@ -241,7 +241,7 @@ def _beginnings(row_key: str) -> Iterator[str]:
 
 
 def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
-    """Return how many rows there are of each end of a conversation, in messages or in what import saw."""
+    """Return the number of rows for each end of a conversation, in messages or in observations of the import."""
     counts: Counter[ConversationEnd] = Counter()
     groups = rows.groups(_END).rows().rows(*_END, COUNT)
     for conversation, instance, database, is_initiator, count in groups:
@@ -251,7 +251,7 @@ def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
 
 
 def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
-    """Return the oldest of the messages of an end that `ExplainSource.read_conversation` found; it has some."""
+    """Return the oldest message of an end, from the rows of `ExplainSource.read_conversation`."""
     same = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
     [row] = messages.rows(same=same, order=AGE, limit=1).dicts()
     return row
@@ -274,15 +274,15 @@ def open_source(
 def open_tables(
     settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
 ) -> dict[str, Table]:
-    """Open every input of a configuration, and the tables of import that exist, each at its newest version.
+    """Open every input of a configuration and the existing tables of import, each at its newest version.
 
     Args:
         settings: the configuration.
-        opener: opens the tables; by default local ones by delta-rs, others by Spark.
-        spark: the session for tables that need one; by default one is started.
+        opener: opens the tables. By default delta-rs opens local tables, and Spark opens others.
+        spark: the session for tables that need one. By default one is started.
 
     Returns:
-        Tables by configuration key: datasets of Arrow, or DataFrames where Spark reads them.
+        Tables by configuration key: datasets of Arrow, or DataFrames if Spark reads them.
 
     Raises:
         InputError: an input is missing.
@@ -305,21 +305,21 @@ def open_tables(
 
 @dataclass(frozen=True)
 class FoundMessage:
-    """A stored message; ``others``: of a conversation that was asked about, how many more its end has."""
+    """A stored message. For a question about a conversation, ``others`` counts the end's other messages."""
 
     row: ReadRow
     others: int = 0
 
 
 def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
-    """Return the message that a question means. Raises QuestionError where that is none, or more than one."""
+    """Return the message of a question. Raises QuestionError unless there is exactly one."""
     if question.conversation is None:
         return FoundMessage(_find_by_id(source, question.message_id or "", question.instance_name))
     return _find_in_conversation(source, question.conversation, question.instance_name)
 
 
 def find_dialog(source: ExplainSource, question: DescribedMessage) -> str | None:
-    """Return the id of the dialog that a description names by id or handle; what is not a GUID as it is given.
+    """Find the dialog's id for an id or handle in a description. Text that is not a GUID is returned unchanged.
 
     Raises QuestionError.
     """
@@ -364,7 +364,7 @@ def _find_in_conversation(source: ExplainSource, conversation: str, instance: st
 
 
 def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | None:
-    """Return the conversation of which these are the ends that a handle names; None for no end.
+    """Return the conversation with these ends of a handle, or None without ends.
 
     Raises QuestionError.
     """
@@ -379,9 +379,10 @@ def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | 
 
 @dataclass(frozen=True)
 class PosedQuestion:
-    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`.
+    """A question with the rows to answer it.
 
-    ``read_facts`` reads what bears on the remedy.
+    ``near`` are the columns of the message's instance. ``others`` is as in `Explanation`. ``read_facts`` reads the
+    facts for the remedy.
     """
 
     asked: QuestionedMessage
@@ -392,9 +393,9 @@ class PosedQuestion:
 
 
 def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> PosedQuestion:
-    """Read the rows that a question is about; the question's own time wins over ``as_of``.
+    """Read the rows for a question. The question's own time wins over ``as_of``.
 
-    Raises QuestionError where no such message, instance or database is there, InputError where a row is at fault.
+    Raises QuestionError if the message, instance or database does not exist, and InputError if a row is faulty.
     """
     others = 0
     if isinstance(question, StoredMessage):

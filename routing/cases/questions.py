@@ -1,6 +1,6 @@
-"""The questions of `explain` and `trace`: a stored message or a described one; and everything that can be wrong.
+"""Define the questions of `explain` and `trace` on a stored or a described message, with all their errors.
 
-Nothing here imports Spark, so that a wrong question is answered at once.
+This module does not import Spark, so a wrong question fails at once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ DESCRIBED_ID = "described"
 
 
 AGE = ("enqueue_time", "message_sequence_number", "message_id")
-"""The columns by which one message of an end is older than another; what has no value comes last."""
+"""The columns that order messages of an end by age. Rows without a value come last."""
 
 
 class ConversationEnd(NamedTuple):
-    """One end of a conversation; its id is folded, ``database_name`` None where messages came over the network."""
+    """One end of a conversation, with a folded id. ``database_name`` is None for messages from the network."""
 
     conversation_id: str
     instance_name: str | None
@@ -38,13 +38,13 @@ class StoredMessage:
     """Ask about a message of table ``messages``: by its id, or the oldest of one end of a conversation.
 
     Args:
-        message_id: the id of the message; None where ``conversation`` is given.
-        instance_name: the instance, where several have a message of that id or an end of the conversation.
-        at: the time of the decision on all messages (UTC), as of ``--as-of``; by default each message's own.
+        message_id: the id of the message, or None if ``conversation`` is given.
+        instance_name: the instance, if several have a message with that id or an end of the conversation.
+        at: the time of the decision on all messages (UTC), like ``--as-of``. By default each message has its own.
         conversation: the id of a conversation, or the handle of an end, as SQL Server's tools print them.
 
     Raises:
-        QuestionError: neither or both are named, or the conversation is no GUID.
+        QuestionError: neither or both are given, or the conversation is no GUID.
 
     Example:
         >>> question = routing.StoredMessage("m3")
@@ -75,14 +75,14 @@ class DescribedMessage:
 
     Args:
         instance_name: the instance that decides.
-        database_name: the database that sends it; None where it arrives over the network.
-        to_service_name: the service that it is for.
+        database_name: the database that sends it, or None if it arrives over the network.
+        to_service_name: the target service.
         at: the time of the decision (UTC).
         to_broker_instance: the broker instance that BEGIN DIALOG named.
-        conversation_id: its dialog, or the handle of an end; None asks for the outcome of every dialog.
+        conversation_id: its dialog, or the handle of an end. None asks for the outcome of every dialog.
         is_target: whether the dialog's target sends it.
-        from_service_name: the service that sends it, to which a reply goes.
-        hops_remaining: how many more times it may be forwarded.
+        from_service_name: the service that sends it, which receives a reply.
+        hops_remaining: the number of forwards that are left.
 
     Example:
         >>> from datetime import datetime
@@ -107,7 +107,7 @@ Question = StoredMessage | DescribedMessage
 
 
 class QuestionError(ContractError):
-    """The question cannot be answered: it contradicts itself, or names what the tables do not hold."""
+    """A question without an answer: it contradicts itself, or names objects that are not in the tables."""
 
     @classmethod
     def neither(cls) -> QuestionError:
@@ -143,7 +143,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def no_text(cls, option: str) -> QuestionError:
-        """Say that what an option was given is no text in the terminal's encoding, so no table holds it."""
+        """Report an option with bytes that are not text in the terminal's encoding, so no table has it."""
         return cls(f"{option} holds bytes that are not text in this terminal's encoding", "write it in UTF-8")
 
     @classmethod
@@ -168,7 +168,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def no_conversation(cls, conversation: str) -> QuestionError:
-        """Say that a conversation is named by what is neither an id nor a handle."""
+        """Report a conversation that is given by neither an id nor a handle."""
         return cls(
             f"--conversation {quote(conversation)} is not a GUID",
             "give a conversation_id or a conversation_handle, in any case, with or without braces",
@@ -178,9 +178,9 @@ class QuestionError(ContractError):
     def unknown_conversation(
         cls, conversation: str, instance: str | None, *, ends: Iterable[ConversationEnd], knows_handles: bool
     ) -> QuestionError:
-        """Say that no message is of that conversation, or of that end of it.
+        """Report that no message belongs to the conversation, or to that end.
 
-        ``ends`` are those whose handle it is; ``knows_handles``: there is a table of handles.
+        ``ends`` are those with the handle. ``knows_handles`` is True if there is a table of handles.
         """
         where = "" if instance is None else f" on instance {quote(instance)}"
         end_names = sorted(_describe_end(end) for end in ends)
@@ -212,7 +212,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
-        """Say that the message cannot be judged, and a run would reject it; ``only_named``: its instance if so."""
+        """Report that a run would reject the message. ``only_named`` is its instance if only its name is known."""
         hint = "docs/reference/tables.md says what each reason means; a run puts such a row into rejected_messages"
         if only_named is not None:
             hint = f"the databases, addresses and forwarding of instance {quote(only_named)} are not known; {hint}"
@@ -227,7 +227,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
-        """Say that a table does not hold an instance or a database; ``listed`` are those that it does."""
+        """Report an instance or database that a table lacks. ``listed`` are the known ones."""
         spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}
         near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
         hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {what}s"
@@ -246,5 +246,5 @@ def _messages(count: int) -> str:
 
 
 def _as_meant(name: str) -> str:
-    """Return a name's form for the search of the nearest name; bounded, for that takes time by its square."""
+    """Return a name's form for the search of similar names. It is short, because the search is slow."""
     return name.strip().lower()[:100]

@@ -1,6 +1,6 @@
-"""What exports show beside the routing: endpoints, queues, certificates, permissions, replicas, editions.
+"""Collect exports other than routing: endpoints, queues, certificates, permissions, replicas and editions.
 
-Every view is optional, and so is every column: what was not exported is None, or missing from a list.
+Every view and every column is optional. Missing exports are None, or missing from a list.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ServerEvidence:
         return newest
 
     def conversations(self, instance: str, database: str) -> frozenset[str] | None:
-        """Return the ids of the dialogs that a database has an endpoint of; None where these were not exported."""
+        """Return the ids of dialogs with an endpoint in a database, or None if endpoints were not exported."""
         if not self.was_exported("conversation_endpoints", instance, database):
             return None
         return self._conversations.get((instance, database), frozenset())
@@ -91,11 +91,11 @@ class ServerEvidence:
         return (instance, database) in self.units.get(view, {})
 
     def database(self, instance: str, name: str | None) -> DatabaseFacts | None:
-        """Return the facts of a database; None where it was not exported."""
+        """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
     def endpoint(self, instance: str) -> EndpointFacts | None:
-        """Return the Service Broker endpoint of an instance; None where none was exported."""
+        """Return the Service Broker endpoint of an instance, or None if none was exported."""
         return self._endpoints.get(instance)
 
     @property
@@ -104,7 +104,7 @@ class ServerEvidence:
         return self._endpoints
 
     def queue_of(self, instance: str, database: str | None, service: str | None) -> QueueFacts | None:
-        """Return the queue of a service; None where it was not exported."""
+        """Return the queue of a service, or None if it was not exported."""
         queues = self._queues.get((instance, collated(database or "")), ())
         return next((queue for queue in queues if service in queue.services), None)
 
@@ -117,7 +117,7 @@ class ServerEvidence:
         return self._certificates.get((instance, collated(database)), ())
 
     def endpoint_certificate(self, instance: str) -> CertificateFacts | None:
-        """Return the certificate of an instance's endpoint; None where it is not known."""
+        """Return the certificate of an instance's endpoint, or None if it is unknown."""
         endpoint = self.endpoint(instance)
         if endpoint is None:
             return None
@@ -126,14 +126,14 @@ class ServerEvidence:
         return next(by_id, None) or next((one for one in known if one.name == endpoint.certificate_name), None)
 
     def has_binding(self, instance: str, database: str, service: str) -> bool | None:
-        """Return whether a remote service binding is for a service; None where they were not exported."""
+        """Return True if a service has a remote service binding, or None if bindings were not exported."""
         if not self.was_exported("remote_service_bindings", instance, database):
             return None
         rows = self._rows_of("remote_service_bindings", instance, database)
         return any(row["remote_service_name"] == service for row in rows)
 
     def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
-        """Return who has SEND on a service; None where the permissions were not exported."""
+        """Return the principals with SEND on a service, or None if permissions were not exported."""
         if not self.was_exported("database_permissions", instance, database):
             return None
         rows = self._rows_of("database_permissions", instance, database)
@@ -144,14 +144,14 @@ class ServerEvidence:
         ]
 
     def may_connect(self, instance: str) -> Sequence[str] | None:
-        """Return who has CONNECT on an endpoint of an instance; None where the permissions were not exported."""
+        """Return the principals with CONNECT on an instance's endpoint, or None if not exported."""
         if not self.was_exported("server_permissions", instance):
             return None
         rows = (row for row in self.rows.get("server_permissions", ()) if row["instance_name"] == instance)
         return [row["grantee_name"] for row in rows if row["permission_name"] == "CONNECT" and _is_granted(row)]
 
     def has_master_key(self, instance: str, database: str) -> bool | None:
-        """Return whether a database has a master key; None where its keys were not exported."""
+        """Return True if a database has a master key, or None if its keys were not exported."""
         if not self.was_exported("symmetric_keys", instance, database):
             return None
         rows = self._rows_of("symmetric_keys", instance, database)
@@ -172,7 +172,7 @@ class ServerEvidence:
         return properties is not None and properties["engine_edition"] == MANAGED_INSTANCE
 
     def listener(self, host: str | None) -> AvailabilityListener | None:
-        """Return the availability group listener that a host name is; None where it is none that is known."""
+        """Return the availability group listener with a host name, or None if no known listener has it."""
         if host is None:
             return None
         return self._listeners.get(host) or self._listeners.get(host.partition(".")[0])
@@ -186,7 +186,7 @@ class ServerEvidence:
         return [one for one in self._listeners.values() if instance in one.replicas]
 
     def sharing_port(self, host: str | None, port: str | None) -> Sequence[str]:
-        """Return the instances of one machine whose endpoints share a port; empty where fewer than two do."""
+        """Return the instances of one machine with endpoints on the same port. The list is empty below two."""
         if host is None or port is None:
             return ()
         machine = host.partition(".")[0]
@@ -228,7 +228,7 @@ class ServerEvidence:
         return {}
 
     def list_refusals(self) -> list[ExportRefusal]:
-        """Return the refused and cut parts of exports: those that are alike in several databases are one."""
+        """Return the refused and cut parts of exports. Equal refusals in several databases are one."""
         alike: dict[ExportError, list[ExportError]] = defaultdict(list)
         for one in self.errors:
             is_cut = None if one.left_out is None else 0
@@ -369,7 +369,7 @@ class ServerEvidence:
         }
 
     def _find_primary(self, replicas: Collection[str]) -> str | None:
-        """Return the replica that is the primary, by its role, else as the only one whose databases are open."""
+        """Return the primary replica by role, or else the only replica with open databases."""
         roles: dict[str, str | None] = {
             row["instance_name"]: row["role_desc"]
             for row in self.rows.get("availability_replicas", ())
@@ -387,7 +387,7 @@ class ServerEvidence:
 
 
 NO_EVIDENCE = ServerEvidence()
-"""Nothing was exported beside the routing."""
+"""The evidence without any exports other than routing."""
 
 
 def _is_granted(row: TableRow) -> bool:
@@ -399,7 +399,7 @@ def collect_evidence(
     units: Mapping[str, Mapping[Unit, datetime]],
     dialogs: Sequence[TableRow] = (),
 ) -> ServerEvidence:
-    """Collect the facts beside the routing of an export; ``rows`` are those of its views, as they are spelt."""
+    """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
     kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
     return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs)
 

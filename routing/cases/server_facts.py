@@ -1,4 +1,4 @@
-"""The facts that exports show of servers beside the routing; what was not exported is None."""
+"""Define the facts about servers in exports other than routing. Facts that were not exported are None."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
 from routing.render.phrases import count_places, named
 
 TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
-"""What each view beside the routing tells, and which permission its export needs."""
+"""The content of each view other than routing, and the permission that its export needs."""
 CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
 """States of conversation endpoints, as sys.conversation_endpoints writes them."""
 _OWN_OWNER = "0x01"
@@ -18,7 +18,7 @@ _DENIED = (229, 262, 297, 300, 916)
 
 
 class DatabaseFacts(NamedTuple):
-    """A database beside its broker: owner, rights, state, and whether it is a replica or mirrored."""
+    """The facts of a database other than its broker: owner, rights, state, replication and mirroring."""
 
     owner_sid: str | None
     owner_is_known: bool | None
@@ -48,7 +48,7 @@ class DatabaseFacts(NamedTuple):
 
 
 class EndpointFacts(NamedTuple):
-    """The Service Broker endpoint of an instance; ``algorithms`` are empty where they were not exported."""
+    """The Service Broker endpoint of an instance. ``algorithms`` are empty if they were not exported."""
 
     name: str | None
     state: str | None
@@ -61,7 +61,7 @@ class EndpointFacts(NamedTuple):
 
 
 class QueueFacts(NamedTuple):
-    """The queue of a service; ``messages`` is how many it holds, ``waiting`` how many programs wait for one."""
+    """The queue of a service. ``messages`` counts its messages, ``waiting`` the programs that wait for one."""
 
     schema: str | None
     name: str
@@ -75,7 +75,7 @@ class QueueFacts(NamedTuple):
 
 
 class EndpointCount(NamedTuple):
-    """A number of conversation endpoints that are alike; ``never_secured``: their security time is 1900."""
+    """A number of equal conversation endpoints. ``never_secured`` is True if their security time is 1900."""
 
     instance: str
     database: str
@@ -88,7 +88,7 @@ class EndpointCount(NamedTuple):
 
 
 class CertificateFacts(NamedTuple):
-    """A certificate of a database; times are as they were exported, in UTC."""
+    """A certificate of a database. Times are in UTC, as exported."""
 
     name: str
     certificate_id: int | None
@@ -109,7 +109,7 @@ class ExportError(NamedTuple):
 
 
 class ExportRefusal(NamedTuple):
-    """A part of an export that was refused in ``databases``, or cut off; ``permission`` is what it needs."""
+    """A part of an export that was refused in ``databases``, or cut off. ``permission`` is the required one."""
 
     instance: str
     part: str
@@ -119,7 +119,7 @@ class ExportRefusal(NamedTuple):
     permission: str | None
 
     def state(self) -> str:
-        """Return the sentence on it, with the GRANT that would have told more."""
+        """Return the sentence on the refusal, with the GRANT that the export needs."""
         where_to = f" of {count_places(self.databases, 'database')}" if self.databases else ""
         if self.left_out:
             return f"{named(self.instance)}: {self.left_out:,} rows of sys.{self.part}{where_to} were left out"
@@ -139,7 +139,7 @@ class AvailabilityListener(NamedTuple):
 
 
 def find_permission(part: str, number: int | None) -> str | None:
-    """Return the permission whose lack is the cause of an error; None where it is another cause."""
+    """Return the missing permission behind an error, or None if it has another cause."""
     if number not in _DENIED:
         return None
     if part == _EVERY_PART:

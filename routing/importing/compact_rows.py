@@ -8,10 +8,10 @@ from routing.terms import TableRow
 
 
 def row_maker(names: Iterable[str]) -> Callable[[Iterable[object]], TableRow]:
-    """Return the function from the values of a row to a dict with these keys, in this order.
+    """Return a function that converts the values of a row into a dict with these keys, in this order.
 
-    A dict that Python makes for the attributes of an object shares its keys with those of the same class, and has
-    half the size of another. It is an ordinary dict all the same.
+    The dict is the attribute dict of an object, so it shares its keys with others and has half the size. It is
+    still an ordinary dict.
     """
     names = tuple(names)
 

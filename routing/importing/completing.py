@@ -1,4 +1,4 @@
-"""Complete an import that ended half-way, from its journal; or drop it, or only report it."""
+"""Complete, drop or report an interrupted import from its journal."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class EarlierImports:
 def complete_imports(
     opener: TableOpener, config: Config, *, is_dry_run: bool = False, drops: bool = False
 ) -> EarlierImports:
-    """Complete the imports whose changes stand in the journal; no other import may be at work.
+    """Complete the imports with changes in the journal. No other import may run at the same time.
 
-    With ``drops`` they are taken from the journal instead, imports of events too. With ``is_dry_run`` nothing is
-    written. Raises InputError where an import cannot be completed, StorageError.
+    With ``drops`` they are removed from the journal instead, including imports of events. With ``is_dry_run`` no
+    table is written. Raises InputError if an import cannot be completed, StorageError if a table cannot be
+    written.
     """
     earlier = EarlierImports()
     store = stored_tables.open_stored(opener, config, ())
@@ -70,7 +71,7 @@ def complete_imports(
 
 
 def note_events(earlier: EarlierImports, completed_ids: Collection[str] = ()) -> list[str]:
-    """Return a note on each import of events in the journal; ``completed_ids`` are ids of those completed now."""
+    """Return a note on each import of events in the journal. This run completed ``completed_ids``."""
     return [
         f"the import of events that began at {begun_at(one.started_at)} is completed by this one"
         if one.import_id in completed_ids

@@ -1,4 +1,4 @@
-"""The rows that an import has for the tables, the part of each table that it covers, and what came of it."""
+"""Hold the rows of an import for the tables, the parts of the tables that it covers, and its result."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from routing.importing.tsql.script_statements import StatementProblem
 
 Unit = tuple[str, str | None]
-"""An instance, and one of its databases or None for what belongs to the instance itself."""
+"""An instance and one of its databases, or None for objects of the instance itself."""
 
 Doubt = tuple[str | None, str | None, str | None]
-"""What a rejected row may have been: instance, database and name without case, None where it does not say."""
+"""The likely instance, database and name of a rejected row, without case. Unknown parts are None."""
 
 
 @dataclass
 class CoveredRows:
-    """Rows by table, and for each exported view or script the units that it covers, with their times.
+    """Rows by table, and the covered units with their times for each exported view or script.
 
-    Names are spelled as the tables spell them. A value of None in ``instances`` leaves what is there.
-    ``without_endpoint`` are rows of a transmission queue whose conversation endpoint the export does not have.
+    Names have the spelling of the tables. None in a column of ``instances`` keeps the stored value.
+    ``without_endpoint`` are rows of a transmission queue without a conversation endpoint in the export.
     """
 
     rows: dict[str, list[TableRow]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class CoveredRows:
         self.rows.setdefault(table, []).append(row)
 
     def reject(self, view: str, row: ReadRow, why: str) -> None:
-        """Leave a row out, and say where it was read and why."""
+        """Leave a row out, and note its place and the reason."""
         name = row.get("name")
         whose = f" ({name[:100]})" if isinstance(name, str) else ""
         self.rejected.append(f"{row['place']}: {why}{whose}")
@@ -55,7 +55,7 @@ class CoveredRows:
         self.doubts.setdefault(view, set()).add((folded[0], folded[1], folded[2]))
 
     def is_doubtful(self, view: str, row: ReadRow) -> bool:
-        """Return True if a row of a table may be one that could not be read: such a row is left as it is."""
+        """Return True if a row of a table may be a rejected one. The import does not change such rows."""
         doubts = self.doubts.get(view, set())
         instance, database, name = (
             str(row.get(column)).casefold() for column in ("instance_name", "database_name", "name")
@@ -69,7 +69,7 @@ class CoveredRows:
 
 
 def unit_of(row: ReadRow) -> Unit:
-    """Return the instance of a row, and its database or None for what belongs to the instance itself."""
+    """Return the instance of a row and its database, or None for objects of the instance itself."""
     return row["instance_name"], row.get("database_name")
 
 
@@ -85,12 +85,12 @@ def line_order(sentence: str) -> tuple[str, int]:
 
 @dataclass
 class ImportResult:
-    """A finished import, or one that was only tried (``is_dry_run``).
+    """The result of an import or of a dry run (``is_dry_run``).
 
-    ``rows_read`` are the ``counted`` things: the rows of each view or the statements of each script, with how
-    many of them were rejected and left out; ``written`` the rows of each table by the ``kinds``; ``rejected`` and
-    ``notes`` are sentences, and ``problems`` what is behind those on scripts. ``files_skipped`` counts the files
-    of folders that hold nothing to import.
+    ``rows_read`` counts the read, rejected and skipped rows of views or statements of scripts, as ``counted``
+    names them. ``written`` has the rows of each table by ``kinds``. ``rejected`` and ``notes`` are sentences.
+    ``problems`` are the details behind those on scripts. ``files_skipped`` counts the files of folders without
+    data to import.
     """
 
     kinds: ClassVar = ("added", "changed", "closed", "removed", "unchanged")
@@ -138,13 +138,13 @@ ON = {
     "imports": ("instance_name", "database_name", "view_or_file", "exported_at", "content_digest"),
 }
 EVENT_KEY = ("instance_name", "event_hash")
-"""The key of what events tell in ``observed_routing``, where rows of queues have theirs."""
+"""The key of events in ``observed_routing``, where rows of queues have another one."""
 FOLDED = {"dialogs": ("conversation_id",), "messages": ("conversation_id",)}
 """Columns of a key that are compared without case."""
 
 
 def name_message(row: TableRow) -> str:
-    """Return the id of an imported message: conversation, role, number, and the database that sent it, if any.
+    """Return the id of an imported message: conversation, role, number and sending database.
 
     Two databases of an instance may each have an endpoint of one conversation in one role (tables.md).
     """
@@ -163,9 +163,9 @@ def key_of(table: str, row: TableRow) -> tuple[Any, ...]:
 
 
 def bounds_of(table: str, rows: Iterable[TableRow]) -> Only:
-    """Return the values that rows with one of these keys can have, by column.
+    """Return the possible values of rows with one of these keys, by column.
 
-    Only of texts that are compared as they are: the statistics of a file round times.
+    Only texts with exact comparison count, because the statistics of a file round times.
     """
     rows = list(rows)
     kinds = {field.name: field.kind for field in TABLES[table]}

@@ -13,7 +13,7 @@ from encodings.aliases import aliases
 from routing.errors import InputError, quote
 
 GUESS = "Windows-1252"
-"""The name of the encoding that is taken where nothing tells another."""
+"""The name of the default encoding."""
 _CHOSEN: ContextVar[str | None] = ContextVar("encoding", default=None)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHOWN = 60
@@ -42,7 +42,7 @@ def reading_as(encoding: str | None) -> Iterator[None]:
 
 
 def chosen_encoding() -> str | None:
-    """Return the encoding that the caller names for files which do not tell theirs."""
+    """Return the encoding that the caller sets for files without a known one."""
     return _CHOSEN.get()
 
 
@@ -62,7 +62,7 @@ def is_plausible(text: str) -> bool:
 
 
 def is_guessed(text: str) -> bool:
-    """Return True if a text has a character that a byte beyond ASCII stands for in Windows-1252."""
+    """Return True if a text has a character that is a byte beyond ASCII in Windows-1252."""
     return not _GUESSED.isdisjoint(text)
 
 
@@ -71,7 +71,7 @@ def _is_latin_letter(character: str) -> bool:
 
 
 def without_implausible(text: str) -> str:
-    """Return a text in which a replacement character stands for each that no name has."""
+    """Return a text with a replacement character for each one that is implausible in names."""
     return _BEYOND_ASCII.sub(lambda one: one[0] if _is_latin_letter(one[0]) else "\ufffd", text)
 
 

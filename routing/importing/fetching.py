@@ -1,6 +1,6 @@
-"""Fetch files of an import that the Spark session reads: behind a URI, or on the file system of its cluster.
+"""Fetch import files through the Spark session, from a URI or the file system of its cluster.
 
-They are listed and fetched as they are, and read by the very same code as files of this machine.
+They are fetched unchanged, and read by the same code as local files.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Fetcher:
         return listing
 
     def content(self, file: ListedFile) -> bytes:
-        """Return the content of a file; with it those are fetched that come next and end like it."""
+        """Return the content of a file. The next files with the same ending are fetched with it."""
         if file.path not in self._content:
             batch = self._batch(file)
             self._content.update(file_systems.read(self.opener.spark, batch))
@@ -100,7 +100,7 @@ class _Stat:
 
 
 class SessionPath:
-    """A place where the session looks; its text is the one that was named, and what follows from it."""
+    """A path in the file systems of the session. It keeps the text from the command line."""
 
     def __init__(self, fetcher: _Fetcher, text: str, listed: Folder | ListedFile | None = None) -> None:
         self._fetcher, self._listed = fetcher, listed
@@ -134,7 +134,7 @@ class SessionPath:
         return SessionPath(self._fetcher, self._text.rpartition("/")[0] or "/")
 
     def __truediv__(self, written: str) -> SessionPath:
-        """Join a path to this one; a path from the root is one of the same file system."""
+        """Join a path to this one. An absolute path stays on the same file system."""
         root = _ROOT.match(self._text)
         if written.startswith("/"):
             return SessionPath(self._fetcher, (root.group().rstrip("/") if root else "") + written)

@@ -41,11 +41,11 @@ def import_export(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> ImportResult:
-    """Import an export into the tables that the configuration names (docs/how-to/import.md).
+    """Import an export into the tables of the configuration (docs/how-to/import.md).
 
-    ``now`` is the time of the import. An import that was ended half-way is completed first, or taken from the
-    journal with ``drop_unfinished``. Raises ContractError before anything is written: an export that is
-    older than the last import of the same, a key or table that does not fit; StorageError after.
+    ``now`` is the time of the import. An interrupted import is completed first, or removed from the journal with
+    ``drop_unfinished``. Raises ContractError before any write if the export is older than the last import of the
+    same, or a key or table does not fit. Raises StorageError for a failed write.
     """
     refuse_to_come(
         find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
@@ -153,7 +153,7 @@ def _changes(
     first: set[str],
     taken_back: import_order.TakenBack,
 ) -> dict[str, TableChanges]:
-    """Find the changes to the small tables; ``stored`` are their rows."""
+    """Find the changes to the small tables. ``stored`` are their rows."""
     units, rows = covered.units, covered.rows
 
     def find_changes(key: str, wanted: Sequence[TableRow]) -> TableChanges:
@@ -222,7 +222,7 @@ def _dialog_changes(
 
 
 def _added_rows(store: stored_tables.StoredTables, covered: CoveredRows) -> dict[str, TableChanges]:
-    """Return the messages and observations that do not stand in their tables yet."""
+    """Return the messages and observations that their tables lack."""
     messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
     ids = store.find_message_ids(messages)
     new = {

@@ -45,11 +45,11 @@ def import_events(
     progress: Callable[[str], None] = lambda text: None,
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> ImportResult:
-    """Import the events of files (docs/how-to/reconcile.md); stored events are left alone.
+    """Import the events of files (docs/how-to/reconcile.md). Stored events are not changed.
 
-    ``instance`` is that of rows which name none, ``now`` the time of the import. ``rows_at_once`` events are in
-    memory at a time, and in a commit. Another import that was ended half-way is completed first, or taken from the
-    journal with ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
+    ``instance`` is the default for rows without an instance, ``now`` the time of the import. ``rows_at_once``
+    limits the events in memory and in a commit. Another interrupted import is completed first, or removed from the
+    journal with ``drop_unfinished``. Raises ContractError before any write, StorageError after it.
     """
     config = config.placed(opener.placed)
     keys = [*_TABLES, *(key for key in ("dialogs",) if key in config.tables)]
@@ -81,7 +81,7 @@ def import_events(
 
 @dataclass
 class _EventImport:
-    """One import: what it knows of the tables, and what became of the rows so far."""
+    """One import, with the facts from the tables and the result so far."""
 
     store: stored_tables.StoredTables
     messages: stored_tables.StoredTables
@@ -150,7 +150,7 @@ class _EventImport:
             yield row
 
     def _row(self, raw: RawEvent) -> TableRow | None:
-        """Return the row of an event; None of one that makes none. Raises BrokenEventError."""
+        """Return the row of an event, or None if it makes none. Raises BrokenEventError."""
         if raw.data is None:
             raise BrokenEventError(raw.why or "it holds no event")
         event, named = parse_event(raw.data), raw.instance or self.instance

@@ -35,12 +35,12 @@ def import_scripts(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> ImportResult:
-    """Apply scripts to what the tables hold of an instance (docs/reference/scripts.md).
+    """Apply scripts to the stored rows of an instance (docs/reference/scripts.md).
 
-    What each changes is opened and closed at its own time, or that of the script before it if this is later. With
-    ``snapshot`` they say all of the routes of each database whose routes they speak of. ``now`` is the time of
-    the import. An import that was ended half-way is completed first, or taken from the journal with
-    ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
+    A script opens and closes versions at its own time, or at that of the script before it if this is later. With
+    ``snapshot`` the scripts contain all routes of each database with a route statement. ``now`` is the time of
+    the import. An interrupted import is completed first, or removed from the journal with ``drop_unfinished``.
+    Raises ContractError before any write, StorageError after it.
     """
     times = ((script.file, script.scripted_at) for script in scripts)
     hint = "--scripted-at says the time, on the clock of --time-zone"
@@ -107,7 +107,7 @@ def _leave_out_known(
     now: datetime,
     snapshot: bool,
 ) -> tuple[list[TimedScript], list[TableRow]]:
-    """Return the scripts that were not imported before, and their rows of ``imports``; the others are noted."""
+    """Return the scripts that were not imported before, with their rows of ``imports``, and note the others."""
     fresh: list[TimedScript] = []
     rows: list[TableRow] = []
     for script, at in zip(scripts, accumulate((script.scripted_at for script in scripts), max), strict=True):
@@ -129,7 +129,7 @@ def _leave_out_known(
 
 
 def _units(script: ReadScript, instance: str, spelling: NameSpelling) -> set[Unit]:
-    """Return the databases whose routes and services a script speaks of, and None for the instance's own."""
+    """Return the databases with routes or services in a script, and None for the instance itself."""
     units: set[Unit] = set()
     for statement in script.statements:
         is_of_database = isinstance(statement, OF_A_DATABASE) and statement.database is not None

@@ -1,4 +1,4 @@
-"""Compare the rows of the tables with those of an import, and find the rows that change; pure Python.
+"""Compare the stored rows with those of an import in pure Python, and find the changes.
 
 Rows are dictionaries by column name. A route's versions are its rows by ``valid_from``.
 """
@@ -21,7 +21,7 @@ SINCE_EVER = datetime.min.replace(tzinfo=timezone.utc)
 
 @dataclass
 class TableChanges:
-    """Rows to put in place of those with the same key, rows to remove, and how many of each kind.
+    """Rows to insert or replace by key, rows to remove, and their numbers.
 
     ``counts`` has the keys added, changed, closed, removed and unchanged.
     """
@@ -54,8 +54,8 @@ def count_versions(
 ) -> Counter[str]:
     """Count versions of an instance's routes added, changed or closed between two histories.
 
-    A version that begins where another one ends is a change. Of the touched databases, routes in force ``at`` a
-    time that are as they were are counted as unchanged.
+    A version that begins at the end of another one is a change. In touched databases, equal routes that are valid
+    ``at`` a time count as unchanged.
     """
     counts: Counter[str] = Counter()
     old, new = ({key_of("routes", row): row for row in rows} for rows in (before, after))
@@ -82,11 +82,11 @@ def route_changes(
     first: Collection[str] = (),
     is_doubtful: Callable[[TableRow], bool] = lambda row: False,
 ) -> TableChanges:
-    """Return the history of routes after a snapshot of the covered databases, each as of its own time.
+    """Return the history of routes after a snapshot of the covered databases, each at its own time.
 
-    What is gone or changed is closed (``valid_to``), what is new opened (``valid_from``) at that time; in the
-    instances of ``first``, of which nothing was imported before, a new route stands since ever. A version that
-    began at this very time is replaced: the same moment was imported before. A doubtful row is not closed.
+    Missing or changed routes are closed (``valid_to``) and new ones opened (``valid_from``) at that time. New
+    routes of the instances in ``first`` have no begin, because no import came before. A version that began at the
+    same time is replaced, because it is an earlier import of the same moment. A doubtful row is not closed.
     """
     versions: dict[tuple[str, str, str], list[TableRow]] = {}
     for row in stored:
@@ -117,7 +117,7 @@ def _route(row: TableRow) -> tuple[str, str, str]:
 
 
 def stands(row: TableRow, at: datetime) -> bool:
-    """Return True if a version of a route is in force at a time."""
+    """Return True if a version of a route is valid at a time."""
     begins, ends = row.get("valid_from"), row.get("valid_to")
     return (begins is None or begins <= at) and (ends is None or ends > at)
 
@@ -127,7 +127,7 @@ def _is_same(row: TableRow, target: TableRow) -> bool:
 
 
 def end_route(changes: TableChanges, row: TableRow, at: datetime, *, is_replaced: bool) -> None:
-    """Close a version of a route at a time; one that began just then is removed, or has a row in its place."""
+    """Close a version of a route at a time. A version that began at that time is removed or replaced."""
     if row.get("valid_from") != at:
         changes.put.append({**row, "valid_to": at})
     elif not is_replaced:
@@ -182,7 +182,7 @@ def present_changes(
 
 
 def instance_rows(stored: Iterable[TableRow], wanted: Iterable[TableRow]) -> list[TableRow]:
-    """Return the wanted instances, with what stands in the table where the import does not know it."""
+    """Return the wanted instances, with the stored value of each column that the import does not know."""
     rows_by_name = {row["instance_name"]: row for row in stored}
     return [
         {
@@ -199,10 +199,10 @@ def instance_rows(stored: Iterable[TableRow], wanted: Iterable[TableRow]) -> lis
 def dialog_changes(
     exported: Iterable[TableRow], stored: Iterable[TableRow], covered: Collection[Unit]
 ) -> TableChanges:
-    """Find the changes that leave covered databases exactly the exported dialogs; ids are folded.
+    """Find the changes after which covered databases have exactly the exported dialogs. Ids are folded.
 
-    An acknowledgement whose time is stored stays, and the exported broker instance is then its id; else that id
-    holds as of the export.
+    A stored time of acknowledgement stays, with the exported broker instance as its id. Without a stored time,
+    that id is valid from the export.
     """
     stored_by_key = {key_of("dialogs", row): row for row in stored}
     changes = TableChanges()
@@ -222,7 +222,7 @@ def dialog_changes(
 
 
 def _keep_acknowledgement(row: TableRow, old: TableRow) -> TableRow:
-    """Return an exported dialog with what is stored of its acknowledgement."""
+    """Return an exported dialog with its stored acknowledgement."""
     if old["acknowledged_at"] is None:
         return row
     far, by = row["far_broker_instance"], old["acknowledged_broker_instance"]

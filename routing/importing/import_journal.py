@@ -1,10 +1,10 @@
-"""Convert what an import is about to write into rows of the table ``unfinished_imports``, and back; plain Python.
+"""Convert the changes of an import into rows of the table ``unfinished_imports`` and back, in pure Python.
 
-A row holds a part of the rows of one table as one JSON object: ``table_id`` is the table that they are for,
-``columns`` their names, ``rows`` a list of values each; times are ISO 8601 in UTC. ``parts`` is the number of all
-parts of the import, and ``digest``, which comes last, that of the part. Release 0.2.0 stored neither: what it
-stored is completed if no part is doubled and none is missing before another. Part 0 has no rows of a table, but
-says what an import of events reads: ``files`` and ``instance``.
+A row has a part of the rows of one table as one JSON object. ``table_id`` is their table and ``columns`` are its
+column names. ``rows`` has a list of values for each row, with times as ISO 8601 in UTC. ``parts`` is the number of
+all parts of the import, and the final ``digest`` is that of the part. Release 0.2.0 stored neither. Its imports
+are completed if no part is duplicate or missing before another. Part 0 has no rows of a table. It has the
+``files`` and ``instance`` of an import of events.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ _OF_DIGEST = ("import_id", "table_key", "action", "part", "release")
 
 
 class UnfitError(ValueError):
-    """A part that this release cannot write to the tables as they are; the text says why."""
+    """A part that this release cannot write to the current tables. The text explains why."""
 
 
 @dataclass(frozen=True)
 class UnfinishedImport:
-    """An import whose rows stand in the journal, and the tables that it writes; none where it streams events.
+    """An import with rows in the journal, and its tables. It has no tables if it streams events.
 
-    ``parts`` are its rows by table, action and part, and how often each stands there. ``started_at`` is None where
-    the journal does not say it.
+    ``parts`` counts its rows by table, action and part. ``started_at`` is None if the journal does not have it.
     """
 
     import_id: str
@@ -67,7 +66,7 @@ class UnfinishedImport:
 
 
 def list_unfinished(rows: Iterable[TableRow]) -> list[UnfinishedImport]:
-    """Return the imports of which the journal has rows, in the columns of `SMALL`, the oldest first."""
+    """Return the imports in the journal, the oldest first. Rows have the columns of `SMALL`."""
     rows_by_id: dict[str, list[TableRow]] = {}
     for row in rows:
         rows_by_id.setdefault(str(row["import_id"]), []).append(row)
@@ -84,7 +83,7 @@ def list_unfinished(rows: Iterable[TableRow]) -> list[UnfinishedImport]:
 
 
 def check_parts(unfinished: UnfinishedImport) -> None:
-    """Raise UnfitError where parts of an import are missing or doubled, as far as their numbers show it."""
+    """Raise UnfitError if the numbers of an import's parts show missing or duplicate parts."""
     counts = Counter[tuple[str, str]]()
     for (key, action, part), times in unfinished.parts.items():
         if key is None or action not in (PUT, REMOVE) or not isinstance(part, int):
@@ -99,16 +98,16 @@ def check_parts(unfinished: UnfinishedImport) -> None:
 
 
 def in_order(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return keys of tables in the order of writing; those that this release does not know last."""
+    """Return keys of tables in the order of writing. Keys that this release does not know come last."""
     return tuple(sorted(keys, key=lambda key: (ORDER.index(key) if key in ORDER else len(ORDER), key)))
 
 
 def encode_changes(
     import_id: str, started_at: datetime, changes: Mapping[str, TableChanges], table_ids: Mapping[str, str | None]
 ) -> Iterator[TableRow]:
-    """Return the journal's rows for what an import changes, made one at a time; each has some rows of a table.
+    """Yield the journal's rows for the changes of an import. Each has some rows of a table.
 
-    ``table_ids`` are those of the changed tables, None for one that is still to be made.
+    ``table_ids`` are those of the changed tables, or None for a new table.
     """
     import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
     lists = [
@@ -122,7 +121,7 @@ def encode_changes(
 
 
 def _digest(row: TableRow, text: str) -> str:
-    """Return the digest of a part; ``text`` are its rows as JSON, without what follows them."""
+    """Return the digest of a part. ``text`` is the beginning of its JSON, with all rows."""
     return hashlib.sha256(json.dumps([*(row[name] for name in _OF_DIGEST), text]).encode()).hexdigest()
 
 
@@ -158,7 +157,7 @@ def _encode_value(value: Any, is_time: bool) -> Any:
 
 
 def check_release(unfinished: UnfinishedImport) -> None:
-    """Raise UnfitError where a newer release has stored the import."""
+    """Raise UnfitError if a newer release has stored the import."""
     newer = newer_than(release(), unfinished.releases)
     if newer is not None:
         raise UnfitError(f"release {newer} stored it, which is newer than {release()}")
@@ -167,10 +166,10 @@ def check_release(unfinished: UnfinishedImport) -> None:
 def decode_changes(
     unfinished: UnfinishedImport, key: str, parts: Iterable[TableRow], table_id: str | None
 ) -> TableChanges:
-    """Decode an import's changes to a table from the journal's rows, whose numbers were checked (`check_parts`).
+    """Decode an import's changes to a table from journal rows with verified numbers (`check_parts`).
 
-    ``table_id`` is that of the table that stands there, None where none does. Raises UnfitError where the rows are
-    for another one, or are not what the import stored.
+    ``table_id`` is that of the existing table, or None. Raises UnfitError if the rows belong to another table or
+    were altered.
     """
     changes = TableChanges()
     if key not in ORDER:

@@ -1,4 +1,4 @@
-"""Order imports: which are the same, which are older than the last one, what comes first (``imports``)."""
+"""Order imports: find equal, older and first imports in ``imports``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Units = Mapping[str, Mapping[Unit, datetime]]
 
 
 def rows_of_views(units: Units, now: datetime, digest: Callable[[str, Unit], str]) -> list[TableRow]:
-    """Return the rows of ``imports`` for exported views; ``digest`` is that of a view and a unit."""
+    """Return the rows of ``imports`` for exported views. ``digest`` returns the digest of a view and a unit."""
     return [
         _row(ImportKind.VIEW, view, unit, at, now, digest(view, unit))
         for view, of_units in units.items()
@@ -57,7 +57,7 @@ def _row(kind: ImportKind, name: str, unit: Unit, at: datetime, now: datetime, d
 
 
 def digest_rows(rows: Iterable[TableRow], options: Sequence[str] = ()) -> str:
-    """Return the digest of the rows of a view, wherever they were read, and of the options that count for them."""
+    """Return the digest of a view's rows and of the options that affect them."""
     digest = hashlib.sha256(repr(list(options)).encode("utf-8", "surrogatepass"))
     for row in rows:
         values = [(name, value) for name, value in row.items() if name != "place"]
@@ -66,7 +66,7 @@ def digest_rows(rows: Iterable[TableRow], options: Sequence[str] = ()) -> str:
 
 
 def digest_script(content_digest: str, *, snapshot: bool) -> str:
-    """Return the digest of a script's import: of what was read, and of ``--snapshot``."""
+    """Return the digest of a script's import, from its content and ``--snapshot``."""
     return hashlib.sha256(f"{content_digest} {snapshot}".encode()).hexdigest()
 
 
@@ -89,9 +89,9 @@ def is_known(imports: Iterable[TableRow], rows: Sequence[TableRow]) -> bool:
 
 
 def refuse_older(imports: Sequence[TableRow], rows: Iterable[TableRow], latest: datetime = _EVER) -> None:
-    """Raise InputError where something later was imported of what these rows of ``imports`` speak of.
+    """Raise InputError if a later import covers the same units as these rows of ``imports``.
 
-    A time after ``latest`` has not come yet, and counts for nothing.
+    Times after ``latest`` are in the future and do not count.
     """
     faults = find_later(imports, rows, latest)
     if faults:
@@ -142,7 +142,7 @@ def _name_unit(unit: Unit) -> str:
 
 
 def find_last(imports: Iterable[TableRow], view: str, unit: Unit) -> datetime | None:
-    """Return the time of the last import that speaks of the same as a view of this unit."""
+    """Return the time of the last import that covers a view of this unit."""
     times = (row["exported_at"] for row in imports if _unit(row) == unit and _subjects(row) & _SUBJECTS[view])
     return max(times, default=None)
 
@@ -150,10 +150,10 @@ def find_last(imports: Iterable[TableRow], view: str, unit: Unit) -> datetime | 
 def find_first(
     imports: Iterable[TableRow], instances: Iterable[str], with_routes: Collection[str]
 ) -> tuple[set[str], set[str]]:
-    """Return the instances whose routes were never imported, and those of which ``imports`` alone says so.
+    """Return the instances without an earlier import of routes, and those where only ``imports`` suggests this.
 
-    ``with_routes`` are the instances that have rows in ``routes``. Where no script may have made these, rows of
-    ``imports`` are lost, or nobody imported the routes: an import is not their first one.
+    ``with_routes`` are the instances with rows in ``routes``. If no script can have made these, rows of
+    ``imports`` are lost or the routes were not imported. An import is then not the first one.
     """
     imported, scripted = set(), set()
     for row in imports:
@@ -167,7 +167,7 @@ def find_first(
 
 
 def say_lost(lost: Collection[str]) -> list[str]:
-    """Return a note on the instances whose rows of ``imports`` are lost, if there are any."""
+    """Return a note on the instances with lost rows of ``imports``, if there are any."""
     if not lost:
         return []
     names = ", ".join(sorted(lost)[:10]) + (f" and {len(lost) - 10} more" if len(lost) > 10 else "")
@@ -182,9 +182,9 @@ def speaks_of_routes(row: TableRow) -> bool:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """Routes as they were before imports whose time had not come changed them; ``stored`` as they are.
+    """Routes without the changes of imports with a future time. ``stored`` are the actual rows.
 
-    ``notes`` say so; there is none where nothing is taken back.
+    ``notes`` describe the reverted changes and are empty without any.
     """
 
     stored: Sequence[TableRow]
@@ -201,15 +201,15 @@ class TakenBack:
 
 
 def find_ahead(imports: Iterable[TableRow], latest: datetime) -> set[str]:
-    """Return the instances of which something was imported whose time, after ``latest``, had not come."""
+    """Return the instances with an import at a time after ``latest``, in the future."""
     return {row["instance_name"] for row in imports if row["exported_at"] > latest}
 
 
 def take_back(routes: Sequence[TableRow], imports: Iterable[TableRow], latest: datetime) -> TakenBack:
-    """Return the routes of instances without what imports changed whose time, after ``latest``, had not come.
+    """Return the routes without the changes of imports at times after ``latest``.
 
-    Versions that were opened then are removed, those that were closed then are open again. Routes of an instance
-    without such an import stay as they are, such as planned ones.
+    Versions that these imports opened are removed, and versions that they closed are open again. Other instances
+    keep all routes, such as planned ones.
     """
     instances = find_ahead(imports, latest)
     if not instances:
@@ -236,11 +236,11 @@ def take_back(routes: Sequence[TableRow], imports: Iterable[TableRow], latest: d
 def imports_changes(
     imports: Sequence[TableRow], rows: Sequence[TableRow], latest: datetime = _EVER
 ) -> TableChanges:
-    """Find the changes to ``imports``: of a view the last import stays alone, of scripts every one.
+    """Find the changes to ``imports``, which keeps the last import of a view and every import of scripts.
 
-    The same import again changes nothing; of an older release's that is one of the same view and time. Imports at
-    times after ``latest`` get the time at which they were imported, or that of this import if it is earlier: once
-    their own time comes they would count as newer than this one. That of a queue stays until one is imported.
+    The same import again changes no row. For an older release, this is one of the same view and time. Imports at
+    times after ``latest`` get their import time, or that of this import if it is earlier. Otherwise they would
+    later count as newer than this one. Imports of a queue keep their time until the next import of a queue.
     """
     of_views = {(_unit(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
     changes = TableChanges()
@@ -267,7 +267,7 @@ def imports_changes(
 
 
 _VIEWS = {"routes": "routes", "services": "services", "dialogs": "conversation_endpoints"}
-"""The tables that hold what belongs to a database, and the view that each is filled from."""
+"""The tables with objects of databases, and the view that fills each."""
 Dropped = Mapping[str, Mapping[Unit, datetime]]
 """By table the databases that are gone, and since when."""
 
@@ -278,11 +278,10 @@ def find_dropped(
     units_by_table: Mapping[str, Collection[Unit]],
     imports: Sequence[TableRow],
 ) -> Dropped:
-    """Return the databases that sys.databases does not list any more, though tables hold something of them.
+    """Return the databases that have rows in tables but are missing in sys.databases.
 
-    ``databases`` are the rows of that table, ``units_by_table`` by table the databases that it has rows of. A
-    database whose line was rejected is left alone, and so is msdb, which no export has to list, and what is of a
-    later time.
+    ``databases`` are the rows of that table, ``units_by_table`` the databases with rows by table. The result
+    leaves out databases with a rejected row, msdb, which need not be exported, and units with a later time.
     """
     stored = {(row["instance_name"], row["name"]) for row in databases}
     listed = {(row["instance_name"], row["name"]) for row in covered.rows.get("databases", ())}
@@ -310,7 +309,7 @@ def find_dropped(
 
 
 def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
-    """Cover dropped databases as empty in the views of an export, and note what goes with them."""
+    """Cover dropped databases as empty in the views of an export, and note the removed rows."""
     for table, gone in dropped.items():
         units = covered.units.get(_VIEWS[table], {})
         instances = {instance for instance, _ in units}
@@ -327,7 +326,7 @@ def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
 
 
 def close_routes(changes: TableChanges, stored: Iterable[TableRow], gone: Mapping[Unit, datetime]) -> None:
-    """Close the routes that remain, after these changes, in dropped databases, as of the drop."""
+    """Close the routes that these changes leave open in dropped databases, at the time of the drop."""
     rows = {_version(row): row for row in stored}
     for row in changes.remove:
         rows.pop(_version(row), None)

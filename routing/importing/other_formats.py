@@ -1,4 +1,4 @@
-"""Name files that hold T-SQL in another format, none of which is read as a script."""
+"""Recognize files with T-SQL in another format, which are not read as scripts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
 
 
 def other_format_of(path: FilePlace) -> str | None:
-    """Return a sentence on a file that is no export by its name, where it is one of these. Raises OSError."""
+    """Return a sentence on a file that is no export but a script in another format, or None. Raises OSError."""
     if path.suffix.lower() not in {*_BY_SUFFIX, *_READ_FOR_CONTENT} or not path.is_file():
         return None
     data = b"" if path.suffix.lower() in _BY_SUFFIX else path.read_bytes()
@@ -30,7 +30,7 @@ def other_format_of(path: FilePlace) -> str | None:
 
 
 def find_other_format(name: str, data: bytes, text: str) -> str | None:
-    """Return a sentence on what a file is, where it is no script; None where it may be one."""
+    """Return a sentence on the format of a file, or None if it may be a script."""
     suffix = next((ending for ending in _BY_SUFFIX if name.lower().endswith(ending)), None)
     if suffix is not None:
         return f"it is {_BY_SUFFIX[suffix]}"

@@ -1,4 +1,4 @@
-"""Convert an instance's rows of the tables to the state that scripts are applied to, and back; pure Python."""
+"""Convert an instance's rows of the tables to the state for scripts and back, in pure Python."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ InstanceTables = Mapping[str, Sequence[TableRow]]
 
 ROUTES = (CreateRoute, AlterRoute, DropRoute)
 OF_A_DATABASE = (*ROUTES, CreateService, DropService)
-"""The statements that speak of a database's routes and services; all others are about the instance."""
+"""The statements on a database's routes and services. All others are about the instance."""
 
 _NONE_TO_DROP = 15151
 _KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "database_name", "name")}
@@ -73,7 +73,7 @@ def state_of(instance_tables: InstanceTables, at: datetime) -> InstanceState:
 
 
 def _find_in_part(imports: Sequence[TableRow]) -> frozenset[tuple[str, str]]:
-    """Return the views, with their databases, of which scripts alone have told, so that there may be more rows."""
+    """Return the views and databases that only scripts have covered, so that rows may be missing."""
     views = (VIEW_OF_ROUTES, SERVICES, DATABASES)
     exported = {(row["view_or_file"], row["database_name"] or "") for row in imports}
     scripted = {row["database_name"] or "" for row in imports if row["view_or_file"] not in views}
@@ -105,7 +105,7 @@ def _database(row: TableRow) -> DatabaseState:
 
 @dataclass(frozen=True)
 class TimedScript:
-    """A script of an import, as of a time; ``units`` are the databases that it speaks of, None: the instance."""
+    """A script of an import with a time. ``units`` are its databases, or None for the instance."""
 
     script: ReadScript
     at: datetime
@@ -123,13 +123,12 @@ def apply_in_turn(
     is_first: bool,
     now: datetime,
 ) -> dict[str, TableChanges]:
-    """Apply scripts, each as of its own time; return the changes by table, in the order of writing.
+    """Apply scripts in the order of their times, and return the changes by table in the order of writing.
 
-    They come in the order of their times; those of one time change the tables together, and ``done`` notes what
-    was not done. With ``snapshot`` they say together all routes of the databases whose routes they speak of:
-    dropping one that is not there is no fault, and what none of them says is closed at the time of the last that
-    speaks of its database. ``is_first`` where no routes of the instance were imported before: those of the first
-    time then stand since ever.
+    Scripts with the same time change the tables together, and ``done`` notes the skipped statements. With
+    ``snapshot`` they contain all routes of their databases. Dropping a missing route is then correct, and other
+    routes are closed at the time of the last script on their database. ``is_first`` is True if no routes of the
+    instance were imported before, so the first routes have no begin.
     """
     first_at = next((one.at for one in scripts if any(name is not None for _, name in one.units)), now)
     last_at = scripts[-1].at if scripts else now
@@ -163,7 +162,7 @@ def apply_in_turn(
 
 
 def _databases_of_routes(scripts: Iterable[TimedScript], spelling: NameSpelling, instance: str) -> set[str]:
-    """Return the databases whose routes scripts speak of."""
+    """Return the databases with routes in scripts."""
     return {
         spelling.database(instance, statement.database)
         for one in scripts
@@ -173,7 +172,7 @@ def _databases_of_routes(scripts: Iterable[TimedScript], spelling: NameSpelling,
 
 
 def _find_unsaid(before: InstanceState, after: InstanceState, databases: Collection[str]) -> Iterator[RouteState]:
-    """Return the routes of some databases that no script said so far; a later script says the rest."""
+    """Return the routes of some databases that no script has mentioned yet. A later script may mention them."""
     names = {(route.database_name, route.name) for route in after.routes}
     for route in before.routes:
         if route.database_name in databases and (route.database_name, route.name) not in names:
@@ -188,10 +187,9 @@ def apply_all(
     ignores_missing: bool = False,
     leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
 ) -> InstanceState:
-    """Return the state after all scripts; ``done`` notes what was not done.
+    """Return the state after all scripts. ``done`` notes the skipped statements.
 
-    ``ignores_missing`` where dropping a route that is not there is no fault. Statements for which ``leaves_out``
-    holds change nothing.
+    ``ignores_missing`` allows dropping a missing route. Statements that ``leaves_out`` selects change no row.
     """
     state = before
     for script in scripts:
@@ -218,12 +216,12 @@ def _is_no_route(problem: StatementProblem) -> bool:
 
 
 def say_nothing(script: ReadScript) -> str:
-    """Return the note on a script that says nothing of routing."""
+    """Return the note on a script without routing."""
     return f"{script.file}: none of its {script.statement_count} statements is about routing"
 
 
 def phrase(problem: StatementProblem) -> str:
-    """Return a problem as a sentence: its file, line, why, and the number of SQL Server."""
+    """Return a problem as a sentence with its file, line, reason and SQL Server's error number."""
     number = "" if problem.number is None else f" (SQL Server's error {problem.number})"
     return f"{problem.file}, line {problem.line}: {problem.why}{number}"
 
@@ -238,7 +236,7 @@ def changes_of(
 ) -> dict[str, TableChanges]:
     """Find the changes by table, in the order of writing, for the difference between two states.
 
-    ``times`` are those of the scripts, by what they speak of; ``first`` as in `route_changes`.
+    ``times`` are those of the scripts by database. ``first`` is as in `route_changes`.
     """
     wanted = _route_rows(after, instance)
     return {
@@ -250,7 +248,7 @@ def changes_of(
 def _present_changes(
     instance_tables: InstanceTables, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
 ) -> dict[str, TableChanges]:
-    """Find the changes to tables that hold the present; ``is_said`` where scripts name the instance."""
+    """Find the changes to tables without a history. ``is_said`` is True if scripts name the instance."""
     wanted = rows_of(instance_tables, before, after, instance)
     wanted_instances = wanted["instances"] if is_said else []
     return {
@@ -265,7 +263,7 @@ def _present_changes(
 def rows_of(
     instance_tables: InstanceTables, before: InstanceState, after: InstanceState, instance: str
 ) -> dict[str, list[TableRow]]:
-    """Return the rows of an instance after a change of state; routes without the times of their history."""
+    """Return the rows of an instance after a change of state. Routes have no times of their history."""
     return {
         "databases": _databases(instance_tables, after, instance),
         "services": [{"instance_name": instance, **vars(service)} for service in after.services],
@@ -309,7 +307,7 @@ def _instance(instance: str, before: InstanceState, after: InstanceState) -> Tab
 
 
 def _touched(before: InstanceState, after: InstanceState) -> set[str]:
-    """Return the databases whose routes are not what they were."""
+    """Return the databases with changed routes."""
     return {route.database_name for route in set(before.routes) ^ set(after.routes)}
 
 
@@ -341,11 +339,11 @@ def read_scripts(
     reach: Reach = on_this_disk,
     note: Callable[[str], None] = lambda text: None,
 ) -> list[ReadScript]:
-    """Return the scripts in their order, in which their times do not go back; ``reach`` gives their places.
+    """Return the scripts in order, with times that never decrease. ``reach`` returns their paths.
 
-    The time of each is ``scripted_at``, else its file's own, but no earlier than that of the script before it;
-    then ``own_time`` has its own. ``note`` is given a sentence on each that is its file's own. Raises InputError
-    for a file that cannot be read, or is no script.
+    The time of each is ``scripted_at``, or else its file's own, but no earlier than that of the script before it.
+    In the latter case ``own_time`` is its own. ``note`` gets a sentence on each time from a file. Raises
+    InputError for a file that cannot be read or is no script.
     """
     scripts: list[ReadScript] = []
     for file in files:

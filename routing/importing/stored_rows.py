@@ -1,6 +1,6 @@
-"""The rows of a table that an import writes: which of them are stored, and how they are added or replaced.
+"""Find stored rows of a table, and add or replace rows for an import.
 
-delta-rs writes a table where it does so rightly, else Spark does.
+delta-rs writes a table if it supports its features, otherwise Spark does.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ _CONVERSATION, _DATABASE = "conversation_id", "database_name"
 
 
 def find_message_ids(table: Table, rows: Sequence[TableRow]) -> list[str | None]:
-    """Return for each row the id under which its message is stored; None where it is not.
+    """Return the stored id of the message for each row, or None if it is not stored.
 
-    ``rows`` are of ``messages`` or ``observed_routing``. No database is the same as an empty name; of several
-    stored messages that are the same the first id counts. A row without role or number is no message's.
+    ``rows`` are of ``messages`` or ``observed_routing``. No database equals an empty name. The first id counts if
+    several stored messages are equal. A row without role or number belongs to no message.
     """
     ids: list[str | None] = [None] * len(rows)
     if rows:
@@ -94,7 +94,7 @@ def find_message_ids(table: Table, rows: Sequence[TableRow]) -> list[str | None]
 
 
 def with_stored_ids(rows: Sequence[TableRow], ids: Sequence[str | None]) -> list[TableRow]:
-    """Return observations that carry the ids of their stored messages; one without keeps its own."""
+    """Return observations with the ids of their stored messages. Others keep their own id."""
     return [
         row if stored_id is None else {**row, "message_id": stored_id}
         for row, stored_id in zip(rows, ids, strict=True)
@@ -125,7 +125,7 @@ def _find_in_arrow(table: Any, rows: Sequence[TableRow]) -> Iterable[tuple[int, 
 
 
 def _compare(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return rows with conversations and databases as they are compared."""
+    """Return rows with normalized conversations and databases."""
     from pyarrow import compute
 
     for name, values in (
@@ -163,7 +163,7 @@ Key = tuple[Any, ...]
 
 
 def stream_changed(table: pyarrow.dataset.Dataset, key: str, changes: TableChanges) -> pyarrow.RecordBatchReader:
-    """Read all rows that a table is to have as a stream; columns that are not this import's keep values."""
+    """Stream all rows of a table after the changes. Columns outside this import keep their values."""
     import pyarrow
 
     # What may not be null is looked at when it is written.
@@ -172,7 +172,7 @@ def stream_changed(table: pyarrow.dataset.Dataset, key: str, changes: TableChang
 
 
 def stream_rows(schema: Schema, rows: Iterable[TableRow]) -> pyarrow.RecordBatchReader:
-    """Return rows in the columns of a schema, one batch each: each of them is large."""
+    """Return rows in the columns of a schema, one batch each, because a row is large."""
     import pyarrow
 
     kinds = arrow_schema(schema.optional())
@@ -181,7 +181,7 @@ def stream_rows(schema: Schema, rows: Iterable[TableRow]) -> pyarrow.RecordBatch
 
 
 def rows_to_add(schema: pyarrow.Schema, key: str, rows: Sequence[TableRow]) -> pyarrow.Table:
-    """Build new rows in the columns of a table; null in those that are not this import's."""
+    """Build new rows in the columns of a table, with null in columns outside this import."""
     import pyarrow
 
     nulls = pyarrow.table([pyarrow.nulls(len(rows), field.type) for field in schema], schema=schema)
@@ -217,7 +217,7 @@ def _batches(
 def _find_places(
     part: pyarrow.Table, key: str, bounds: Mapping[str, Iterable[object]], touched: Mapping[Key, Any]
 ) -> dict[int, Key]:
-    """Return the keys of touched rows by place; only rows within the bounds become Python objects."""
+    """Return the keys of touched rows by position. Only rows within the bounds become Python objects."""
     import pyarrow
     from pyarrow import compute
 
@@ -246,10 +246,10 @@ def _put_values(part: pyarrow.Table, key: str, rows: Sequence[TableRow]) -> pyar
 
 
 class TableWriter(Protocol):
-    """Writes one table, each time in one commit at most. What writes raises StorageError."""
+    """Writes one table, with at most one commit for each call. Write methods raise StorageError."""
 
     def find_newest(self) -> int | None:
-        """Return the newest version of the table; None where there is none."""
+        """Return the newest version of the table, or None without a table."""
 
     def make(self) -> None:
         """Create the table with its declared columns."""
@@ -261,10 +261,10 @@ class TableWriter(Protocol):
         """Replace rows by key, add the others, and delete removed ones."""
 
     def add(self, rows: Sequence[TableRow], on: Sequence[str]) -> None:
-        """Add rows, of which no key (columns ``on``) stands in the table."""
+        """Add rows with keys (columns ``on``) that the table lacks."""
 
     def replace(self, rows: Iterable[TableRow]) -> None:
-        """Replace all rows, in their declared columns; create the table if it is missing."""
+        """Replace all rows, in their declared columns. Create the table if it is missing."""
 
 
 @dataclass
@@ -277,7 +277,7 @@ class LocalWriter:
     stored: LocalTable | None
 
     def find_newest(self) -> int | None:
-        """Return the newest version; None without a table."""
+        """Return the newest version, or None without a table."""
         return commits.newest_version(self.location)
 
     def make(self) -> None:
@@ -293,7 +293,7 @@ class LocalWriter:
             table.add_columns(field for field in schema if field.name in missing)
 
     def put(self, changes: TableChanges) -> None:
-        """Replace rows by key; where the table has no such key the rows are appended."""
+        """Replace rows by key, and append rows with new keys."""
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
             current_rows = table.rows()
@@ -331,7 +331,7 @@ class SparkWriter:
     spark: SparkSession
 
     def find_newest(self) -> int | None:
-        """Return the newest version; None without a table."""
+        """Return the newest version, or None without a table."""
         from routing.delta import spark_tables
 
         return spark_tables.current_version(self, self.location)
@@ -357,7 +357,7 @@ class SparkWriter:
         self._merge(flagged, schema, ON[self.key])
 
     def add(self, rows: Sequence[TableRow], on: Sequence[str]) -> None:
-        """Add rows whose key the table lacks."""
+        """Add rows with keys that the table lacks."""
         self._merge(rows, TABLES[self.key], on, insert_only=True)
 
     def replace(self, rows: Iterable[TableRow]) -> None:

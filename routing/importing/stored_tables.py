@@ -1,4 +1,4 @@
-"""Open and check the tables of an import, read plain rows, and write changes, one commit each."""
+"""Open and check the tables of an import, read plain rows, and write changes with one commit each."""
 
 from __future__ import annotations
 
@@ -82,20 +82,20 @@ class StoredTables:
         return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
 
     def find_message_ids(self, rows: Sequence[TableRow]) -> list[str | None]:
-        """Return the ids under which the messages of some rows are stored; None for one that is not."""
+        """Return the stored ids of some rows' messages, or None for a message that is not stored."""
         if "messages" not in self.opened:
             return [None] * len(rows)
         return find_message_ids(self.opened["messages"].rows, rows)
 
     def hashes(self) -> Iterator[bytes]:
-        """Return the digests of the events that stand in ``observed_routing``, where it is a local table."""
+        """Return the digests of the events in ``observed_routing``, if it is a local table."""
         table = self._open_events()
         if table is None:
             return iter(())
         return by_engine({_OBSERVED: table}, spark=lambda: iter(()), arrow=lambda: _read_digests(table))
 
     def new_events(self, rows: Sequence[TableRow]) -> list[TableRow]:
-        """Return events that ``observed_routing`` lacks, where Spark reads it; else all."""
+        """Return events that ``observed_routing`` lacks if Spark reads it, otherwise all events."""
         table = self._open_events()
         if table is None:
             return list(rows)
@@ -107,7 +107,7 @@ class StoredTables:
         return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in stored_events]
 
     def _open_events(self) -> Table | None:
-        """Return ``observed_routing`` where it has the column of events."""
+        """Return ``observed_routing`` if it has the column of events."""
         opened = self.opened.get(_OBSERVED)
         return None if opened is None or EVENT_KEY[1] not in types_of(opened.rows) else opened.rows
 
@@ -137,11 +137,11 @@ def _read_digests(table: Table) -> Iterator[bytes]:
 def open_stored(
     opener: TableOpener, config: Config, keys: Iterable[str], optional: Iterable[str] = ()
 ) -> StoredTables:
-    """Open the tables of these configuration keys and the journal, and check them before anything is written.
+    """Open the tables of these configuration keys and the journal, and check them before any write.
 
-    Of the ``optional`` keys only tables that are there.
+    Missing tables of ``optional`` keys are left out.
 
-    Raises ConfigError for keys that are missing, InputError or OutputError where something else stands there.
+    Raises ConfigError for missing keys, InputError or OutputError for a path without a valid table.
     """
     named = {**config.tables, **config.import_tables}
     missing = [f"tables.{key}" for key in keys if key not in named]
@@ -171,8 +171,8 @@ def open_stored(
 def only_import(config: Config, now: datetime) -> Iterator[None]:
     """Lock these tables for one import, from the first read to the last commit.
 
-    By a lock file beside ``imports``, as runs have one beside ``runs``; where there is none, on an object store or
-    by names of a catalog, each write looks whether another import has written (`_commit`). Raises StorageError.
+    The lock file is beside ``imports``, like that of runs beside ``runs``. Object stores and catalogs have no lock
+    file. There each write checks whether another import has written (`_commit`). Raises StorageError.
     """
     imports = config.import_tables.get("imports")
     if imports is None:
@@ -194,7 +194,7 @@ def make_ready(store: StoredTables) -> None:
 
 
 def _list_unready(store: StoredTables) -> Iterator[str]:
-    """Return the tables that are missing or lack columns; the journal is made by its first rows."""
+    """Yield the tables that are missing or lack columns. The journal is created with its first rows."""
     for key in store.locations:
         is_missing = store.versions[key] is None
         if key != JOURNAL and (is_missing or find_missing(store.opened[key].rows, TABLES[key])):
@@ -219,7 +219,7 @@ def commit_changes(store: StoredTables, changes: Mapping[str, TableChanges], now
 
 
 def find_id(store: StoredTables, key: str) -> str | None:
-    """Return the id of a table; None where there is none yet."""
+    """Return the id of a table, or None without a table."""
     return None if store.versions[key] is None else find_table_id(store.opener, store.locations[key])
 
 
@@ -248,7 +248,7 @@ def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[Table
 
 
 def store_sources(store: StoredTables, key: str, sources: Mapping[str, object], now: datetime) -> None:
-    """Note in the journal what an import streams to a table, until `remove_sources`. Raises StorageError."""
+    """Note in the journal that an import streams to a table, until `remove_sources`. Raises StorageError."""
     journal_row = encode_sources(new_run_id(), now, key, sources)
     replace_journal(store, [*_without_sources(store, sources), journal_row])
     store.is_journaled = True
@@ -278,7 +278,7 @@ def replace_journal(store: StoredTables, rows: Sequence[TableRow]) -> None:
 
 
 def find_new(store: StoredTables, key: str, rows: Sequence[TableRow]) -> list[TableRow]:
-    """Return the rows whose keys do not stand in a table yet."""
+    """Return the rows with keys that a table lacks."""
     there = store.keys(key, rows)
     return [row for row in rows if key_of(key, row) not in there]
 
@@ -291,9 +291,9 @@ def put(store: StoredTables, key: str, changes: TableChanges) -> None:
 
 
 def add(store: StoredTables, key: str, rows: Sequence[TableRow], on: Sequence[str] | None = None) -> None:
-    """Add rows, of which no key stands in the table, if there are any. Raises StorageError.
+    """Add rows with new keys, if there are any. Raises StorageError.
 
-    ``on`` are the columns of the key, those of `covered_rows.ON` if None.
+    ``on`` are the columns of the key, or those of `covered_rows.ON` if None.
     """
     if rows:
         with _commit(store, key) as writer:

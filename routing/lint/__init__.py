@@ -1,4 +1,4 @@
-"""Faults and hazards of a configuration, each a finding with a stable code.
+"""Find faults and hazards of a configuration. Each finding has a stable code.
 
-`linting.lint` takes tables and returns rows; `catalogue` lists the codes, and a page of `pages/` explains each.
+`linting.lint` takes tables and returns rows. `catalogue` lists the codes, and a page in `pages/` explains each.
 """

@@ -1,4 +1,4 @@
-"""Findings on one route row beside what is known of the place that it leads to."""
+"""Check single rows of routes against the known facts of their target."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _LONGEST_LIFETIME = 2**31 - 1
 class RouteRow(NamedTuple):
     """The columns that the checks of one route row read.
 
-    route: as the rules read it. options: the texts of `OPTIONS` as they are. is_current: the version is in force
-    or will be. Times are microseconds since 1970.
+    ``route`` is the row for the rules. ``options`` are the raw texts of `OPTIONS`. ``is_current`` is True if the
+    version is valid now or later. Times are microseconds since 1970.
     """
 
     place: Place
@@ -49,7 +49,7 @@ RefusalCheck = Callable[[RouteRow], "LintFinding | None"]
 
 
 def empty_option(row: RouteRow) -> LintFinding | None:
-    """Find SBR001: an option is empty text; in an optional column it reads as null."""
+    """Find SBR001: an option is empty text. An optional column reads it as null."""
     if "" not in row.options:
         return None
     empty = [name for name, value in zip(OPTIONS, row.options, strict=True) if value == ""]
@@ -96,7 +96,7 @@ def _is_keyword(kind: AddressKind | None) -> bool:
 
 
 def bad_address(row: RouteRow) -> LintFinding | None:
-    """Find SBR006: outside the grammar of tables.md; what is missing or a keyword is another finding."""
+    """Find SBR006: an address is outside the grammar of tables.md. Others cover missing ones and keywords."""
     address, mirror = row.route.address, row.route.mirror_address
     if address and row.route.kind is None:
         wrong = f"address '{address}'"
@@ -137,7 +137,7 @@ def mirror_is_address(row: RouteRow) -> LintFinding | None:
 
 
 _REQUEST = matching.MatchKey(None, None)
-"""A message that nothing names: what matches it matches any."""
+"""The key of a message that no known object names. A route that matches it matches any message."""
 
 
 def configuration_with_broker(row: RouteRow) -> LintFinding | None:
@@ -216,7 +216,7 @@ def _rows(columns: TableColumns, now: int) -> Iterator[RouteRow]:
 
 
 def near_miss(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """Find SBR016: no database holds the service, but one whose name differs in case, blanks or a slash after."""
+    """Find SBR016: no database has the service, but one has a name that differs in case, blanks or slashes."""
     service = row.route.service
     nearly = None if service is None else around.nearly.get(text.comparable_address(service))
     if nearly is None or service in nearly:
@@ -225,7 +225,7 @@ def near_miss(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 
 def expired_route(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """Find SBR029: the lifetime of the current version is over; an older version is history."""
+    """Find SBR029: the lifetime of the current version is over. Older versions are history."""
     is_last = row.valid_to is None or row.now < row.valid_to
     if row.lifetime is None or not is_last or row.now < row.lifetime:
         return None
@@ -242,10 +242,10 @@ def expires_soon(row: RouteRow, around: RouteSurroundings) -> LintFinding | None
 
 
 def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """Find SBR015: the place is known, forwards nothing, and none of its databases has the id.
+    """Find SBR015: the target is known, forwards no message, and lacks a database with the id.
 
-    A place that is not in the tables may host any id, and a forwarder may know the way: both are left alone. A
-    place whose forwarding is not known is taken not to forward, and the finding says so.
+    A target outside the tables may have any id, and a forwarder may know the route, so both are ignored. If it is
+    unknown whether a target forwards, the rule assumes that it does not, and the finding mentions this.
     """
     route, here = row.route, around.instance(row)
     if route.service is None or route.broker is None or route.mirror_address is not None:
@@ -306,7 +306,7 @@ _STAND_INS = re.compile(
 
 
 def no_host(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """Find SBR048: an address, or a mirror's, whose host is a placeholder or no name of a host."""
+    """Find SBR048: the host of an address or mirror address is a placeholder or not a host name."""
     for address in (row.route.address, row.route.mirror_address):
         host = text.host(address)
         if host is not None and not _is_host(host):
@@ -315,7 +315,7 @@ def no_host(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 
 def _is_host(host: str) -> bool:
-    """Return whether a host may be called so: letters of any language, digits, hyphens, or an IP address."""
+    """Return True if a host name is possible: letters of any language, digits and hyphens, or an IP address."""
     if host.startswith("["):
         return True
     if len(host) > _LONGEST_HOST or _STAND_INS.fullmatch(host):
@@ -354,10 +354,10 @@ OF_CURRENT: tuple[AddressCheck, ...] = (
 
 
 def refused_rows(estate: LintEstate) -> Iterator[LintFinding]:
-    """Find SBR010: a required value is missing, a key is doubled, versions overlap, an own address is none.
+    """Find SBR010: a missing required value, a duplicate key, overlapping versions, or an invalid own address.
 
-    The addresses of routes are findings of their own (SBR005, SBR006), so that here every route that has one
-    has a good one, unless it is no UTF-8.
+    Other findings (SBR005, SBR006) cover the addresses of routes. Every route address counts as valid here, unless
+    it is not UTF-8.
     """
     routes = estate.tables["routes"].values
     good: dict[str, list[str | None]] = {
@@ -373,5 +373,5 @@ def refused_rows(estate: LintEstate) -> Iterator[LintFinding]:
 
 
 def _undecoded(address: str | None) -> str | None:
-    """Return an address that is no UTF-8; None for any other."""
+    """Return an address that is not UTF-8, or None for any other."""
     return address if isinstance(address, UndecodedText) else None

@@ -1,7 +1,7 @@
-"""The catalogue of lint's findings, read from the page of each.
+"""Read the catalogue of lint's findings from the page of each.
 
-Codes are numbered once and never reused. A page begins with code and title, severity, advice, and the number that
-SQL Server has for the finding, if it has one for every row of the kind.
+Codes are numbered once and never reused. A page begins with code and title, severity and advice. The error number
+of SQL Server follows if every row of the kind has it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Severity(Word):
 class LintRule:
     """One kind of finding.
 
-    ``error_number`` is the engine's, where it has one for every row of the kind. ``is_default``: every instance
-    has it as it was installed; it is printed as one count, so that it does not bury what somebody did.
+    ``error_number`` is SQL Server's, if every row of the kind has it. ``is_default`` is True if every new instance
+    has the finding. These findings are printed as one count, so that they do not bury others.
     """
 
     code: str

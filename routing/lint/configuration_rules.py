@@ -120,7 +120,7 @@ class BalancedService(NamedTuple):
 
 
 def balanced_services(estate: LintEstate) -> list[BalancedService]:
-    """Return the services that routes in force balance over two broker instances or more."""
+    """Return the services that valid routes balance over two broker instances or more."""
     grouped: dict[tuple[str, str, str], dict[MatchingStep, list[EstateRoute]]] = {}
     for instance, database, route in estate.live_routes:
         if route.service is not None:
@@ -176,9 +176,9 @@ def shadowed_routes(
 ) -> Iterator[LintFinding]:
     """Find SBR027: another route takes every message that a route matches.
 
-    Left alone: routes that match in no step, have no address that can be used, stand twice among balanced ones,
-    or whose database's broker is off (findings of their own), and the LOCAL route for any service, which waits
-    for services still to come.
+    The rule ignores routes with other findings. These match in no step, have an unusable address, are
+    duplicates among balanced routes, or belong to a database with its broker off. It also ignores the LOCAL route
+    for any service, which is kept for future services.
     """
     doubled = {(one.instance_name, one.database_name, one.object) for one in doubled_routes(balanced)}
     used: set[tuple[tuple[str, str], str | None]] = set()
@@ -209,10 +209,10 @@ def shadowed_routes(
 
 
 def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Hazards) -> Iterator[LintFinding]:
-    """Find SBR018: routes without broker instance that the transport may use in turn lead to several holders.
+    """Find SBR018: equally good routes without broker instance lead to several holders.
 
-    Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is
-    proved of the same scope and service is an error of its own, and not a warning as well.
+    Only targets in the tables can be judged. Gateways do not have the service and are no hazard. If messages prove
+    the hazard for the scope and service, another rule reports it as an error.
     """
     for verdict in probe_answers.routes:
         service = verdict.asked.service
@@ -231,7 +231,7 @@ def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Haz
 def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
     """Find SBR046: all messages of an open route are delivered at the only broker instance of their service.
 
-    Left alone: routes for requests, which carry no id, and mirrored ones, which need an id (SBR003).
+    The rule ignores routes for requests, which carry no id, and mirrored routes, which need an id (SBR003).
     """
     sole = _sole_brokers(estate)
     route_names: dict[OpenChoice, set[str]] = {}
@@ -253,7 +253,7 @@ def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[L
 
 
 def _sole_brokers(estate: LintEstate) -> dict[str, str]:
-    """Return the broker instance of each service that databases of one id alone hold."""
+    """Return the broker instance of each service that only databases with one id hold."""
     brokers_by_service: dict[str, set[str | None]] = {}
     for holder in estate.holders:
         if holder.service != BROKER_CONFIGURATION_SERVICE:
@@ -283,10 +283,10 @@ def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
 
 
 def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
-    """Find SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
+    """Find SBR043: every branch of a request has a known end, and no end is a BrokerConfiguration service.
 
-    A database whose broker is off asks for no route. Forwarding that is not known is no end, and a request
-    that asks for a route itself has no way.
+    A database with its broker off asks for no route. A hop with unknown forwarding is no known end, and a request
+    that itself asks for a route has no branch.
     """
     for instance, database in scopes_that_ask(estate):
         here = estate.instances[instance]
@@ -302,7 +302,7 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
 
 
 def _is_lost(path: HopPath, estate: LintEstate) -> bool:
-    """Return True if a way is known to its end, and nothing is delivered there."""
+    """Return True if a branch has a known end without a delivery."""
     if path.ending not in _STOPPED or path.instance is None:
         return False
     is_known = estate.instances[path.instance].is_forwarding_known

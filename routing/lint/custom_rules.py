@@ -25,7 +25,7 @@ from routing.terms import TableRow
 
 
 class RuleError(ContractError):
-    """A file of custom lint rules cannot be loaded, or one of its rules fails: nothing was reported."""
+    """A file of custom lint rules cannot be loaded, or one of its rules fails. No finding was reported."""
 
     @classmethod
     def unreadable(cls, file: str, why: str) -> RuleError:
@@ -71,7 +71,7 @@ class RuleError(ContractError):
 
 
 class RoutesRow(NamedTuple):
-    """A row of table ``routes``; times are aware, in UTC."""
+    """A row of table ``routes``. Times are in UTC, with a time zone."""
 
     instance_name: str
     database_name: str
@@ -86,7 +86,7 @@ class RoutesRow(NamedTuple):
 
     @property
     def subject(self) -> Subject:
-        """What a finding on it names."""
+        """The parts of a finding that name this row."""
         return self.instance_name, self.database_name, self.name
 
 
@@ -101,7 +101,7 @@ class DatabasesRow(NamedTuple):
 
     @property
     def subject(self) -> Subject:
-        """What a finding on it names."""
+        """The parts of a finding that name this row."""
         return self.instance_name, self.name, self.name
 
 
@@ -114,7 +114,7 @@ class ServicesRow(NamedTuple):
 
     @property
     def subject(self) -> Subject:
-        """What a finding on it names."""
+        """The parts of a finding that name this row."""
         return self.instance_name, self.database_name, self.name
 
 
@@ -127,7 +127,7 @@ class InstancesRow(NamedTuple):
 
     @property
     def subject(self) -> Subject:
-        """What a finding on it names."""
+        """The parts of a finding that name this row."""
         return self.instance_name, None, self.instance_name
 
 
@@ -138,15 +138,15 @@ ROWS = (RoutesRow, DatabasesRow, ServicesRow, InstancesRow)
 
 @dataclass(frozen=True)
 class Configuration:
-    """Hold the rows of a configuration for custom rules of lint; any value may be None, since rows may be faulty.
+    """Hold the rows of a configuration for custom rules of lint. Any value may be None, since rows may be faulty.
 
     Args:
         routes: rows of all versions of routes.
-        routes_in_force: rows of the routes that are in force at ``now``.
+        routes_in_force: rows of the routes that are valid at ``now``.
         databases: rows of ``databases``.
         services: rows of ``services``.
         instances: rows of ``instances``.
-        now: the time of judgement (UTC).
+        now: the time of the check (UTC).
 
     Example:
         >>> from datetime import datetime, timezone
@@ -198,7 +198,7 @@ _SUBJECT = (
     " and a text"
 )
 MARKED: ContextVar[list[CustomRule] | None] = ContextVar("MARKED", default=None)
-"""Where marked functions are noted while a file of them is run: one that loses its name to another is one, too."""
+"""The marked functions of the file that runs now, including those with a name that is later reused."""
 Function = Callable[[Configuration], Iterable[tuple[Any, str]]]
 
 
@@ -220,7 +220,7 @@ class CustomRule:
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file and line where the function begins."""
+        """The file and line of the function."""
         code: CodeType | None = getattr(self.function, "__code__", None)
         return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 
@@ -235,13 +235,13 @@ def custom_rule(code: str, severity: str, title: str, advice: str) -> Callable[[
         code: upper-case letters, digits, ``_`` and ``-`` with a digit at the end, such as SHOP001; not SBR….
         severity: error, warning or info.
         title: the finding in a few words.
-        advice: what to do about it.
+        advice: the action that solves it.
 
     Returns:
         The decorator.
 
     Raises:
-        ValueError: a text is empty, or ``code`` or ``severity`` is none.
+        ValueError: a text is empty, or ``code`` or ``severity`` is invalid.
 
     Example:
         >>> @routing.finding("SHOP001", "warning", "A route has a mirror", "Remove the mirror address.")
@@ -279,9 +279,9 @@ def _check_texts(texts: Mapping[str, object]) -> None:
 
 
 def find_own(rules: Sequence[CustomRule], configuration: Configuration) -> set[LintFinding]:
-    """Run custom rules. Raises RuleError where one fails, or yields something that is no finding.
+    """Run custom rules. Raises RuleError if one fails, or yields an invalid finding.
 
-    What the rules print goes to standard error, since standard output has the report.
+    Printed text of the rules is sent to standard error, since standard output has the report.
     """
     findings: set[LintFinding] = set()
     with redirect_stdout(sys.stderr):
@@ -318,7 +318,7 @@ def _is_subject(subject: tuple[Any, ...]) -> bool:
 
 
 def line_in(file: str, error: BaseException) -> int | None:
-    """Return the last line of a file in the traceback of an error; None where the file is not in it."""
+    """Return the last line of a file in the traceback of an error, or None if the file is not in it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if isinstance(error, SyntaxError) and error.filename == file:
         lines.append(error.lineno)

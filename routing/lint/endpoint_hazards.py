@@ -37,9 +37,9 @@ class OpenMessageFollower:
         self._decide = estate.decisions.at
 
     def traces(self, choice: OpenChoice) -> Iterator[MessageTrace]:
-        """Follow messages of a choice: one trace for each hash that makes a difference.
+        """Follow messages of a choice, with one trace for each hash that makes a difference.
 
-        None for what asks for a route first: which requests are pending the tables of lint do not tell.
+        Messages that first ask for a route have no trace, because lint does not read pending requests.
         """
         here = self.network.instances[choice.instance]
         return trace_open_messages(
@@ -51,13 +51,13 @@ class OpenMessageFollower:
         return trace_request(self.network, self._decide, self.network.instances[instance], scope, self._now)
 
     def of_any_service(self, instance: SqlInstance, scope: str) -> Decision:
-        """Decide in a scope for a service that no route of it names, and that is not held here."""
+        """Decide in a scope for a service that has no route by name and no holder here."""
         key = RoutingKey(sender_of(scope), None, None, True, NameAddress.NONE)
         # What is bound to no id is balanced by the routes for its service alone, and here are none.
         return self._decide(key, instance, self._now).choices[0]
 
     def target(self, path: HopPath) -> tuple[str, str] | None:
-        """Return the database that a way ends at, with its broker instance; None where none has one."""
+        """Return the database and broker instance at the end of a branch, or None if it has no broker instance."""
         if path.instance is None or path.database is None:
             return None
         broker = self.network.instances[path.instance].databases[path.database].broker
@@ -79,7 +79,7 @@ Hazards = Mapping[OpenChoice, ProvedHazard]
 
 
 def prove_hazards(estate: LintEstate, follower: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
-    """Find the choices whose messages end at different broker instances; one hash that shows it proves it."""
+    """Find the choices with messages that end at different broker instances. One hash is enough as proof."""
     proofs = _Proofs(_Reach(estate, follower.network), follower)
     proved: dict[OpenChoice, ProvedHazard] = {}
     for instance in follower.network.instances.values():
@@ -91,7 +91,7 @@ def prove_hazards(estate: LintEstate, follower: OpenMessageFollower) -> dict[Ope
 
 
 class _Proofs:
-    """Follows what may end at several targets; ways that many scopes have in common are followed once."""
+    """Follows messages that may end at several targets. Paths that many scopes share are followed once."""
 
     def __init__(self, reach: _Reach, follower: OpenMessageFollower) -> None:
         self._reach, self._follower = reach, follower
@@ -130,7 +130,7 @@ class _Proofs:
                 yield choice, hazard
 
     def _routes_for_any_service(self, instance: SqlInstance, scope: str) -> tuple[EstateRoute, ...] | None:
-        """Return the routes that the transport may take for any service that is not held here; None for none."""
+        """Return the possible routes for any service that is not in this database, or None."""
         decision = self._follower.of_any_service(instance, scope)
         search = decision.first
         is_sent = search.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
@@ -140,7 +140,7 @@ class _Proofs:
         return None if compared & instance.own_addresses else search.choice.routes
 
     def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
-        """Find the hazard of a choice that depends on the addresses alone."""
+        """Find the hazard of a choice that depends only on the addresses."""
         addresses_and_service = (
             tuple(one for route in shared_routes for one in (route.compared, route.compared_mirror)),
             choice.service,
@@ -161,10 +161,10 @@ class _Proofs:
         return None
 
     def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
-        """Return the targets if several of the transport's choices lead to different broker instances; else none.
+        """Return the targets if several of the transport's choices lead to different broker instances.
 
-        Where only one of them does, the choice is made past it. A message that comes back to its own instance
-        chooses in msdb.
+        The result is empty if only one choice leads to them, because another hop then makes the choice. A message
+        that comes back to its own instance chooses in msdb.
         """
         first = trace.hop_paths[0].hops[0]
         if (first.scope, first.broker_instance) != (choice.scope, None) or first.matching_step not in OPEN_STEPS:
@@ -179,10 +179,10 @@ class _Proofs:
 
 
 class _Reach:
-    """The places that messages can reach at all, so that few have to be followed.
+    """The targets that messages can reach at all, so that few messages must be followed.
 
-    ``spread``: the services that databases of different broker instances hold. ``addressed``: those of them whose
-    names begin with an address.
+    ``spread`` are the services in databases with different broker instances. ``addressed`` are the spread services
+    with names that begin with an address.
     """
 
     def __init__(self, estate: LintEstate, network: EstateNetwork) -> None:
@@ -259,9 +259,9 @@ _SHOWN = 3
 def several_targets(
     follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf | None
 ) -> Iterator[LintFinding]:
-    """Find SBR041: one finding for the routes of a scope that lead to the same ends, whatever the services.
+    """Find SBR041: one finding for the routes of a scope that lead to the same ends, for any services.
 
-    With messages it says how many open dialogs they are of that take such a choice, wherever they were sent.
+    With messages, the finding counts the open dialogs that take such a choice, wherever they were sent.
     """
     risks = {} if dialogs_of is None or not hazards else _dialogs_at_risk(follower, hazards, dialogs_of)
     grouped: dict[tuple[tuple[str, str], ProvedHazard], list[OpenChoice]] = {}
@@ -280,7 +280,10 @@ def several_targets(
 
 
 class _Risk(NamedTuple):
-    """Open dialogs that take a choice: how many, and the first by id; ``is_sure``: whatever is picked later."""
+    """Open dialogs that take a choice: their number and the first id.
+
+    ``is_sure`` is True if they take it regardless of later choices.
+    """
 
     dialogs: int
     first: str
@@ -294,7 +297,7 @@ class _Risk(NamedTuple):
 
     @classmethod
     def together(cls, risks: Sequence[_Risk]) -> _Risk | None:
-        """Add up risks; None where there are none."""
+        """Add up risks. Return None for no risks."""
         if not risks:
             return None
         return cls(
@@ -305,7 +308,7 @@ class _Risk(NamedTuple):
 def _dialogs_at_risk(
     follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf
 ) -> dict[OpenChoice, _Risk]:
-    """Return the open dialogs whose messages come by each choice, at the first instance or on their way."""
+    """Return the open dialogs by choice, for choices at the first instance and at later hops."""
     risks_by_choice: dict[OpenChoice, list[_Risk]] = {}
     for group in dialogs_of({choice.service for choice in hazards}):
         sender = follower.network.instances.get(group.instance)

@@ -1,4 +1,4 @@
-"""The estate as findings see it: the tables as they are, the estate of the rules, and the owners of addresses."""
+"""Define the estate for findings: the raw tables, the estate of the rules and the owners of addresses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMED_BY = {
 
 
 class LiveRoute(NamedTuple):
-    """A route in force, and where it stands."""
+    """A valid route with its instance and database."""
 
     instance: str
     database: str
@@ -48,11 +48,11 @@ class ServiceHolder(NamedTuple):
 
 @dataclass(frozen=True)
 class LintEstate:
-    """Tables, which may hold rows that `resolve` refuses, at one moment.
+    """Tables at one moment, maybe with rows that `resolve` refuses.
 
-    tables: as they were given. instances: the rules' view, of rows that have a whole key and routes that are in
-    force; also of instances that only other tables name. listed: the names of the others. now: microseconds since
-    1970. days: how soon an end of a lifetime is near.
+    ``tables`` are unchanged. ``instances`` are the estate of the rules, from rows with a complete key and valid
+    routes. They include instances that only other tables name, and ``listed`` are the names without these. ``now``
+    is in microseconds since 1970. ``days`` defines how soon an end of a lifetime is near.
     """
 
     tables: Mapping[str, TableColumns]
@@ -63,12 +63,12 @@ class LintEstate:
 
     @cached_property
     def decisions(self) -> Planner:
-        """What the rules decide for messages."""
+        """The decisions of the rules on messages."""
         return Planner(is_exact=True)
 
     @cached_property
     def live_routes(self) -> tuple[LiveRoute, ...]:
-        """The routes in force."""
+        """The valid routes."""
         return tuple(
             LiveRoute(instance.name, database, route)
             for instance in self.instances.values()
@@ -79,7 +79,7 @@ class LintEstate:
 
     @cached_property
     def places(self) -> Mapping[str, tuple[SqlInstance, ...]]:
-        """Who has an address, as it is compared; loopback names lead nowhere from outside."""
+        """The owners by compared address. Loopback names have no owner, because they are local."""
         return self.network.places
 
     @cached_property
@@ -88,7 +88,7 @@ class LintEstate:
         return EstateNetwork({name: self.instances[name] for name in sorted(self.listed)})
 
     def owners(self, instance: str | None, address: str | None) -> tuple[SqlInstance, ...]:
-        """Return the instances at an address that an instance sends to; loopback names lead to its machine."""
+        """Return the instances at an address that an instance sends to. Loopback names lead to its own machine."""
         here = self.instances.get(instance or "")
         if address is None or here is None:
             return ()
@@ -96,7 +96,7 @@ class LintEstate:
 
     @cached_property
     def holders(self) -> tuple[ServiceHolder, ...]:
-        """Who holds what."""
+        """The services with their databases and instances."""
         return tuple(
             ServiceHolder(instance.name, database, service)
             for instance in self.instances.values()
@@ -127,7 +127,7 @@ def estate_of(tables: Mapping[str, TableColumns], now: int, days: int) -> LintEs
 
 
 def with_keys(tables: Mapping[str, TableColumns]) -> dict[str, TableColumns]:
-    """Return the tables of the configuration with the rows whose names are all there; the rules take no others."""
+    """Return the tables of the configuration without rows that lack a name. The rules accept no others."""
     return {key: _named(tables[key], names) for key, names in _NAMED_BY.items()}
 
 
@@ -138,7 +138,7 @@ def _named(columns: TableColumns, names: tuple[str, ...]) -> TableColumns:
 
 
 def sender_of(scope: str) -> str | None:
-    """Return the origin whose messages search a database's routes: those of msdb are for arrivals."""
+    """Return the origin of the messages that search a database's routes. Those of msdb are for arrivals."""
     return None if scope == ARRIVALS else scope
 
 
@@ -157,7 +157,7 @@ MOST_SHOWN = 5
 
 
 class LintFinding(NamedTuple):
-    """The parts that differ between findings of a code; the rest is in the catalogue."""
+    """The parts that differ between findings of a code. The catalogue has the rest."""
 
     code: str
     instance_name: str | None
@@ -170,10 +170,10 @@ class LintFinding(NamedTuple):
 def finding(
     code: str, place: Place, object_name: str | None, sentence: str, *values: str | None, number: int | None = None
 ) -> LintFinding:
-    """Return a finding; all findings are made here.
+    """Return a finding. All findings are made here.
 
-    ``object_name`` names a route, for example; ``sentence`` holds a ``%s`` for each value; ``number`` is the
-    engine's where it depends on the row.
+    ``object_name`` names a route, for example. ``sentence`` has a ``%s`` for each value. ``number`` is SQL
+    Server's error number if it depends on the row.
     """
     error_number = BY_CODE[code].error_number if number is None else number
     return LintFinding(code, *place, object_name, phrase(sentence, *values), error_number)
@@ -186,7 +186,7 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def show_names(first: Sequence[str], total: int) -> str:
-    """Write the first of so many names as text."""
+    """Write the first of a number of names as text."""
     shown, rest = ", ".join(first), total - len(first)
     return f"{shown} and {rest} more" if rest > 0 else shown
 
@@ -215,10 +215,10 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
 
 
 def read_one(table: Table, key: str, now: int) -> TableColumns:
-    """Return one of these tables. Raises InputError where a column is missing."""
+    """Return one of these tables. Raises InputError if a column is missing."""
     return read_traffic(table, key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)
 
 
 def read_traffic(table: Table, key: str, now: int) -> TableColumns:
-    """Return the rows of dialogs or requests that can tell something at a moment. Raises InputError."""
+    """Return the rows of dialogs or requests that can matter at a moment. Raises InputError."""
     return open_traffic(table, key).doubtful_rows(key, now)

@@ -1,6 +1,6 @@
-"""Section ``lint`` of the configuration: frozen dataclasses; every fault is reported at once.
+"""Read section ``lint`` of the configuration into frozen dataclasses. All faults are reported at once.
 
-Nothing here imports Spark, so that a wrong key is answered at once.
+This module does not import Spark, so a wrong key fails at once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from routing.process import read_ordinary_file
 
 
 def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
-    """Load the rules of Python files, in the order of files and functions; a file named twice is read once.
+    """Load the rules of Python files, in the order of files and functions. A repeated file is read once.
 
-    Raises RuleError for a file that cannot be read or run, that holds no rule, and for a code that stands twice.
+    Raises RuleError for a file that cannot be read or run, for a file without rules, and for a duplicate code.
     """
     rules_by_code: dict[str, CustomRule] = {}
     for file in dict.fromkeys(str(Path(file).absolute()) for file in files):
@@ -85,7 +85,7 @@ _KEYS = ("suppress", "expiring_within_days", "rules")
 
 @dataclass(frozen=True)
 class LintSuppression:
-    """Findings that are not to be shown: those that equal every part that is given."""
+    """Findings to hide: those with all the given parts."""
 
     code: str | None = None
     instance_name: str | None = None
@@ -95,7 +95,7 @@ class LintSuppression:
 
 @dataclass(frozen=True)
 class LintSettings:
-    """Section ``lint``; ``rules`` are the custom rules of its files."""
+    """Section ``lint``. ``rules`` are the custom rules of its files."""
 
     suppress: tuple[LintSuppression, ...] = ()
     expiring_within_days: int = DEFAULT_DAYS
@@ -103,9 +103,9 @@ class LintSettings:
 
 
 def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> LintSettings:
-    """Return the section as ``file`` holds it, null where it has none; ``rule_files`` are further ones.
+    """Return the section from ``file``, or its defaults if the file has none. ``rule_files`` are additional files.
 
-    Raises ConfigError with every fault, RuleError for a file of rules that cannot be taken.
+    Raises ConfigError with every fault, and RuleError for an invalid file of rules.
     """
     faults: list[str] = []
     values = _mapping(section, "lint", _KEYS, faults)
@@ -131,7 +131,7 @@ def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> Lint
 
 
 def check_code(code: str, custom_codes: Sequence[str] = ()) -> str | None:
-    """Return the fault of a finding's code; None where lint or a custom rule has that code."""
+    """Return the fault of a finding's code, or None if lint or a custom rule has the code."""
     if code in BY_CODE or code in custom_codes:
         return None
     others = f", and {list_names(custom_codes)}" if custom_codes else ""
@@ -182,9 +182,9 @@ def _mapping(value: object, name: str, keys: tuple[str, ...], faults: list[str])
 
 
 def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
-    """Return the page of a code, in any case; that of a custom rule is its docstring.
+    """Return the page of a code, in any case. The page of a custom rule is its docstring.
 
-    Raises ContractError where there is no such code.
+    Raises ContractError for an unknown code.
     """
     wanted = code.upper()
     rules_by_code = {rule.code: rule for rule in rules}

@@ -42,11 +42,11 @@ from routing.terms import ReadRow, TableRow
 
 @dataclass(frozen=True)
 class LintEvidence:
-    """The facts that findings are made from.
+    """The facts behind findings.
 
-    hazards: the choices of open dialogs that lead to several targets, proved by following messages. used, changed,
-    dialogs_of: what `resolved` tells of messages, None and empty where none are given. rows: those of routes that
-    are looked at one by one.
+    ``hazards`` are the choices of open dialogs that lead to several targets, proved by following messages.
+    ``used``, ``changed`` and ``dialogs_of`` come from resolved messages, and are None or empty without them.
+    ``rows`` are the routes that are checked one at a time.
     """
 
     estate: LintEstate
@@ -151,10 +151,10 @@ _NAME = ("instance_name", "database_name", "name")
 
 @dataclass(frozen=True)
 class LintResult:
-    """The result of `lint`; all rows are in the order in which they are printed.
+    """The result of `lint`. All rows are in the order of the report.
 
-    findings, suppressed: columns code, severity, instance_name, database_name, object, message, advice,
-    error_number. coverage: instance_name, routes, used; None where no resolved messages were given.
+    ``findings`` and ``suppressed`` have the columns code, severity, instance_name, database_name, object, message,
+    advice and error_number. ``coverage`` has instance_name, routes and used. It is None without resolved messages.
     """
 
     findings: SchemaRows
@@ -173,12 +173,14 @@ def lint(
 ) -> LintResult:
     """Find faults and hazards of a configuration at one moment.
 
-    ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
-    DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
-    where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
-    message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are counted,
-    and coverage is known. ``rules`` are custom ones (`lint_settings.load_rules`). Raises InputError where a table
-    or column is missing, RuleError where one of these fails.
+    ``tables`` maps routes, databases, services, instances and optionally dialogs and route_requests to DataFrames,
+    Arrow tables or datasets (tables.md). They may have rows that `resolve` refuses. ``now`` is UTC if it has no
+    zone.
+
+    ``resolved`` are rows of ``resolved_routes`` in any of these forms. They allow lint to find unused routes
+    (SBR028) and dialogs with a changed pick (SBR039), to count dialogs at risk (SBR041), and to measure coverage.
+    ``rules`` are custom ones (`lint_settings.load_rules`). Raises InputError for a missing table or column,
+    RuleError if a rule fails.
     """
     moment = micros_of(now)
     return lint_columns(
@@ -200,9 +202,9 @@ def lint_columns(
     changed: Sequence[RebalancedDialogs] = (),
     dialogs_of: OpenDialogsOf | None = None,
 ) -> LintResult:
-    """Lint columns of the tables that `lint_estate.READ` names, at a moment (microseconds).
+    """Lint columns of the tables in `lint_estate.READ`, at a moment (microseconds).
 
-    ``used`` are the routes that messages used; ``changed`` and ``dialogs_of`` tell of their dialogs.
+    ``used`` are the routes that messages used. ``changed`` and ``dialogs_of`` describe their dialogs.
     """
     every = find_all(columns, now, settings.expiring_within_days, used, changed, dialogs_of)
     if settings.rules:
@@ -226,9 +228,9 @@ def find_all(
     dialogs_of: OpenDialogsOf | None = None,
     rows: TableColumns | None = None,
 ) -> set[LintFinding]:
-    """Find all findings in columns of the tables that `lint_estate.READ` names, at a moment (microseconds).
+    """Find all findings in columns of the tables in `lint_estate.READ`, at a moment (microseconds).
 
-    ``rows`` are those rows of routes that are looked at one by one, all where None.
+    ``rows`` are the routes to check one at a time, or None for all.
     """
     with no_search_for_cycles():
         estate = estate_of(columns, now, days)
@@ -252,10 +254,10 @@ def lint_apart(
     suppress: Sequence[LintSuppression] = (),
     rules: Sequence[CustomRule] = (),
 ) -> tuple[SchemaRows, SchemaRows]:
-    """Return the findings of `lint` that the first side alone has, and those that the second alone has.
+    """Return the findings of `lint` that only the first side has, then the findings of only the second side.
 
-    Suppressed ones are left out. Where the sides differ in routes alone, a row of a route that is equal on both
-    has the same findings on both, and is not looked at.
+    Suppressed findings are left out. If the sides differ only in routes, equal rows of routes have the same
+    findings on both sides and are not checked.
     """
     near = _differing_routes(before, after)
     old, new = (
@@ -269,9 +271,9 @@ def lint_apart(
 
 
 def _differing_routes(before: Moment, after: Moment) -> Callable[[TableColumns], TableColumns] | None:
-    """Return a selection of routes by the names of which a version differs; None where it may lack findings.
+    """Return a filter for routes with a name that has different versions. None means that the filter is unsafe.
 
-    What is found in a row names its instance, database and route.
+    A finding on a row names its instance, database and route.
     """
     (old, then), (new, now) = before, after
     if then != now or any(old[key] is not new[key] and old[key] != new[key] for key in _AROUND_ROUTES):

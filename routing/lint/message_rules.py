@@ -1,6 +1,6 @@
-"""Findings on messages: on those that must arrive (the questions of `probing`), and on those that were resolved.
+"""Find faults in messages that must arrive (the questions of `probing`) and in resolved messages.
 
-The latter are routes that nobody uses, and dialogs that were torn apart.
+Resolved messages show unused routes and dialogs with changed picks.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def answers(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFin
 
 
 def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
-    """Find SBR021 and SBR022: arrivals match nothing in msdb, or LOCAL and no database has the service."""
+    """Find SBR021 and SBR022: arrivals match no route in msdb, or match LOCAL and no database has the service."""
     place, service, reason = verdict.place, verdict.asked.service, search.end.reason
     if search.asks:
         return
@@ -83,9 +83,9 @@ def not_forwarded(verdict: ProbeVerdict, search: RouteSearch, *, is_known: bool)
 
 
 def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch) -> Iterator[LintFinding]:
-    """Find SBR023 and SBR024: only a LOCAL route for any service delivers arrivals, or nothing matches.
+    """Find SBR023 and SBR024: only a LOCAL route for any service delivers arrivals, or no route matches.
 
-    The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
+    The BrokerConfiguration service is ignored, because a route of msdb for it makes msdb ask.
     """
     place, service = verdict.place, verdict.asked.service
     if service == BROKER_CONFIGURATION_SERVICE:
@@ -131,7 +131,10 @@ def no_return(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
 Edge = tuple[str, str]
 """From an instance to one that it forwards to."""
 ForwardingTargets = dict["str | None", dict[str, set[str]]]
-"""Where instances forward what is bound to an id (None: open, UNNAMED: to any other), by instance."""
+"""The targets of forwarded messages, by broker instance and instance.
+
+The broker instance is None for open messages, and UNNAMED for any other id.
+"""
 
 
 @dataclass
@@ -156,7 +159,7 @@ def loops(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFindi
 
 
 def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[LintFinding]:
-    """Yield the finding on a service; where only ways for any service go round, the finding for these says so."""
+    """Yield the finding on a service with a loop. Loops of routes for any service share a finding."""
     circles = _circles(edges)
     instances = sorted({here for here, _ in circles})
     if not set(asked).isdisjoint(instances):
@@ -167,7 +170,7 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[L
 def _forwarding_targets(
     estate: LintEstate, probe_answers: ProbeAnswers
 ) -> tuple[dict[str, ForwardingTargets], ForwardingTargets]:
-    """Collect where each instance sends arrivals for each service that it names, and for any other."""
+    """Collect the targets of arrivals on each instance, for each service that it names and for any other."""
     names = _names(estate)
     by_service: dict[str, ForwardingTargets] = {}
     rest: ForwardingTargets = {}
@@ -221,7 +224,7 @@ def _forwarding(
 
 
 def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
-    """Return the ways that a message from any of the instances can go."""
+    """Return the hops that a message can take from any of the instances."""
     seen, edges = set(starts), []
     ahead = list(seen)
     while ahead:
@@ -235,13 +238,13 @@ def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[E
 
 
 def _circles(edges: list[Edge]) -> list[Edge]:
-    """Remove edges with nothing before or nothing after them, again and again; return the rest."""
+    """Remove edges without a predecessor or successor repeatedly, and return the rest."""
     forward = _prune(edges)
     return [(here, there) for there, here in _prune([(there, here) for here, there in forward])]
 
 
 def _prune(edges: list[Edge]) -> list[Edge]:
-    """Return the edges that are left when those with nothing after are taken away, again and again."""
+    """Return the remaining edges after edges without a successor are removed repeatedly."""
     before: dict[str, list[str]] = {}
     for here, there in edges:
         before.setdefault(there, []).append(here)
@@ -265,7 +268,7 @@ _CONVERSATION = "conversation_id"
 
 
 class RebalancedDialogs(NamedTuple):
-    """Open dialogs of a scope to a service that were balanced to several ids: how many, and the first by id."""
+    """Open dialogs of a scope to a service that were balanced to several ids: their number and the first id."""
 
     instance: str
     database: str
@@ -275,9 +278,9 @@ class RebalancedDialogs(NamedTuple):
 
 
 class OpenDialogs(NamedTuple):
-    """Dialogs of a database to a service whose messages take routes while they are bound to no broker instance.
+    """Dialogs of a database to a service that send messages without a broker instance.
 
-    How many there are, and the first by id.
+    It has their number and the first id.
     """
 
     instance: str
@@ -295,9 +298,9 @@ def used_routes(resolved: Table) -> set[RouteName]:
 def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
     """Return the routes that messages used.
 
-    ``resolved`` has the columns of ``resolved_routes``. A route is used where a message reports it, where it
-    led the message back to its own instance (rerouted_from), and where it is one of alternative_routes: the
-    transport may take any of these.
+    ``resolved`` has the columns of ``resolved_routes``. A route is used if a message reports it, or if it led the
+    message back to its own instance (rerouted_from). It is also used if it is one of alternative_routes, because
+    the transport may take any of these.
     """
     used: set[RouteName] = set()
     for use in resolved.route_uses():
@@ -343,7 +346,7 @@ def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs
 
 
 def route_names(routes: TableColumns) -> set[RouteName]:
-    """Return the routes of a table; versions of a route are one."""
+    """Return the routes of a table. Versions of a route count as one."""
     return set(routes.rows("instance_name", "database_name", "name"))
 
 
@@ -365,16 +368,20 @@ def unused_routes(estate: LintEstate, used: set[RouteName]) -> Iterator[LintFind
 
 
 def changed_picks(changed: list[RebalancedDialogs]) -> Iterator[LintFinding]:
-    """Find SBR039: messages of one open dialog went to different broker instances; one a scope and service."""
+    """Find SBR039: messages of one open dialog were sent to different broker instances.
+
+    Each scope and service has one finding.
+    """
     sentence = "the set of broker instances changed before the acknowledgement: dialogs %s, such as %s"
     for instance, database, service, dialogs, first in changed:
         yield finding("SBR039", (instance, database), service, sentence, str(dialogs), first)
 
 
 def torn_groups(estate: LintEstate) -> Iterator[LintFinding]:
-    """Find SBR038: dialogs of one conversation group to one service have different ids; one a service.
+    """Find SBR038: dialogs of one conversation group to one service have different ids.
 
-    A dialog is bound to the id that it was acknowledged with, else to the one that BEGIN DIALOG named.
+    Each service has one finding. A dialog is bound to the id of its acknowledgement, or else to that of BEGIN
+    DIALOG.
     """
     names = ("instance_name", "database_name", "far_service", "conversation_group_id")
     ids = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged_at")

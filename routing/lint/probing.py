@@ -1,6 +1,6 @@
-"""Put the questions that a configuration must answer to the rules, as if they were messages.
+"""Ask the rules the questions that a configuration must answer, as if they were messages.
 
-`routing.rules` decides them: a finding on what becomes of a message holds no rule of its own.
+`routing.rules` decides them, so findings on outcomes need no other rules.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ProbeVerdict(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The instance, and the database whose routes were searched."""
+        """The instance, and the database with the searched routes."""
         return self.asked.instance, scope_of(self.asked.database)
 
 
@@ -82,12 +82,13 @@ class AskedServices(NamedTuple):
 class ProbeAnswers(NamedTuple):
     """The verdicts by the reason for asking.
 
-    routes: for routes; arrivals: for what arrives; asking: where a route can be asked for; returns: for replies;
-    local: for the services that LOCAL routes name, at their own databases; catching: for the services of each
-    instance, at a database whose routes for any service deliver it.
-    contested: routes that say the same as another one of their scope, by what they say. One that is alone answers
-    every message that is bound to its id (or, without one, to an id that nothing names), so that only these can
-    stand in another's shade.
+    ``routes`` are for routes, ``arrivals`` for arriving messages, ``returns`` for replies. ``asking`` are for
+    scopes that can ask for a route. ``local`` are for services of LOCAL routes, at their own databases.
+    ``catching`` are for the services of each instance, at a database with routes for any service that deliver
+    them.
+
+    ``contested`` are routes with the same selector as another one of their scope, by selector. A route without
+    such a rival always answers messages with its id, so only contested routes can be shadowed.
     """
 
     contested: Mapping[RouteSelector, Sequence[EstateRoute]]
@@ -106,7 +107,7 @@ class ProbeAnswers(NamedTuple):
 
 
 def answers_of(estate: LintEstate) -> ProbeAnswers:
-    """Probe all questions; instances that the tables do not list answer none."""
+    """Probe all questions. Instances that the tables do not list answer no question."""
     routes_by_selector = _by_what_they_say(estate)
     return ProbeAnswers(
         {what: routes for what, routes in routes_by_selector.items() if len(routes) > 1},
@@ -122,7 +123,7 @@ def answers_of(estate: LintEstate) -> ProbeAnswers:
 def searches_of(
     estate: LintEstate, asked: ProbeQuestion, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
 ) -> tuple[RouteSearch, ...]:
-    """Return the first search of each decision; an own address, which leads to a second, is another finding."""
+    """Return the first search of each decision. Another finding covers the second search."""
     instance, (_, database, service, broker) = estate.instances[asked.instance], asked
     if service is None:
         key = RoutingKey(database, None, broker, is_initiator, unnamed)
@@ -139,7 +140,7 @@ def owners_of(estate: LintEstate, search: RouteSearch, asked: ProbeQuestion) -> 
 
 
 def _by_what_they_say(estate: LintEstate) -> dict[RouteSelector, list[EstateRoute]]:
-    """Return the routes in force that match in any step, of instances that the tables list."""
+    """Return the valid routes that match in any step, of instances that the tables list."""
     routes_by_selector: dict[RouteSelector, list[EstateRoute]] = {}
     for instance, database, route in estate.live_routes:
         match_key = matching.MatchKey(route.service, route.broker)
@@ -174,7 +175,7 @@ def _named_routes(estate: LintEstate) -> Iterator[LiveRoute]:
 
 
 def _leading(estate: LintEstate) -> Iterator[tuple[LiveRoute, str]]:
-    """Yield named routes with the other instances whose address they have."""
+    """Yield named routes with the other instances at their address."""
     for live in _named_routes(estate):
         for place in estate.owners(live.instance, live.route.compared):
             if place.name != live.instance:
@@ -182,7 +183,7 @@ def _leading(estate: LintEstate) -> Iterator[tuple[LiveRoute, str]]:
 
 
 def _for_arrivals(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Probe services that others route here, and every service here; the first route by name stands for all."""
+    """Probe services that others route here, and every service here. The first route by name represents all."""
     first: dict[ProbeQuestion, RouteReferrer | None] = {}
     for live, instance in _leading(estate):
         asked = ProbeQuestion(instance, None, live.route.service, live.route.broker)
@@ -208,7 +209,7 @@ def scopes_that_ask(estate: LintEstate) -> Iterable[tuple[str, str]]:
 def _for_asking(estate: LintEstate) -> Iterator[AskedServices]:
     """Probe the services of an instance in each scope that has a BrokerConfiguration route.
 
-    What a scope does with one service that it does not name, it does with all of them.
+    A scope treats all services that it does not name equally.
     """
     sorted_services: dict[str, list[str]] = {}
     for name, database in scopes_that_ask(estate):
@@ -250,10 +251,10 @@ def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
 
 
 def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Probe each service of an instance from a database whose routes for any service deliver it.
+    """Probe each service of an instance from a database with routes for any service that deliver it.
 
-    Its own database comes first, then the others by name. What a database does with one service that it does not
-    name, it does with all of them, so that few questions are asked.
+    Its own database comes first, then the others by name. A database treats all services that it does not name
+    equally, so few questions are needed.
     """
     for name in estate.listed:
         instance = estate.instances[name]
@@ -292,7 +293,7 @@ def _catches(estate: LintEstate, instance: SqlInstance, scope: str, services: It
 
 
 def is_caught(search: RouteSearch) -> bool:
-    """Return True if a message matches routes for any service alone, and a LOCAL one of them delivers it."""
+    """Return True if a message matches only routes for any service, and a LOCAL one of them delivers it."""
     return search.step is MatchingStep.ANY_SERVICE and search.end.outcome is Outcome.DELIVERED and not search.asks
 
 
@@ -311,9 +312,9 @@ def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
 
 
 def _ends(estate: LintEstate) -> dict[tuple[tuple[str, str], str, str], None]:
-    """Return the databases that send, each with an instance and a database that it sends to by a named route.
+    """Return the sending databases, each with an instance and a database that it sends to by a named route.
 
-    Who a route leads to is known where it is pinned to an id, or its address is the holder's own.
+    The target of a route is known if the route has a broker instance, or if its address is the holder's own.
     """
     pinned: dict[tuple[str, str], list[ServiceHolder]] = {}
     for holder in estate.holders:

@@ -1,1 +1,1 @@
-"""Read Extended Events of the broker into rows of ``observed_routing``; fields are known by their names."""
+"""Read Extended Events of Service Broker into rows of ``observed_routing``. Fields are identified by name."""

@@ -40,7 +40,7 @@ _NOT_CLOSED = f"it has no {quote(_END)}"
 
 
 class RawEvent(NamedTuple):
-    """A row as it is read: where, the event's XML, and the instance that it names; ``why`` it is none."""
+    """A row with its location, the event's XML and the instance. ``why`` explains a row without an event."""
 
     place: str
     data: str | None
@@ -51,8 +51,8 @@ class RawEvent(NamedTuple):
 def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Iterator[RawEvent]:
     """Read all rows of files, and of folders' files, in the order of their names.
 
-    ``notes`` learns what is not read in folders. Raises InputError for a file that cannot be read,
-    EnvironmentFault where a package is missing.
+    ``notes`` collects the skipped files of folders. Raises InputError for a file that cannot be read,
+    EnvironmentFault for a missing package.
     """
     for place in [reach(source) for source in sources]:
         try:
@@ -128,7 +128,7 @@ def _encoding_of(path: Path) -> str:
 
 
 def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
-    """Yield events from lines with a header; sqlcmd's line of dashes is left out."""
+    """Yield events from lines with a header, without sqlcmd's line of dashes."""
     with _long_fields():
         first = stream.readline()
         separator = max(",;\t|", key=first.count)
@@ -149,7 +149,7 @@ def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
 
 
 def _rows_of(reader: Any) -> Iterator[list[str]]:
-    """Yield rows of csv; one that it cannot split has too many empty cells."""
+    """Yield rows of csv. A row that it cannot split gets too many empty cells."""
     while True:
         try:
             yield next(reader)
@@ -239,7 +239,7 @@ def _parquet(path: Path, file: str) -> Iterator[RawEvent]:
 
 
 def _xml(stream: IO[str], file: str) -> Iterator[RawEvent]:
-    """Read the events of a document, or of many one after another; what stands around them is not looked at."""
+    """Read the events of one or more documents in a file, and ignore the text around them."""
     cutter = _Cutter()
     parts = chain(iter(lambda: stream.read(_AT_ONCE), ""), (None,))
     event_texts = chain.from_iterable(map(cutter.cut, parts))
@@ -250,10 +250,10 @@ def _xml(stream: IO[str], file: str) -> Iterator[RawEvent]:
 
 @dataclass
 class _Cutter:
-    """Cuts events out of a text that comes in parts; each character is looked at once, whatever is not closed.
+    """Cuts events out of a text that is read in parts. Each character is examined once, even in unclosed events.
 
-    ``text`` is what may belong to an event yet, ``at`` the place in it up to which it has been looked at,
-    ``begin`` where the event that is open begins, ``closed_to`` up to where no CDATA section ends.
+    ``text`` is the part that may still belong to an event. ``at`` is the position after the examined text,
+    ``begin`` the start of the open event. No CDATA section ends before ``closed_to``.
     """
 
     text: str = ""
@@ -262,7 +262,7 @@ class _Cutter:
     closed_to: int = 0
 
     def cut(self, part: str | None) -> Iterator[tuple[str, str | None]]:
-        """Yield the events that end in the next part, None for the end; one that is none with the reason."""
+        """Yield the events that end in the next part, or a reason for a broken event. None ends the text."""
         self.text += part or ""
         is_last = part is None
         while (match := _MARK.search(self.text, self.at)) is not None:
@@ -287,7 +287,7 @@ class _Cutter:
         self._forget()
 
     def _find_end(self, match: re.Match[str], *, is_last: bool) -> int | None:
-        """Return where a mark ends: a tag with its attributes, a section with its text; None if not here yet."""
+        """Return the end of a tag with its attributes, or of a section with its text. None asks for more text."""
         if match.group() == _END:
             return match.end()
         if match.group() == _SECTION:

@@ -1,4 +1,4 @@
-"""Make a row of ``observed_routing`` of an event, or the acknowledgement of a dialog; a field has many names."""
+"""Convert an event into a row of ``observed_routing`` or an acknowledgement. Fields have several names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from routing.terms import CLASSIFY_EVENT, FORWARD_DROPPED, FORWARD_SENT, UNDELIV
 
 
 LONGEST = 1_000_000
-"""An event of more characters is none of the broker's."""
+"""The character limit of an event of Service Broker."""
 _DEEPEST = 20
 
 
 class EventField(NamedTuple):
-    """A field or an action: its value, and the text that a map gives for it; None where there is none."""
+    """A field or an action: its value, and its text in a map or None."""
 
     value: str | None
     text: str | None
@@ -143,7 +143,7 @@ SOURCES = {
     "broker:remote message acknowledgement": ACKNOWLEDGEMENT,
 }
 ROUTE_TYPES = {"1": "LOCAL", "2": "REMOTE", "3": "DELAYED"}
-"""As the trace class numbers them; Extended Events give a text as well."""
+"""The numbers of the trace class. Extended Events also give a text."""
 _OUTCOMES = {"LOCAL": Outcome.DELIVERED, "REMOTE": Outcome.SENT, "DELAYED": Outcome.DELAYED}
 _YES, _NO = ("true", "1", "initiator"), ("false", "0", "target")
 _NUMBERS = ("delayed_error_number", "error_number", "error", "dropped_error_number")
@@ -165,7 +165,7 @@ class ReadEvent:
 
 
 def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
-    """Read an event of an instance into a row; None for one that does not concern routes.
+    """Convert an event of an instance into a row, or return None if it does not concern routes.
 
     Raises BrokenEventError.
     """
@@ -256,7 +256,7 @@ _OF_SOURCE: dict[str, Callable[[ParsedEvent, ReadRow], TableRow]] = {
 
 
 def _is_received(event: ParsedEvent) -> bool:
-    """Return True if an acknowledgement came in; one that is sent says nothing of the own dialog."""
+    """Return True for a received acknowledgement, because a sent one does not concern the own dialog."""
     type_field = event.first("acknowledgement_type", "event_subclass", "eventsubclass")
     return type_field is None or not any("sent" in word.lower() for word in type_field if word)
 
@@ -273,7 +273,7 @@ def _time(event: ParsedEvent) -> datetime:
 
 
 def _text(event: ParsedEvent, *names: str) -> str | None:
-    """Return a field's text, or what it maps to; a field that says nothing but blanks says nothing."""
+    """Return a field's mapped text or its value, or None if it is blank."""
     event_field = event.first(*names)
     return None if event_field is None else event_field.text or event_field.value
 
@@ -285,7 +285,7 @@ def _flag(event: ParsedEvent, *names: str) -> bool | None:
 
 
 def _number(event: ParsedEvent, *names: str, most: int = _INT) -> int | None:
-    """Return a whole number; None where the field has none, or one that does not fit."""
+    """Return a whole number, or None if the field has none or one that does not fit."""
     event_field = event.first(*names)
     if event_field is None or event_field.value is None or len(event_field.value) > 20:
         return None

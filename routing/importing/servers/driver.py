@@ -1,4 +1,4 @@
-"""Run one script on a server by Microsoft's driver, which this module alone knows."""
+"""Run one script on a server with Microsoft's driver. Only this module uses the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGN_IN = {
     ENTRA_INTERACTIVE: {"Authentication": "ActiveDirectoryInteractive"},
 }
 AUTHENTICATIONS = tuple(_SIGN_IN)
-"""The ways to sign in to a server."""
+"""The methods to sign in to a server."""
 
 _LONGEST_SIGN_IN = 15
 # The driver keeps room for so many of the longest rows.
@@ -48,7 +48,7 @@ class ServerAccess:
     is_encrypted: bool = True
 
     def connection_string(self, server: str) -> str:
-        """Return the connection string of the driver; it holds the password."""
+        """Return the connection string of the driver, including the password."""
         values = {
             "Server": _braced(server),
             "Database": "master",
@@ -71,7 +71,7 @@ class ServerAccess:
 
 
 class ServerError(RoutingError):
-    """The failure to read a server; ``is_lasting`` where another try would fail the same way."""
+    """The failure to read a server. ``is_lasting`` is True if another try would fail too."""
 
     def __init__(self, message: str, hint: str | None = None, *, is_lasting: bool = False) -> None:
         super().__init__(message, hint)
@@ -147,7 +147,7 @@ def _close(connection: Connection) -> None:
 
 
 def _read_all(cursor: Cursor, script: str, results: ResultFile) -> tuple[list[str], list[str]]:
-    """Read result set after result set; an error of the server ends its own statement alone."""
+    """Read all result sets. An error of the server ends only its own statement."""
     import mssql_python
 
     faults = list[str]()

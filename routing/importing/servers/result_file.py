@@ -16,9 +16,9 @@ _SPECIAL = frozenset(',"\r\n')
 
 
 class ResultFile:
-    """A file of whole result sets. One that breaks off is removed, because its view is not known to the end.
+    """A file of complete result sets. It drops an incomplete set, because rows of its view are missing.
 
-    ``instance_name`` is what the first row with that column says, ``sets`` and ``rows`` count what stands in the
+    ``instance_name`` comes from the first row with that column. ``sets`` and ``rows`` count the contents of the
     file.
     """
 
@@ -73,7 +73,7 @@ class ResultFile:
 
 
 def _cell(value: object) -> str:
-    """Write a value: a text that the script has put in quotes stays as it is."""
+    """Write a value. A text that the script has quoted stays unchanged."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

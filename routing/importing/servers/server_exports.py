@@ -28,10 +28,10 @@ _GRACE = 5.0
 
 @dataclass(frozen=True)
 class ServerExport:
-    """The export of one server; ``file`` is None if nothing was read.
+    """The export of one server. ``file`` is None if the server gave no result.
 
-    ``faults`` say what was not read, ``messages`` are what the script printed. ``is_lasting`` where another try
-    would fail the same way. ``is_given_up`` where a thread still hangs in the driver.
+    ``faults`` describe the unread parts, ``messages`` are the script's output. ``is_lasting`` is True if another
+    try would fail too. ``is_given_up`` is True if a thread still hangs in the driver.
     """
 
     server: str
@@ -66,12 +66,12 @@ class ServersExport:
 
     @property
     def unread(self) -> list[str]:
-        """Sentences on what was not read."""
+        """The sentences on unread parts."""
         return [fault for one in self.exports for fault in one.faults]
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on names that differ from what instances call themselves, and what the script printed."""
+        """The sentences on servers with a different instance name, and the script's output."""
         names = [note for one in self.exports for note in _compare_name(one)]
         printed = [f"{quote(one.server)}: {text}" for one in self.exports for text in one.messages]
         return [*names, *_find_doubles(self.exports), *printed]
@@ -86,20 +86,20 @@ class ServersExport:
 def export_servers(
     servers: Sequence[str], access: ServerAccess, script: str, folder: Path, seconds: int, *, grace: float = _GRACE
 ) -> ServersExport:
-    """Run a script on servers, and write what each answers into a file of a folder.
+    """Run a script on servers, and write the answer of each into a file of a folder.
 
-    A file of an earlier export is replaced once its server has answered, and stays as it is otherwise.
+    A file of an earlier export is replaced after its server has answered. Otherwise it stays unchanged.
 
     Args:
-        servers: their names as the driver takes them, each once.
-        access: how to sign in.
+        servers: their names for the driver, each once.
+        access: the method and data to sign in.
         script: the batch of ``import queries``.
-        folder: where the files go; it is made if it is not there.
+        folder: the folder of the files, created if missing.
         seconds: the time limit of each server.
-        grace: so many seconds later, a driver that does not keep the limit is given up.
+        grace: the seconds after the limit before the command abandons a hanging driver.
 
     Returns:
-        What was read, and what was not.
+        The exports, including the failed ones.
 
     Raises:
         EnvironmentFault: libraries that the driver needs are missing.
@@ -124,7 +124,7 @@ _SCRATCH = set[str]()
 
 @contextmanager
 def scratch_folder(within: Path | None = None) -> Iterator[str]:
-    """Yield a new folder, which is removed at the end; a thread that was given up may still write there."""
+    """Yield a new folder and remove it at the end, even if an abandoned thread still writes there."""
     with TemporaryDirectory(dir=within, prefix=".sbroute-", ignore_cleanup_errors=True) as folder:
         _SCRATCH.add(folder)
         try:
@@ -143,7 +143,7 @@ _Outcome = ServerExport | RoutingError | OSError
 
 
 def _read(server: str, access: ServerAccess, script: str, part: Path, limit: int) -> _Outcome:
-    """Read one server in a thread of its own; an error that ends the command is returned."""
+    """Read one server in a separate thread, and return an error that ends the command."""
     started = time.monotonic()
     try:
         with ResultFile(part) as results:
@@ -193,7 +193,7 @@ def _put_outcome(server: str, read: partial[_Outcome], done: Queue[tuple[str, _O
 
 
 def _put(export: ServerExport, file: Path) -> ServerExport:
-    """Move an export to its place, or say that a file of an earlier one stands there."""
+    """Move an export to its final file, or report that a file of an earlier export remains."""
     if export.file is not None:
         export.file.replace(file)
         return replace(export, file=file)
@@ -210,7 +210,7 @@ _PROTOCOL = re.compile(r"(?:tcp|np|lpc|admin):", re.IGNORECASE)
 
 
 def _name_files(servers: Sequence[str]) -> dict[str, str]:
-    """Return the name of each server's file; a dollar sign stands for the backslash of a named instance."""
+    """Return the name of each server's file. A dollar sign replaces the backslash of a named instance."""
     names: dict[str, str] = {}
     seen = Counter[str]()
     for server in servers:

@@ -1,1 +1,1 @@
-"""Read T-SQL scripts into statements and problems, and apply them to what one instance holds."""
+"""Read T-SQL scripts into statements and problems, and apply them to the state of one instance."""

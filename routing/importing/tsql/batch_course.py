@@ -1,8 +1,8 @@
-"""Track how far a batch runs: what a RETURN, THROW, GOTO or error leaves out, and what the rest depends on.
+"""Track the flow of a batch: the statements that RETURN, THROW, GOTO or an error skips, and their conditions.
 
-What leaves under a condition is an ``BlockExit``: the rest runs only where it does not. A condition that only the
-server knows is taken for a check that the script passes, and what follows is named as depending on it; nothing is
-named for what leaves after an error.
+A conditional exit is a ``BlockExit``: the rest runs only without it. If only the server can decide a condition,
+the script is assumed to pass the check, and the following statements are marked as dependent on it. Statements
+after an exit by an error are not marked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routing.importing.tsql.tree import ModuleNode
 
 
 class StatementCourse(Enum):
-    """Whether a statement runs; nothing is said of one whose own IF does not hold in this state."""
+    """The course of a statement. Statements under a false IF are not reported."""
 
     RUNS = "runs"
     PERHAPS = "may run"
@@ -29,10 +29,10 @@ class StatementCourse(Enum):
 
 @dataclass(frozen=True)
 class StatementCondition:
-    """The condition of a statement: its course, and the reason where it is left out.
+    """The condition of a statement: its course, and the reason if it is left out.
 
-    ``doubt`` is what a statement that is applied depends on all the same. ``guards`` are the conditions around it
-    where there is no state to answer them.
+    ``doubt`` is an assumption behind an applied statement. ``guards`` are the surrounding conditions if no state
+    can decide them.
     """
 
     course: StatementCourse = StatementCourse.RUNS
@@ -42,12 +42,12 @@ class StatementCondition:
 
     @property
     def runs(self) -> bool:
-        """Return whether it runs, or is taken to."""
+        """True if the statement runs, or is assumed to run."""
         return self.course is StatementCourse.RUNS
 
     @property
     def never(self) -> bool:
-        """Return whether it surely does not run."""
+        """True if the statement certainly does not run."""
         return self.course is StatementCourse.NEVER
 
     @property
@@ -62,7 +62,7 @@ class StatementCondition:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether it runs whatever the state is."""
+        """True if the statement runs in any state."""
         return self.runs and not self.guards
 
     def under(self, guards: tuple[ConditionGuard, ...]) -> StatementCondition:
@@ -82,13 +82,13 @@ class StatementCondition:
         return replace(self, course=StatementCourse.AFTER_ERROR, why_not=why_not) if self.runs else self
 
     def not_run(self, why_not: str | None) -> StatementCondition:
-        """Return the condition of a statement that surely does not run; None changes nothing."""
+        """Return the condition of a statement that certainly does not run, or the same one for None."""
         if why_not is None or self.never or self.passed_over:
             return self
         return replace(self, course=StatementCourse.NEVER, why_not=why_not)
 
     def doubted(self, doubt: str | None) -> StatementCondition:
-        """Return the condition with an assumption that it depends on; the first doubt counts."""
+        """Return the condition with an assumption. Only the first one counts."""
         return self if doubt is None or self.doubt else replace(self, doubt=doubt)
 
 
@@ -97,9 +97,9 @@ ALWAYS = StatementCondition()
 
 @dataclass(frozen=True)
 class BlockExit:
-    """One that may leave: for ``label`` of a GOTO, None for the end of the batch or TRY block.
+    """A possible exit: to ``label`` for a GOTO, or None for the end of the batch or TRY block.
 
-    ``is_error``: a CATCH goes on. ``doubt`` is what the rest depends on where that is not known.
+    ``is_error`` is True if a CATCH continues. ``doubt`` is the assumption of the rest if the exit is uncertain.
     """
 
     words: str
@@ -110,9 +110,10 @@ class BlockExit:
 
 @dataclass
 class BlockFlow:
-    """The flow of a batch, or of one TRY block of it.
+    """The flow of a batch, or of one of its TRY blocks.
 
-    ``left`` is what surely left it. ``perhaps`` is why what stands here may run all the same: a GOTO may reach it.
+    ``left`` is the certain exit. ``perhaps`` is the reason why the code after it may still run, because a GOTO may
+    reach it.
     """
 
     left: BlockExit | None = None
@@ -120,7 +121,7 @@ class BlockFlow:
     exits: list[BlockExit] = field(default_factory=list)
 
     def restrict_condition(self, condition: StatementCondition) -> StatementCondition:
-        """Return the condition of a statement that stands here."""
+        """Return the condition of a statement at this point of the flow."""
         if self.perhaps is not None:
             return condition.perhaps(self.perhaps)
         if self.left is not None:
@@ -132,7 +133,7 @@ class BlockFlow:
     def leave(
         self, words: str, condition: StatementCondition, label: str | None = None, *, is_error: bool = False
     ) -> None:
-        """Note that what stands here leaves, under this condition; ``words`` are such as ``RETURN in line 2``."""
+        """Note an exit under this condition. ``words`` are such as ``RETURN in line 2``."""
         if condition.never or condition.passed_over:
             return
         if condition.is_certain and self.perhaps is not None:
@@ -147,7 +148,7 @@ class BlockFlow:
             self.exits.append(BlockExit(words, label, doubt=doubt))
 
     def land(self, label: str) -> None:
-        """Note that a label stands here: what went to it goes on."""
+        """Note a label here, where exits to it continue."""
         comers = [block_exit for block_exit in self.exits if block_exit.label == label]
         self.exits = [block_exit for block_exit in self.exits if block_exit.label != label]
         if self.left is not None and self.left.label == label:
@@ -161,7 +162,7 @@ class BlockFlow:
 
 @dataclass(frozen=True, slots=True)
 class StoredProcedure:
-    """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
+    """A procedure that the script made in a database. ``is_sure`` is True if a call certainly runs this one."""
 
     module: ModuleNode
     database: str | None
@@ -174,9 +175,9 @@ ProcedureKey = tuple[str, str, str]
 
 @dataclass
 class SavePoint:
-    """A point to go back to: how many effects a script had by then, and what it had made of the instance.
+    """A point to roll back to: the number of effects so far, and the state of the instance.
 
-    ``state`` is a copy of the rows and procedures, None as long as nothing has changed since.
+    ``state`` is a copy of the rows and procedures, or None before the first change.
     """
 
     effects: int = 0
@@ -185,11 +186,11 @@ class SavePoint:
 
 @dataclass
 class OpenTransaction:
-    """The open transaction; ``depth`` is @@TRANCOUNT, ``start`` where the outermost began, under ``guards``.
+    """The open transaction. ``depth`` is @@TRANCOUNT, ``start`` the begin of the outermost under ``guards``.
 
-    ``line`` and ``name`` are those of its BEGIN. ``savepoints`` are names, in their order, with their marks.
-    ``doomed``: an error has left nothing but ROLLBACK. ``perhaps_ended`` is the COMMIT or ROLLBACK that may have
-    ended it, under a condition that only the server knows.
+    ``line`` and ``name`` are those of its BEGIN. ``savepoints`` are names with their marks, in order. ``doomed``
+    is True if an error allows only ROLLBACK. ``perhaps_ended`` is the COMMIT or ROLLBACK that may have ended it,
+    under a condition that only the server can decide.
     """
 
     depth: int = 0
@@ -207,12 +208,12 @@ class OpenTransaction:
 
     @property
     def state(self) -> int:
-        """Return what XACT_STATE() does."""
+        """The value of XACT_STATE()."""
         return 0 if not self.is_open else (-1 if self.doomed else 1)
 
     @property
     def save_points(self) -> list[SavePoint]:
-        """Return where it can go back to."""
+        """The points to roll back to."""
         return [self.start, *(point for _, point in self.savepoints)] if self.is_open else []
 
     def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
@@ -228,7 +229,7 @@ class OpenTransaction:
         self.savepoints.append((name, save_point))
 
     def find_savepoint(self, name: str) -> SavePoint | None:
-        """Return the newest savepoint of this name, exactly; those behind it are gone."""
+        """Find the newest savepoint with exactly this name, and drop the later ones."""
         for index in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[index][0] == name:
                 del self.savepoints[index + 1 :]

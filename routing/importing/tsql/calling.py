@@ -53,11 +53,11 @@ class NodeRunner(Protocol):
         """Run nodes."""
 
     def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
-        """Apply statements where they run."""
+        """Apply statements if they run."""
 
 
 class CallRunner:
-    """Follows the calls of one run; ``nodes`` runs what they hold."""
+    """Follows the calls of one run. ``nodes`` runs their contents."""
 
     def __init__(self, run: ScriptRun, settings: ParserSettings, nodes: NodeRunner) -> None:
         self._run = run
@@ -67,7 +67,7 @@ class CallRunner:
     # Texts
 
     def run_text(self, node: RunText, condition: StatementCondition) -> None:
-        """Run EXEC ('…') where literals and known variables make its text known; AT names another instance."""
+        """Run EXEC ('…') if literals and known variables give its text. AT names another instance."""
         run = self._run
         effective = run.restrict_condition(condition)
         value = run.evaluate(node.value, condition, is_plain=True)
@@ -108,7 +108,7 @@ class CallRunner:
         database: str | None,
         parameters: dict[str, tuple[Words, KnownValue | None]] | None,
     ) -> None:
-        """Run a text that is known; ``parameters`` are those of sp_executesql, None where they are not known."""
+        """Run a known text. ``parameters`` are those of sp_executesql, or None if they are unknown."""
         run = self._run
         has_variables = any(word.kind is LexemeKind.WORD for word in words)
         if has_variables and not run.affords(len(value.text), node.place):
@@ -133,7 +133,7 @@ class CallRunner:
         effective: StatementCondition,
         database: str | None,
     ) -> None:
-        """Run a called text: its USE and its SET end with it; if it cannot be parsed, the call alone fails."""
+        """Run a called text. Its USE and SET end with it, and only the call fails if it cannot be parsed."""
         run, connection = self._run, self._run.connection
         saved_state = (connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow)
         connection.database = database or connection.database
@@ -266,7 +266,7 @@ class CallRunner:
             run.report(node.place, why)
 
     def _name_unknown_call(self, node: CallNode, parts: tuple[str, ...], effective: StatementCondition) -> None:
-        """Report a call by a variable, where the script creates procedures that it may run."""
+        """Report a call by a variable, if the script creates procedures that it may run."""
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
             return
@@ -331,7 +331,7 @@ class CallRunner:
     def _call_own(
         self, node: CallNode, parts: tuple[str, ...], condition: StatementCondition, effective: StatementCondition
     ) -> None:
-        """Follow a procedure that the script made; any other is not followed."""
+        """Follow a procedure that the script made, and no other."""
         run = self._run
         key = self._key_of(parts)
         if key not in run.procedures:
@@ -451,7 +451,7 @@ class CallRunner:
 
 
 def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
-    """Return whether a call still has a variable as a value, once those that are known are replaced."""
+    """Return True if a call still has a variable as a value after known ones are replaced."""
     following = [*(word.text for word in words[1:]), ""]
     pairs = zip(words, following, strict=True)
     return any(

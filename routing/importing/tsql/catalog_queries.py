@@ -29,7 +29,7 @@ class UnreadableError(Exception):
 
 
 class QueryReader:
-    """Reads words from left to right; ``database`` is the one in use."""
+    """Reads words from left to right. ``database`` is the current one."""
 
     def __init__(self, words: Sequence[Lexeme], database: str | None) -> None:
         self._words = words
@@ -79,7 +79,7 @@ class QueryReader:
         raise NotImplementedError
 
     def query(self) -> tuple[ConditionGuard, Sequence[Lexeme]]:
-        """Read SELECT … FROM a view WHERE tests; return what it asks, and the words of its one column."""
+        """Read SELECT … FROM a view WHERE tests, and return the guard and the words of its one column."""
         self._expect("SELECT")
         if self._take("TOP"):
             is_group = self._take("(")
@@ -122,7 +122,7 @@ class QueryReader:
                 return tests
 
     def _test(self) -> dict[str, str]:
-        """Read one test of a WHERE: the name, the id, whether the broker is on, the kind, or a migration."""
+        """Read one test of a WHERE: the name, id, broker state, kind or migration."""
         if self._take("("):
             tests = self._tests()
             self._expect(")")

@@ -1,6 +1,6 @@
-"""A place in a script's lexemes, from which a statement reads words, names, strings and numbers.
+"""A position in a script's lexemes, to read words, names, strings and numbers of a statement.
 
-What is asked for and not there raises RefusalError; the statement is then left out and reported.
+A missing lexeme raises RefusalError. The statement is then left out and reported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def drop_line_breaks(literal: str) -> str:
 
 
 class LexemeCursor:
-    """Reads lexemes from left to right; ``notes`` collects remarks on the statement being read."""
+    """Reads lexemes from left to right. ``notes`` collects remarks on the current statement."""
 
     def __init__(self, tokens: LexemeList, template_defaults: bool) -> None:
         self._lexemes = tokens.lexemes
@@ -57,19 +57,19 @@ class LexemeCursor:
         self.notes: list[str] = []
 
     def peek(self, ahead: int = 0) -> Lexeme:
-        """Return the lexeme here, or so many further on."""
+        """Return the current lexeme, or one at an offset from it."""
         index = self.position + ahead
         return self._lexemes[index] if index < len(self._lexemes) else self._end
 
     def next(self) -> Lexeme:
-        """Return the lexeme here; the place moves on."""
+        """Return the current lexeme and move past it."""
         lexeme = self.peek()
         self.position = min(self.position + 1, len(self._lexemes))
         return lexeme
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing is left."""
+        """True at the end of the lexemes."""
         return self.peek().kind is LexemeKind.END
 
     @property
@@ -83,7 +83,7 @@ class LexemeCursor:
         return self._partners[self.position] + 1
 
     def skip_group(self) -> bool:
-        """Move past a parenthesis or CASE and all in it; False where none opens or none closes."""
+        """Move past a complete group or CASE. Return False if none begins or ends here."""
         partner = self._partners.get(self.position)
         if partner is None:
             return False
@@ -157,7 +157,7 @@ class LexemeCursor:
         return value
 
     def string(self, what: str) -> str:
-        """Return a string literal; in double quotes too, which are a string's where no name can stand."""
+        """Return a string literal. Text in double quotes counts too, because no name is possible here."""
         if self.at_sign("<"):
             return self.placeholder(what)
         if self.peek().kind not in (LexemeKind.STRING, LexemeKind.NAME) or self._text[self.peek().start] == "[":
@@ -178,7 +178,7 @@ class LexemeCursor:
         return int(digits)
 
     def placeholder(self, what: str) -> str:
-        """Return a template's ``<name, type, default>`` that stands outside quotes."""
+        """Return a template's ``<name, type, default>`` outside quotes."""
         start = self.position
         for _ in range(_PLACEHOLDER_LEXEMES):
             if self.at_end or self.at_sign(">"):
@@ -199,7 +199,7 @@ class LexemeCursor:
         raise self.unexpected("the end of the statement")
 
     def unexpected(self, wanted: str, at: int = 0) -> RefusalError:
-        """Return the error that the next lexeme, or one so many further on, is not what is wanted."""
+        """Return the error for an unexpected lexeme, at an offset from the next one."""
         lexeme = self.peek(at)
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
@@ -255,7 +255,7 @@ class LexemeCursor:
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:
-    """Return the ends of parentheses and CASEs that are closed, by where they open."""
+    """Return the ends of closed parentheses and CASEs, by their begin."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     for index, lexeme in enumerate(lexemes):

@@ -1,4 +1,4 @@
-"""Read CREATE, ALTER and DROP DATABASE and ENDPOINT, and find what reads any other definition."""
+"""Read CREATE, ALTER and DROP DATABASE and ENDPOINT, and find the reader of any other definition."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 
 
 def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """Read CREATE DATABASE; the content of an attached or copied database cannot be known."""
+    """Read CREATE DATABASE. The content of an attached or copied database is unknown."""
     cursor.expect_words("CREATE", "DATABASE")
     if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
@@ -129,7 +129,7 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
 
 
 def _is_left_over(cursor: LexemeCursor) -> bool:
-    """Return whether what follows a database's name is surely no clause: a sign, or a word before SET."""
+    """Return True if the text after a database's name is certainly no clause: a sign, or a word before SET."""
     lexeme = cursor.peek()
     if lexeme.kind is LexemeKind.SIGN:
         return lexeme.text in "-./"
@@ -143,7 +143,7 @@ def rename(place: StatementPlace, name: str, new_name: str) -> RenameDatabase:
 
 
 def _read_altered_name(cursor: LexemeCursor, place: StatementPlace) -> tuple[str, RefusalError | None]:
-    """Return the database's name, or why it is not known, which matters only where it is of routing."""
+    """Return the database's name, or the reason why it is unknown, which matters only for routing."""
     if cursor.take_words("CURRENT"):
         return CURRENT, None
     try:
@@ -215,7 +215,7 @@ def _termination(cursor: LexemeCursor) -> None:
 
 
 def _rest(cursor: LexemeCursor) -> list[Lexeme]:
-    """Return the lexemes up to the statement's end, without what stands in parentheses."""
+    """Return the lexemes up to the statement's end, without groups in parentheses."""
     lexemes = []
     while not (cursor.at_end or cursor.at_sign(";")):
         if cursor.peek().kind is LexemeKind.CUT:
@@ -261,7 +261,7 @@ class _Options:
 
 
 def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """Read CREATE ENDPOINT; the defaults are MESSAGE_FORWARDING DISABLED and STATE STOPPED."""
+    """Read CREATE ENDPOINT. The defaults are MESSAGE_FORWARDING DISABLED and STATE STOPPED."""
     cursor.expect_words("CREATE", "ENDPOINT")
     name = cursor.name("endpoint name")
     options = _read_options(cursor)
@@ -285,7 +285,7 @@ def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
 
 
 def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """Read ALTER ENDPOINT; only the given options change."""
+    """Read ALTER ENDPOINT. Only the given options change."""
     cursor.expect_words("ALTER", "ENDPOINT")
     name = cursor.name("endpoint name")
     if cursor.at_words("SET"):
@@ -362,7 +362,7 @@ def _read_payload(cursor: LexemeCursor) -> str:
 
 
 def _read_group(cursor: LexemeCursor, options: _Options, known_options: tuple[str, ...]) -> None:
-    """Read the options in parentheses, commas between them being optional; pass over those of other protocols."""
+    """Read the options in parentheses, with optional commas, and skip those of other protocols."""
     if not cursor.at_group:
         raise cursor.unexpected("a parenthesis and its end")
     if not known_options:
@@ -418,11 +418,11 @@ _DEFINITIONS: dict[tuple[str, str], Definition] = {
     ("DROP", "DATABASE"): drop_database,
 }
 _NAMED = frozenset(["TABLE", "QUEUE", "CONTRACT", "VIEW", "PROC", "PROCEDURE", "FUNCTION", "SEQUENCE", "SYNONYM"])
-"""Kinds of things whose name stands right behind them."""
+"""The kinds of objects with their name directly after the kind."""
 
 
 def find_definition(verb: str, noun: str) -> Definition | None:
-    """Return the reader of a statement of this verb and noun; None for one that is not about routing."""
+    """Return the reader of a statement with this verb and noun, or None if it is not about routing."""
     return _DEFINITIONS.get((verb, noun))
 
 
@@ -455,7 +455,7 @@ def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None
 
 
 def find_stray_sign(cursor: LexemeCursor) -> UnparsedError | None:
-    """Return why BACKUP or RESTORE cannot be parsed where a sign follows the database's name."""
+    """Return why BACKUP or RESTORE cannot be parsed because of a sign after the database's name."""
     name, after = cursor.peek(2), cursor.peek(3)
     is_stray = after.kind is LexemeKind.SIGN and after.text in "-./"
     if name.kind in (LexemeKind.WORD, LexemeKind.NAME) and is_stray:

@@ -34,7 +34,7 @@ from routing.importing.tsql.tree import (
 from routing.importing.tsql.vocabulary import find_unknown_variable, speaks_of_routing
 
 ValueOf = Callable[[Lexeme], str | None]
-"""The text that a variable holds; None where the script does not tell."""
+"""A function that returns the text of a variable, or None if it is unknown."""
 
 Arguments = Mapping[str, str | RefusalError]
 
@@ -50,9 +50,9 @@ _STATES = {
 def read_procedure(
     name: str, arguments: Sequence[CallArgument], place: StatementPlace, value_of: ValueOf
 ) -> list[ScriptStatement] | None:
-    """Read a call of a procedure as statements; None for a procedure that does nothing here.
+    """Read a procedure call as statements, or return None if the procedure has no effect here.
 
-    Raises RefusalError where an argument is not known, or what it does cannot be.
+    Raises RefusalError if an argument or the effect is unknown.
     """
     procedure = _PROCEDURES.get(name.lower())
     if procedure is None:
@@ -64,7 +64,7 @@ def read_procedure(
 def _arguments(
     arguments: Sequence[CallArgument], parameters: tuple[str, ...], value_of: ValueOf
 ) -> dict[str, str | RefusalError]:
-    """Return the arguments by parameter, given by name or in order; why not, where one is not known."""
+    """Return the arguments by parameter, given by name or in order. An unknown one is a refusal."""
     values: dict[str, str | RefusalError] = {}
     for index, argument in enumerate(arguments[:_MOST_ARGUMENTS]):
         parameter = parameters[index] if index < len(parameters) else ""
@@ -157,7 +157,7 @@ _OTHER_THINGS = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
 
 
 def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> BatchFault | None:
-    """Return the fault of a batch that uses a database before it is there; without a state nothing is sure."""
+    """Return the fault of a batch that uses a database before it exists, or None without a known state."""
     if holdings is None:
         return None
     created_names: set[str] = set()

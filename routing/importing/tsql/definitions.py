@@ -1,7 +1,7 @@
 """Read CREATE, ALTER and DROP of routes, services, endpoints and databases as statements.
 
-Each function is called at its statement's first word and reads to the statement's end; it raises
-RefusalError for what cannot be known or what the engine refuses.
+Each function is called at its statement's first word and reads to the statement's end. It raises RefusalError for
+unknown values and for statements that SQL Server refuses.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
 
 @dataclass(frozen=True)
 class StatementPlace:
-    """The place of a statement: file, line, the database in use, and the script's own time."""
+    """The place of a statement: file, line, current database and the script's own time."""
 
     file: str
     line: int
@@ -63,7 +63,7 @@ def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStat
 
 
 def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """Read ALTER ROUTE name WITH options; the rest of the route is known only when it is applied."""
+    """Read ALTER ROUTE name WITH options. The rest of the route is known only at its application."""
     cursor.expect_words("ALTER", "ROUTE")
     name = cursor.name("route name")
     options = _route_options(cursor, place, takes_commas_out=True)
@@ -84,7 +84,7 @@ def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
 
 
 def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: str) -> Definition:
-    """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name; none of them has IF EXISTS."""
+    """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name, which do not accept IF EXISTS."""
 
     def read(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
         cursor.expect_words("DROP", what)
@@ -102,7 +102,7 @@ def _owner(cursor: LexemeCursor) -> str | None:
 
 
 def _skip_object_name(cursor: LexemeCursor) -> None:
-    """Skip a queue's name, which has up to three parts and says nothing about routing."""
+    """Skip a queue's name, which has up to three parts and is not about routing."""
     while True:
         if cursor.at_sign("<"):
             cursor.placeholder("queue name")
@@ -119,7 +119,7 @@ def _skip_object_name(cursor: LexemeCursor) -> None:
 
 
 def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
-    """Return title and reason of a RESTORE or DBCC that brings in a database; no title for any other."""
+    """Return title and reason of a RESTORE or DBCC that creates a database. Others have no title."""
     verb, what = cursor.peek().upper, cursor.peek(1).upper
     if verb == "RESTORE" and what in ("DATABASE", "LOG"):
         name = quote(as_written(cursor.peek(2).text))
@@ -130,7 +130,7 @@ def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
 
 
 def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_out: bool = False) -> RouteOptions:
-    """Read the options behind WITH; the manual's grammar of ALTER ROUTE leaves commas open."""
+    """Read the options after WITH. The manual's grammar of ALTER ROUTE allows missing commas."""
     cursor.expect_words("WITH")
     texts: dict[str, str] = {}
     seconds: int | None = None
@@ -170,7 +170,7 @@ def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_
 
 
 def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
-    """Return when the route expires; a lifetime out of range has none, and is refused by its number."""
+    """Return the expiry of the route. A lifetime out of range has none, and is refused by its number."""
     if seconds is None or not 0 <= seconds <= LONGEST_LIFETIME:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Read expressions and conditions, as far as text, session and the views that a state answers tell.
+"""Read expressions and conditions with known values of texts, sessions and views.
 
-A condition is taken apart at AND, OR and NOT. A view that is asked for one name, and a function that does so, give
-a `CatalogValue`. Whatever else an expression holds makes its value unknown.
+A condition is split at AND, OR and NOT. A view or function that looks up one name becomes a `CatalogValue`. Any
+other part makes the value of an expression unknown.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ _LIKE = ("LIKE", "NOT LIKE")
 class SessionFacts:
     """The facts of a session at the time of an expression.
 
-    ``error`` is @@ERROR, None where it is not known. ``caught`` is the error that a CATCH block handles, if known.
-    ``ask`` answers what depends on the state, None where that cannot tell. ``value_of`` is a variable's value.
+    ``error`` is @@ERROR, or None if it is unknown. ``caught`` is the known error that a CATCH block handles.
+    ``ask`` answers questions about the state, or returns None if it cannot. ``value_of`` returns a variable's
+    value.
     """
 
     database: str | None
@@ -62,10 +63,10 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class ConditionAnswer:
-    """The value of a condition; ``holds`` is None where it is not known.
+    """The value of a condition. ``holds`` is None if it is unknown.
 
-    ``expects_no_error``: it rests on the statement before having ended without an error. ``by_state``: a state
-    has answered. ``guards`` are what a state would have to answer, if nothing else is open.
+    ``expects_no_error`` is True if it assumes that the statement before succeeded. ``by_state`` is True if a state
+    has answered. ``guards`` are the questions for a state if all else is known.
     """
 
     holds: bool | None
@@ -83,9 +84,9 @@ _NOT_KNOWN = ConditionAnswer(None)
 
 
 def evaluate(words: Sequence[Lexeme], facts: SessionFacts, *, is_plain: bool = False) -> Value | None:
-    """Evaluate a whole expression; None where its value is not known.
+    """Evaluate a whole expression, or return None if its value is unknown.
 
-    With ``is_plain`` it is that of EXEC(…), which takes no functions, and texts in double quotes.
+    With ``is_plain`` it is the text of EXEC(…), which allows texts in double quotes but no functions.
     """
     reader = _ExpressionReader(words, facts, is_plain=is_plain)
     try:
@@ -207,7 +208,7 @@ class _ExpressionReader(QueryReader):
         return self._decide(left, lambda value: _compare(sign, value, right))
 
     def _decide(self, value: Value | None, test: Callable[[KnownValue | None], bool | None]) -> ConditionAnswer:
-        """Return the answer of a test of a value; for one of a catalog view, the guard that decides it."""
+        """Test a value. For a catalog view, the answer has the guard that decides it."""
         if not isinstance(value, CatalogValue):
             return _NOT_KNOWN if value is None else ConditionAnswer(test(value))
         yes, no = test(value.yes), test(value.no)
@@ -351,9 +352,9 @@ def _number(value: int) -> KnownValue:
 
 
 def _compare(sign: str, left: Value | None, right: Value | None) -> bool | None:
-    """Compare two values; None where that is not known. NULL equals nothing.
+    """Compare two values, or return None if the result is unknown. NULL equals no value.
 
-    Texts that differ in more than case differ under every collation, if they are ASCII.
+    ASCII texts that differ in more than case differ under every collation.
     """
     if left is None or right is None:
         return False

@@ -1,4 +1,4 @@
-"""Find where a statement ends.
+"""Find the end of a statement.
 
 T-SQL needs no semicolons, and many words that begin a statement are clauses of others.
 """
@@ -32,7 +32,7 @@ _NEEDS = {
     "ENABLE": ("TRIGGER",),
     "DISABLE": ("TRIGGER",),
 }
-"""What follows words that begin a statement only so."""
+"""The followers that make a word the begin of a statement."""
 
 
 def at_common_table(cursor: LexemeCursor) -> bool:
@@ -72,7 +72,7 @@ def at_end_of_condition(cursor: LexemeCursor) -> bool:
 
 
 def at_query_in_parentheses(cursor: LexemeCursor) -> bool:
-    """Return whether a SELECT in parentheses begins here behind a whole condition, as a statement of its own."""
+    """Return True if a SELECT in parentheses begins as a separate statement here, after a whole condition."""
     before, ahead = cursor.peek(-1), 0
     while cursor.peek(ahead).text == "(" and cursor.peek(ahead).kind is LexemeKind.SIGN:
         ahead += 1
@@ -89,9 +89,8 @@ def at_query_in_parentheses(cursor: LexemeCursor) -> bool:
 class StatementExtent:
     """Moves a cursor from the first word of a statement to its end.
 
-    ``verb`` says what the statement does; it stands after the common table expressions, if there are any.
-    ``calls_at`` is the place of an EXEC whose rows the statement inserts. ``lacks_semicolon``: WITH follows the
-    statement, and no semicolon is between them.
+    ``verb`` is the statement's first word after any common table expressions. ``calls_at`` is the place of an EXEC
+    that gives rows to the statement. ``lacks_semicolon`` is True if WITH follows without a semicolon.
     """
 
     def __init__(self, cursor: LexemeCursor) -> None:
@@ -118,7 +117,7 @@ class StatementExtent:
                 cursor.next()
 
     def _skip_permissions(self) -> None:
-        """Move to TO or FROM: before it stand words that begin other statements."""
+        """Move to TO or FROM. The words before it may begin other statements."""
         cursor = self._cursor
         for ahead in range(1, _LONGEST_PERMISSION):
             lexeme = cursor.peek(ahead)

@@ -94,7 +94,7 @@ class _BatchParser(StatementParser):
             nodes.append(self._statement(is_first=not nodes))
 
     def _check_balance(self) -> bool:
-        """Return whether all is closed that is opened, and nothing foreign stands in the batch."""
+        """Return True if all groups are closed and the batch has no foreign text."""
         tokens = self._tokens
         foreign = find_foreign_text(tokens)
         for text in foreign:
@@ -123,7 +123,7 @@ class _BatchParser(StatementParser):
     # Statements
 
     def _statement(self, is_first: bool = False) -> ScriptNode:
-        """Read one statement with those that it governs."""
+        """Read one statement with the statements that it governs."""
         if self._depth >= DEEPEST:
             raise _NestingError
         cursor = self._cursor
@@ -154,7 +154,7 @@ class _BatchParser(StatementParser):
         return is_name and not first.text.startswith("@") and find_unknown_variable(first.text) is None
 
     def _count(self) -> None:
-        """Count a statement that surely is one: where it begins, one does."""
+        """Count a statement at its certain begin."""
         first = self._cursor.peek()
         before = self._cursor.peek(-1) if self._cursor.position else None
         is_call = before is None and first.text.lower().startswith(_PROCEDURES)
@@ -209,7 +209,7 @@ class _BatchParser(StatementParser):
         return IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
 
     def _take_else(self) -> bool:
-        """Move past an ELSE, if one stands here, behind semicolons or not."""
+        """Move past an ELSE here, if any, after optional semicolons."""
         cursor, position = self._cursor, self._cursor.position
         while cursor.take_sign(";"):
             pass
@@ -323,7 +323,7 @@ class _BatchParser(StatementParser):
         return self._passed(place, start)
 
     def _first_in_batch(self, name_at: int) -> ScriptNode:
-        """Read a procedure, view or the like, which stands first in its batch; what follows is its body."""
+        """Read a procedure, view or similar module at the start of its batch. The rest is its body."""
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if self._depth > 1:

@@ -1,7 +1,7 @@
-"""Tell which texts about routing are data, and which hold a statement that may be run.
+"""Separate texts about routing into data and statements that may run.
 
-A text in PRINT, RAISERROR, THROW, INSERT or a result is data. A text that a variable holds is data where the batch
-does nothing with it but show it.
+A text in PRINT, RAISERROR, THROW, INSERT or a result is data. So is a text of a variable that the batch only
+shows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FORMS = re.compile(
     r"|_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b|\bDATABASE\s|\bMODIFY\s+NAME\b|\bsp_",
     re.IGNORECASE,
 )
-"""Statements about routing as far as their first clause; the others that `speaks_of_routing` knows as they are."""
+"""The patterns of statements about routing up to their first clause. `speaks_of_routing` knows the others."""
 
 _NAME = r"(?:\[[^\]]+\]|[^\s\[]+)"
 _WHOLE_STATEMENT = re.compile(
@@ -63,7 +63,7 @@ _WHOLE_STATEMENT = re.compile(
 
 @dataclass(eq=False)
 class _Text:
-    """A text that variables are given, part by part, and what the batch does with it."""
+    """A text that variables get in parts, and its use in the batch."""
 
     is_whole: bool = False
     is_run: bool = False
@@ -98,9 +98,9 @@ class HeldTexts:
     def hold(
         self, name: str, words: Sequence[Lexeme], place: tuple[str, int], value: str | None, *, replaces: bool
     ) -> None:
-        """Record the possible texts of a variable after an assignment of these words, of this value if known.
+        """Record the possible texts of a variable after an assignment of these words and this value, if known.
 
-        Without ``replaces`` it may hold what it held before as well.
+        Without ``replaces`` its earlier texts stay possible.
         """
         name = name.casefold()
         earlier = self._held_by(words)
@@ -160,7 +160,7 @@ def _strings(words: Sequence[Lexeme]) -> list[str]:
 
 
 def may_be_statement(strings: Iterable[str]) -> bool:
-    """Return whether strings, joined, speak of routing as a statement does, and a line of them begins as one."""
+    """Return True if joined strings look like a statement about routing with a proper first line."""
     parts = list(strings)
     joined = " ".join(parts)
     is_said = speaks_of_routing(joined) and _FORMS.search(joined) is not None
@@ -173,7 +173,7 @@ def is_whole_statement(text: str) -> bool:
 
 
 def find_hidden_statement(words: Sequence[Lexeme]) -> str | None:
-    """Return why the routing statement in these words' strings does not count; None without one."""
+    """Return why the routing statement in these words' strings does not count, or None without one."""
     if not may_be_statement(_strings(words)):
         return None
     return _BUILT if any(lexeme.text == "+" or lexeme.upper in _BUILDERS for lexeme in words) else NOT_RUN
@@ -185,7 +185,7 @@ def find_statement_elsewhere(words: Sequence[Lexeme]) -> str | None:
 
 
 def find_shown_statement(words: Sequence[Lexeme]) -> str | None:
-    """Return the remark on a PRINT or SELECT of a text that holds a statement about routing; None for others."""
+    """Return the remark on a PRINT or SELECT of a text with a routing statement, or None for others."""
     first, is_whole = words[0].upper if words else "", is_whole_statement(" ".join(_strings(words)))
     if first == "PRINT" and is_whole:
         return _PRINTED

@@ -1,4 +1,4 @@
-"""Hold the state of one instance, as far as scripts can change it; columns have their names in the tables."""
+"""Hold the state of one instance, as far as scripts can change it. Columns have their names in the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROUTES, SERVICES, DATABASES = "routes", "services", "databases"
 
 @dataclass(frozen=True)
 class RouteState:
-    """A row of sys.routes; ``lifetime`` is the expiry, aware and UTC."""
+    """A row of sys.routes. ``lifetime`` is the expiry in UTC, with a time zone."""
 
     database_name: str
     name: str
@@ -35,7 +35,7 @@ class ServiceState:
 
 @dataclass(frozen=True)
 class DatabaseState:
-    """A row of sys.databases; ``service_broker_guid`` is None where the server drew a new one."""
+    """A row of sys.databases. ``service_broker_guid`` is None if the server made a new one."""
 
     name: str
     service_broker_guid: str | None
@@ -45,7 +45,7 @@ class DatabaseState:
 
 @dataclass(frozen=True)
 class EndpointState:
-    """The instance's SERVICE_BROKER endpoint; name and port are None where they are not known."""
+    """The instance's SERVICE_BROKER endpoint. Its name and port are None if they are unknown."""
 
     name: str | None = None
     listener_port: int | None = None
@@ -54,11 +54,12 @@ class EndpointState:
 
 @dataclass(frozen=True)
 class InstanceState:
-    """All of one instance.
+    """The state of one instance.
 
-    ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known. ``other_endpoints`` are the
-    names of endpoints for something else. A view with rows is whole, except for the views ``in_part``, each with
-    its database (an empty text for the view of databases); ``whole`` names views that are whole without rows.
+    ``endpoint`` is None without an endpoint, and ``Endpoint()`` if it is unknown. ``other_endpoints`` are the
+    names of endpoints for other payloads. A view with rows is complete, except for the views ``in_part``, each
+    with its database (an empty text for the view of databases). ``whole`` names views that are complete without
+    rows.
     """
 
     routes: tuple[RouteState, ...] = ()
@@ -101,7 +102,7 @@ class NamedRows:
         self._stated_names.clear()
 
     def copy(self) -> NamedRows:
-        """Return a copy, which later changes leave as it is."""
+        """Return an independent copy."""
         other = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, (dict, set)):
@@ -109,7 +110,7 @@ class NamedRows:
         return other
 
     def tells(self, view: str, database: str, name: str = "") -> bool:
-        """Return whether an import or the script itself tells what has this name."""
+        """Return True if the import or the script shows whether an object with this name exists."""
         database = database.casefold()
         key = (view, database, name if view == SERVICES else name.casefold())
         return (
@@ -160,7 +161,7 @@ class NamedRows:
         self._others.pop(name.casefold(), None)
 
     def database(self, name: str) -> DatabaseState | None:
-        """Return the database of this name; of several that differ in case, the one spelled so."""
+        """Return the database with this name. Exact case wins among names that differ only in case."""
         return _find_named(self._databases.get(name.casefold(), []), name)
 
     def routes_named(self, database: str, name: str) -> list[RouteState]:
@@ -168,7 +169,7 @@ class NamedRows:
         return self._routes.get((database.casefold(), name.casefold()), [])
 
     def route(self, database: str, name: str) -> RouteState | None:
-        """Return the route of this name; of several that differ in case, the one spelled so."""
+        """Return the route with this name. Exact case wins among names that differ only in case."""
         return _find_named(self.routes_named(database, name), name)
 
     def service(self, database: str, name: str) -> ServiceState | None:
@@ -236,7 +237,7 @@ class NamedRows:
         self._note_stated(DATABASES, "", folded)
 
     def rename_database(self, name: str, new_name: str) -> None:
-        """Rename a database; its routes and services go along."""
+        """Rename a database, together with its routes and services."""
         state = self.state()
         routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
         services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
@@ -255,7 +256,7 @@ class NamedRows:
 
 
 def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
-    """Return the views, with their databases, of which the state has rows, and all of them."""
+    """Return the complete views of the state with rows, and their databases."""
     whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
     whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
     whole_views |= {(DATABASES, "")} if state.databases else set()
@@ -283,7 +284,7 @@ def phrase_guard(guard: ConditionGuard) -> str:
 
 
 def answer_guard(holdings: NamedRows, guard: ConditionGuard) -> bool | None:
-    """Return whether it exists or its broker is enabled; None where the state cannot tell."""
+    """Return True if the object exists or its broker is enabled, or None if the state cannot decide."""
     database = guard.database
     if guard.subject is GuardSubject.MIGRATION:
         return None
@@ -313,7 +314,7 @@ def _has_endpoint(holdings: NamedRows, name: str) -> bool | None:
 
 
 def _has_broker_endpoint(holdings: NamedRows, name: str) -> bool | None:
-    """Return one of this name, or of any; an endpoint that forwards is one, whatever its name."""
+    """Return True if an endpoint with this or any name exists. A forwarding endpoint counts under any name."""
     endpoint = holdings.endpoint
     if endpoint is None or (name and holdings.is_other_endpoint(name)):
         return False

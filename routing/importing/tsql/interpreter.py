@@ -1,4 +1,4 @@
-"""Run the statements of batches as far as script and state tell."""
+"""Run the statements of batches, as far as script and state decide them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _DEEPEST = 150
 
 
 class ScriptInterpreter:
-    """Runs nodes into a ``ScriptRun``; what does not run is walked through all the same, to name what it holds."""
+    """Runs nodes into a ``ScriptRun``. It also walks through nodes that do not run, to name their contents."""
 
     def __init__(self, run: ScriptRun, settings: ParserSettings) -> None:
         self._run = run
@@ -92,7 +92,7 @@ class ScriptInterpreter:
         }
 
     def run_batch(self, batch: ParsedBatch, condition: StatementCondition) -> None:
-        """Run one batch; nothing of it where it has faults, which are not told of one that is not sent."""
+        """Run one batch, or no statement of it if it has faults. Faults of unsent batches are not reported."""
         run, connection = self._run, self._run.connection
         early = None if batch.faults or condition.never else find_early_use(batch.nodes, run.holdings)
         faults = [*batch.faults, *([] if early is None else [early])]
@@ -248,7 +248,7 @@ class ScriptInterpreter:
             run.fail(refusal.number, f"{title} in line {place[1]}, which fails", place[1], effective)
 
     def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
-        """Apply statements where they run; report or skip them where they do not."""
+        """Apply statements if they run, otherwise report or skip them."""
         run = self._run
         for read in statements:
             # ALTER DATABASE CURRENT names the database in use.
@@ -296,7 +296,7 @@ class ScriptInterpreter:
         self._rename(statement, StatementCondition(guards=guards))
 
     def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:
-        """Change to the new name of a database; where that is not sure, the database is not known."""
+        """Follow the rename of the current database. If it is uncertain, the database is unknown."""
         run, used = self._run, self._run.connection.database
         if (
             not isinstance(statement, RenameDatabase)
@@ -329,7 +329,7 @@ class ScriptInterpreter:
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
     def _pass_over(self, node: OtherStatement, condition: StatementCondition) -> None:
-        """Skip a statement that says nothing about routing."""
+        """Skip a statement that is not about routing."""
         run = self._run
         effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None
@@ -354,7 +354,7 @@ def _says_it_exists(name: str, guard: ConditionGuard) -> bool:
 
 
 def _error_number(run: ScriptRun, node: ThrowNode) -> int | None:
-    """Return the number of THROW; without arguments, that of the error that the CATCH block handles."""
+    """Return the number of THROW, or without arguments that of the error in its CATCH block."""
     if len(node.words) > 1:
         text = node.words[1].text
         return int(text) if text.isdecimal() and len(text) < 10 else None

@@ -1,7 +1,7 @@
-"""Leave out of a script what makes no difference, so that a large one needs little memory.
+"""Drop parts of a script without an effect, so that a large script needs little memory.
 
-Long runs of statements that only load data are not tokenized. In a parsed batch, statements that say nothing about
-routing are merged. The body of a module that says nothing either is read again from its text where it is called.
+Long runs of statements that only load data are not tokenized. In a parsed batch, statements without routing are
+merged. The body of a module without routing is read again from its text at each call.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_un
 
 
 KEPT_LEXEMES = 300
-"""So much of a run stays at its beginning: nothing before it looks further ahead, not even a GRANT for its TO."""
+"""The lexemes that stay at the begin of a run. No earlier statement looks further ahead, not even a GRANT for its
+TO.
+"""
 
 _MODULE = re.compile(r"\b(?:PROC|PROCEDURE|FUNCTION|TRIGGER|VIEW)\b", re.IGNORECASE)
 # A mark of a variable without value, a private character, may stand for anything.
@@ -108,7 +110,7 @@ def _statement() -> re.Pattern[str]:
 def find_data_runs(text: str) -> list[SkippedText]:
     """Find the parts of a batch that can be left out, in order.
 
-    Nothing is in a batch that makes a procedure or the like: what it holds counts when it is called.
+    A batch that makes a procedure or similar module keeps all its parts, because they count at each call.
     """
     if not _CAN_SKIP or len(text) < KEPT_LEXEMES or _MODULE.search(text):
         return []
@@ -173,11 +175,11 @@ _SILENT = (
     *(BlockNode, DropModules, GotoNode, IfElse, LabelNode, LoopNode, RaiseError, ReturnNode, SetOptions),
     *(ThrowNode, TransactionStatement, TryCatch, UseNode),
 )
-"""Nothing is said of these where they surely do not run, apart from what they govern."""
+"""The statements that need no report if they certainly do not run, apart from the statements inside."""
 
 
 def keep_batch(parsed: ParsedBatch, read_again: Callable[[], ParsedBatch]) -> ParsedBatch:
-    """Return a batch of a script without what makes no difference; ``read_again`` returns it as it is."""
+    """Return a batch of a script without parts that have no effect. ``read_again`` returns the full one."""
     if len(parsed.nodes) == 1 and isinstance(parsed.nodes[0], ModuleNode):
         module = parsed.nodes[0]
         steps = _count_silent(module.body.nodes)
@@ -195,7 +197,7 @@ def _body_of(parsed: ParsedBatch) -> tuple[ScriptNode, ...]:
 
 
 def _merge(nodes: Sequence[ScriptNode]) -> tuple[ScriptNode, ...]:
-    """Merge neighbours that only forget @@ERROR; one that may begin a transaction stands for the others."""
+    """Merge neighbours that only reset @@ERROR. One that may begin a transaction represents the others."""
     merged: list[ScriptNode] = []
     for node in nodes:
         before = merged[-1] if merged else None
@@ -207,7 +209,7 @@ def _merge(nodes: Sequence[ScriptNode]) -> tuple[ScriptNode, ...]:
 
 
 def _is_silent_other(node: ScriptNode) -> bool:
-    """Return whether a statement says nothing and changes no variable: only plain words of it were kept."""
+    """Return True if a statement is not about routing and sets no variable, so that only plain words were kept."""
     return isinstance(node, OtherStatement) and all(
         word.kind is LexemeKind.WORD and not word.text.startswith("@") and find_unknown_variable(word.text) is None
         for word in node.words
@@ -215,7 +217,7 @@ def _is_silent_other(node: ScriptNode) -> bool:
 
 
 def _count_silent(nodes: Sequence[ScriptNode | None]) -> int | None:
-    """Return how many statements these are, None where one is named if it does not run."""
+    """Return the number of these statements, or None if one must be reported when it does not run."""
     total = 0
     for node in nodes:
         if node is None:

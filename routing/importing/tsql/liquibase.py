@@ -58,7 +58,7 @@ def read_any_batches(
 
 
 class ChangesetLines(BatchLines):
-    """Reads lines into the batches of changesets; ``:`` begins no command here."""
+    """Reads lines into the batches of changesets. A ``:`` begins no command here."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ChangesetLines(BatchLines):
         self._end_changeset()
 
     def _command(self, line: str, file: str, number: int, depth: int) -> bool:
-        """Read a line that speaks to Liquibase, or that it does not send."""
+        """Read a line that is a command for Liquibase, or one that Liquibase does not send."""
         directive = _DIRECTIVE.fullmatch(line)
         name, rest = ("", "") if directive is None else (directive.group(1).lower(), directive.group(2).strip())
         if name == "ignorelines":
@@ -125,7 +125,7 @@ class ChangesetLines(BatchLines):
         return False
 
     def _ends_at(self, line: str, file: str, number: int) -> bool:
-        """End the batch where a line ends with a delimiter that the changeset names."""
+        """End the batch at a line that ends with the changeset's delimiter."""
         delimiter = self._delimiter
         if delimiter in (None, ";") or not line.rstrip().lower().endswith(str(delimiter)):
             return False
@@ -135,7 +135,7 @@ class ChangesetLines(BatchLines):
         return True
 
     def _go(self, count: str, file: str, number: int) -> None:
-        """End the batch at GO, which Liquibase takes for a delimiter only where it splits statements."""
+        """End the batch at GO, which is a delimiter for Liquibase only if it splits statements."""
         if self._delimiter is None and self._changeset is not None:
             name = quote(self._changeset.name)
             self._report(
@@ -166,7 +166,7 @@ class ChangesetLines(BatchLines):
         self._left_out, self._why_left_out = [], None
 
     def _set_property(self, attributes: dict[str, str]) -> None:
-        """Set the value of a placeholder: the first counts, none where contexts give it different ones."""
+        """Set the value of a placeholder. The first value counts, but no value if contexts differ."""
         name, value = attributes.get("name", ""), attributes.get("value")
         if value is None or not _is_ours(attributes.get("dbms", "")):
             return
@@ -183,7 +183,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _is_ours(written: str) -> bool:
-    """Return whether a list of databases names SQL Server, or is none; ``!`` leaves one out."""
+    """Return True if a list of databases names SQL Server or is empty. ``!`` excludes a name."""
     names = [name.strip().lower() for name in written.split(",") if name.strip()]
     refused = {name[1:] for name in names if name.startswith("!")}
     wanted = [name for name in names if not name.startswith("!")]
@@ -191,7 +191,7 @@ def _is_ours(written: str) -> bool:
 
 
 def _statements(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the statements of a changeset begin and end: at semicolons outside blocks."""
+    """Yield the begin and end of the statements of a changeset, at semicolons outside blocks."""
     start = depth = 0
     lexemes = tokenize(text).lexemes
     for index, lexeme in enumerate(lexemes):

@@ -1,7 +1,7 @@
-"""Find what SQL Server surely cannot parse, apart from the statements that are read here.
+"""Find text that SQL Server certainly cannot parse, outside the statements of this reader.
 
-A batch is parsed before any of it runs. Only causes that are certain are reported: T-SQL that is merely not known
-here is not among them.
+A batch is parsed before any of its statements runs. Only certain causes are reported, so T-SQL that is unknown
+here is accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_CALLS = frozenset(["OUTPUT", "OUT", "WITH", "AS", "AT"])
 
 @dataclass(frozen=True)
 class UnbalancedBatch:
-    """The place where a batch opens what it does not close, or closes what it did not open."""
+    """The place where a batch has an unclosed or unopened parenthesis or block."""
 
     row: int
     why: str
@@ -78,7 +78,7 @@ def _is_sign(lexeme: Lexeme, sign: str) -> bool:
 
 
 def find_misspelt_start(first: Lexeme, second: Lexeme, third: Lexeme, is_first: bool) -> str | None:
-    """Return the reason why no statement can begin so; None where one may.
+    """Return the reason why no statement can begin with these words, or None if one may.
 
     The first statement of a batch may be the name of a procedure and its arguments.
     """
@@ -190,7 +190,7 @@ def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
 
 
 def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
-    """Return why the line that a batch begins with is no T-SQL; None where it may be some."""
+    """Return why the first line of a batch is no T-SQL, or None if it may be."""
     end = tokens.text.find("\n", first.start)
     line = tokens.text[first.start : end if end >= 0 else None].strip()
     if line.startswith(("```", "~~~")):

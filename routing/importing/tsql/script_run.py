@@ -35,15 +35,15 @@ from routing.importing.tsql.values import KnownValue, Value, VariableValues, fin
 _MOST_HELD = 2_000_000
 _MOST_STEPS = 200_000
 UNNUMBERED = -1
-"""@@ERROR where SQL Server's number is not known."""
+"""The @@ERROR of an error with an unknown number."""
 
 
 @dataclass
 class SqlConnection:
-    """A connection: its database, None where that is not known, its options, its transaction and @@ERROR.
+    """A connection with its database, options, transaction and @@ERROR. An unknown database is None.
 
-    ``error`` is None where it is not known. ``noexec_flow`` is what SET NOEXEC makes of what follows, ``ended``
-    what an error does that ends the connection. ``failed_line`` is that of an error that no CATCH took.
+    ``error`` is None if it is unknown. ``noexec_flow`` is the effect of SET NOEXEC on the rest, ``ended`` that of
+    an error that ends the connection. ``failed_line`` is the line of an error without a CATCH.
     """
 
     database: str | None
@@ -60,8 +60,8 @@ class SqlConnection:
 class BatchFrame:
     """A batch, a text of EXEC or a procedure while it runs.
 
-    ``flows`` are its own and those of the TRY blocks around what runs, the innermost last; ``caught`` the errors
-    of the CATCH blocks around it; ``thrown`` the last error that left a TRY block.
+    ``flows`` are its own flow and those of the surrounding TRY blocks, the innermost last. ``caught`` are the
+    errors of the surrounding CATCH blocks. ``thrown`` is the last error that left a TRY block.
     """
 
     variables: VariableValues = field(default_factory=VariableValues)
@@ -124,7 +124,7 @@ class ScriptRun:
         by_server: bool | None = None,
         is_unfilled: bool = False,
     ) -> None:
-        """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
+        """Note a problem. With a number of SQL Server it counts as refused unless ``by_server`` is given."""
         is_refused = number is not None if by_server is None else by_server
         self.problems.append(StatementProblem(*place, why, number, counted, is_refused, is_unfilled))
 
@@ -135,20 +135,20 @@ class ScriptRun:
         self.report(place, f"{title}: {refusal.why}", refusal.number, by_server=by_server, is_unfilled=is_unfilled)
 
     def takes_step(self, place: Place) -> bool:
-        """Return whether one statement more may run in what is called: calls could go on without end."""
+        """Return True if called code may run another statement. The limit stops endless calls."""
         self._steps += len(self.frames) > 1
         if self._steps == _MOST_STEPS and len(self.frames) > 1:
             self.report(place, f"what it calls runs more than {_MOST_STEPS} statements: no more of that is read")
         return self._steps < _MOST_STEPS or len(self.frames) == 1
 
     def takes_steps(self, count: int) -> bool:
-        """Return whether so many statements more may run in what is called, and count them then."""
+        """Return True if called code may run this number of further statements, and count them if so."""
         is_enough = len(self.frames) == 1 or self._steps + count < _MOST_STEPS
         self._steps += count if is_enough and len(self.frames) > 1 else 0
         return is_enough
 
     def affords(self, characters: int, place: Place) -> bool:
-        """Return whether variables may hold so many characters more: one that is joined to itself doubles."""
+        """Return True if variables may grow by this number of characters. A text joined to itself doubles."""
         was_enough = self._characters_held <= _MOST_HELD
         self._characters_held += characters
         if was_enough and self._characters_held > _MOST_HELD:
@@ -156,7 +156,7 @@ class ScriptRun:
         return self._characters_held <= _MOST_HELD
 
     def restrict_condition(self, condition: StatementCondition) -> StatementCondition:
-        """Return the condition with what else decides here: an exit above, SET NOEXEC, the connection's end."""
+        """Return the condition with the effects of exits above, SET NOEXEC and the connection's end."""
         for flow in (*self.frame.flows, self.connection.noexec_flow, self.connection.ended):
             condition = flow.restrict_condition(condition)
         return condition
@@ -170,7 +170,7 @@ class ScriptRun:
     # Values
 
     def look_up(self, name: str, condition: StatementCondition) -> Value | None:
-        """Return the value of a variable, which a catalog view may decide; None where it is not known."""
+        """Return the value of a variable, maybe one that a catalog view decides. None means unknown."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
             return KnownValue(str(connection.transaction.depth), is_number=True)
@@ -180,20 +180,20 @@ class ScriptRun:
         return self.frame.variables.value(name, condition)
 
     def value_of(self, name: str, condition: StatementCondition) -> KnownValue | None:
-        """Return the value of a variable that is sure; None for any other."""
+        """Return the certain value of a variable, or None."""
         value = self.look_up(name, condition)
         return value if isinstance(value, KnownValue) else None
 
     def read_value(
         self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
     ) -> Value | None:
-        """Evaluate an expression, which a catalog view may decide; None where its value is not known."""
+        """Evaluate an expression, maybe one that a catalog view decides. None means an unknown value."""
         return evaluate(words, self._facts(condition), is_plain=is_plain)
 
     def evaluate(
         self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
     ) -> KnownValue | None:
-        """Evaluate an expression; None where its value is not sure."""
+        """Evaluate an expression, or return None if its value is uncertain."""
         value = self.read_value(words, condition, is_plain)
         return value if isinstance(value, KnownValue) else None
 
@@ -233,9 +233,9 @@ class ScriptRun:
         ends_batch: bool = False,
         heeds_abort: bool = True,
     ) -> None:
-        """Note that a statement fails: a CATCH goes on, or the batch ends, or the next statement runs.
+        """Note a failed statement. Then a CATCH continues, the batch ends, or the next statement runs.
 
-        ``words`` say which, as in ``THROW in line 2``. SET XACT_ABORT ON makes most errors end the batch.
+        ``words`` name it, as in ``THROW in line 2``. SET XACT_ABORT ON makes most errors end the batch.
         """
         connection = self.connection
         connection.error = UNNUMBERED if number is None else number
@@ -260,7 +260,7 @@ class ScriptRun:
             self.roll_back_all(f"it is rolled back with its transaction, after the {words}")
 
     def _find_trying(self) -> int | None:
-        """Return the index of the innermost frame with a TRY block around what runs."""
+        """Return the index of the innermost frame with an active TRY block."""
         for index in range(len(self.frames) - 1, -1, -1):
             if len(self.frames[index].flows) > 1:
                 return index
@@ -268,7 +268,7 @@ class ScriptRun:
 
     @property
     def is_trying(self) -> bool:
-        """Return whether a CATCH takes the errors of what runs."""
+        """True if a CATCH handles the errors of the current statement."""
         return self._find_trying() is not None
 
     def save_point(self) -> SavePoint:
@@ -313,19 +313,19 @@ class ScriptRun:
         self.connection.transaction.reset()
 
     def doubt_since(self, save_point: SavePoint, doubt: str) -> None:
-        """Note that what was done since a mark depends on something that is taken to be so."""
+        """Note that all effects since a mark depend on an assumption."""
         for effect in self.effects[save_point.effects :]:
             if effect.statement.doubt is None:
                 effect.statement = replace(effect.statement, doubt=doubt)
 
     def connect(self, database: str | None) -> None:
-        """Open a connection; the one before is closed."""
+        """Open a connection and close the previous one."""
         self.close(":CONNECT opens another connection")
         self.connection = SqlConnection(database)
         self.procedures = {key: value for key, value in self.procedures.items() if key[0] != TEMPORARY}
 
     def close(self, why: str) -> None:
-        """Close the connection: what it left open is rolled back, as by sqlcmd."""
+        """Close the connection and roll back its open transaction, like sqlcmd."""
         transaction = self.connection.transaction
         if not transaction.is_open:
             return

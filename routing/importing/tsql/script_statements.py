@@ -1,7 +1,7 @@
-"""The statements of a T-SQL script about routing, what of it could not be read, and why a statement is left out.
+"""Define the statements of a T-SQL script about routing, with problems and reasons for skipped ones.
 
-Names are unquoted and spelled as in the script. ``database`` is the context that ``USE`` or the caller set, None
-where it cannot be known. Times are aware and UTC, lifetimes seconds.
+Names are unquoted, in the spelling of the script. ``database`` is the context from ``USE`` or the caller, or None
+if it is unknown. Times are in UTC with a time zone, lifetimes in seconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 @dataclass(frozen=True, slots=True)
 class StatementProblem:
-    """Something that could not be known or was refused, and the engine's number if it has one.
+    """An unknown or refused part of a script, with SQL Server's error number if it has one.
 
-    ``counted`` tells a mere remark, on a statement that was read all the same, from a statement left out;
-    ``by_server`` that SQL Server is sure to refuse it; ``is_unfilled`` that it holds another tool's placeholder.
+    ``counted`` is True for a mere remark on a statement that was read. ``by_server`` is True if SQL Server
+    certainly refuses it. ``is_unfilled`` is True if it has a placeholder of another tool.
     """
 
     file: str
@@ -36,7 +36,7 @@ class StatementProblem:
 
 
 class GuardSubject(Enum):
-    """The subject of a condition; the value is its name in texts."""
+    """The subject of a condition. The value is its name in texts."""
 
     ROUTE = "route"
     SERVICE = "service"
@@ -68,7 +68,7 @@ class ConditionGuard:
 
 @dataclass(frozen=True, slots=True)
 class RouteOptions:
-    """The WITH clause; None = not given. ``lifetime`` is the expiry, so many seconds after the script's time."""
+    """The WITH clause, with None for missing options. ``lifetime`` is the expiry after the script's time."""
 
     service_name: str | None = None
     broker_instance: str | None = None
@@ -89,9 +89,9 @@ class BrokerSetting(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptStatement:
-    """One statement, at its place.
+    """One statement at its place.
 
-    ``doubt`` is what only the server knows of whether it runs, where that is taken to be so.
+    ``doubt`` is a condition that only the server can decide and that is assumed to be true.
     """
 
     file: str
@@ -104,7 +104,7 @@ class ScriptStatement:
 
     @property
     def key(self) -> StatementKey:
-        """The file, line and title, which tell statements of a script apart."""
+        """The file, line and title, which identify a statement of a script."""
         return self.file, self.line, self.title
 
     @property
@@ -118,7 +118,7 @@ StatementKey = tuple[str, int, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreateRoute(ScriptStatement):
-    """CREATE ROUTE; its options passed the engine's checks."""
+    """CREATE ROUTE. Its options have passed SQL Server's checks."""
 
     owner: str | None = None
     options: RouteOptions = field(default_factory=RouteOptions)
@@ -127,7 +127,7 @@ class CreateRoute(ScriptStatement):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlterRoute(ScriptStatement):
-    """ALTER ROUTE; only the given options change, and the whole is checked when it is applied."""
+    """ALTER ROUTE. Only the given options change, and the whole route is checked at its application."""
 
     options: RouteOptions = field(default_factory=RouteOptions)
     words = "ALTER ROUTE"
@@ -157,9 +157,9 @@ class DropService(ScriptStatement):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreateEndpoint(ScriptStatement):
-    """CREATE ENDPOINT; one for something else is kept because a later DROP may name it.
+    """CREATE ENDPOINT. Endpoints for other payloads are kept because a later DROP may name them.
 
-    ``state`` is that of STATE, in upper case, STOPPED where it is not given.
+    ``state`` is that of STATE in upper case. The default is STOPPED.
     """
 
     for_service_broker: bool
@@ -171,7 +171,7 @@ class CreateEndpoint(ScriptStatement):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlterEndpoint(ScriptStatement):
-    """ALTER ENDPOINT; ``for_service_broker`` None where the statement has no FOR clause."""
+    """ALTER ENDPOINT. ``for_service_broker`` is None without a FOR clause."""
 
     for_service_broker: bool | None = None
     state: str | None = None
@@ -189,7 +189,7 @@ class DropEndpoint(ScriptStatement):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlterDatabase(ScriptStatement):
-    """ALTER DATABASE … SET with a broker option; ``name`` is the database it changes."""
+    """ALTER DATABASE … SET with a broker option. ``name`` is the database that changes."""
 
     setting: BrokerSetting
     words = "ALTER DATABASE"
@@ -220,7 +220,7 @@ class CreateDatabase(ScriptStatement):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DropDatabase(ScriptStatement):
-    """DROP DATABASE; ``if_exists`` where the statement itself says so."""
+    """DROP DATABASE. ``if_exists`` is True for a statement with IF EXISTS."""
 
     if_exists: bool = False
     words = "DROP DATABASE"
@@ -273,11 +273,11 @@ class UnfilledError(RefusalError):
 
 
 class UntoldError(RefusalError):
-    """A statement that is taken to succeed, of which nothing tells what it leaves: it is named and not applied."""
+    """A statement that presumably succeeds with an unknown result. It is reported and not applied."""
 
 
 class UnparsedError(RefusalError):
-    """A text that SQL Server surely cannot parse: nothing of the batch runs, since it is parsed before."""
+    """A text that SQL Server certainly cannot parse. No statement of its batch runs."""
 
     def __init__(self, why: str, number: int | None = SYNTAX) -> None:
         super().__init__(why, number, by_server=True)

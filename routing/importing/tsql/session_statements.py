@@ -28,7 +28,7 @@ _STARTS = frozenset(
         *("UPDATE", "DENY"),
     ]
 )
-"""Statements that start a transaction under IMPLICIT_TRANSACTIONS; SELECT does where it reads a table."""
+"""The statements that start a transaction under IMPLICIT_TRANSACTIONS. SELECT does if it reads a table."""
 
 _OF_DATABASES, _OF_ENDPOINTS, _DOOMED = 226, 574, 3930
 _NO_COMMIT, _NO_ROLLBACK, _NO_SAVE, _NO_SUCH_NAME, _DOOMED_TO_SAVEPOINT = 3902, 3903, 628, 6401, 3931
@@ -38,7 +38,7 @@ _RAISED, _NOT_LOGGED = 50000, 2754
 
 
 def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition) -> None:
-    """Run a SET of options that decide what runs and how errors and transactions end."""
+    """Run a SET of options that affect conditions, errors or transactions."""
     connection = run.connection
     line = node.place[1]
     for option in node.options:
@@ -127,7 +127,7 @@ def _name_of(run: ScriptRun, word: Lexeme | None, effective: StatementCondition)
 
 
 def _commit(run: ScriptRun, effective: StatementCondition) -> int | None:
-    """Commit the innermost transaction; return the number of an error."""
+    """Commit the innermost transaction, and return the number of any error."""
     transaction = run.connection.transaction
     if not transaction.is_open:
         return None if effective.guards else _NO_COMMIT
@@ -143,7 +143,7 @@ def _commit(run: ScriptRun, effective: StatementCondition) -> int | None:
 def _roll_back(
     run: ScriptRun, node: TransactionStatement, name: str | None, effective: StatementCondition
 ) -> int | None:
-    """Roll back the whole transaction, or to a savepoint; return the number of an error."""
+    """Roll back the whole transaction or to a savepoint, and return the number of any error."""
     transaction, line = run.connection.transaction, node.place[1]
     if not transaction.is_open:
         return None if effective.guards else _NO_ROLLBACK
@@ -221,7 +221,7 @@ def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition
 
 
 def assign(run: ScriptRun, node: AssignNode, condition: StatementCondition) -> None:
-    """Assign the values that are known; a FROM or WHERE leaves them to the server."""
+    """Assign known values. Values after a FROM or WHERE depend on the server."""
     effective = run.restrict_condition(condition)
     for one in node.assignments:
         if node.is_declaration:
@@ -252,7 +252,7 @@ def _assign_one(run: ScriptRun, node: AssignNode, one: VariableAssignment, condi
 def _read_assigned(
     run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition
 ) -> Value | None:
-    """Return the value that a variable is given; None where it is not known."""
+    """Return the assigned value of a variable, or None if it is unknown."""
     if node.has_source:
         return _read_queried(run, node, one, condition) if one.sign == "=" else None
     if one.sign == "+=":
@@ -264,7 +264,7 @@ def _read_assigned(
 def _read_queried(
     run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition
 ) -> Value | None:
-    """Return the value of ``SELECT @v = … FROM``: without a row the variable keeps what it holds."""
+    """Return the value of ``SELECT @v = … FROM``. Without a row the variable keeps its value."""
     value = run.read_value(_as_query(node, one), condition)
     if not isinstance(value, CatalogValue) or value.no is not None or run.frame.variables.is_null(one.name):
         return value

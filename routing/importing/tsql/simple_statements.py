@@ -1,4 +1,4 @@
-"""Read statements of a line: assignments, options of the session, transactions, errors, and calls."""
+"""Read simple statements: assignments, session options, transactions, errors and calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BEFORE_TABLES = frozenset(["FROM", "JOIN", "INTO", "INSERT", "APPLY"])
 
 
 class VariableNames:
-    """The places that declare and that name variables; ``outside`` is None where any may be declared."""
+    """The places that declare or name variables. ``outside`` is None if any variable may be declared."""
 
     def __init__(self, lexemes: Sequence[Lexeme], outside: Collection[str] | None) -> None:
         self._lexemes = lexemes
@@ -95,7 +95,7 @@ _OUTPUT = frozenset(["OUTPUT", "OUT"])
 
 
 def read_transaction(cursor: LexemeCursor, place: Place) -> TransactionStatement | None:
-    """Read BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; None for any other statement."""
+    """Read BEGIN, COMMIT, ROLLBACK or SAVE of a transaction, or return None for any other statement."""
     verb = cursor.next().upper
     cursor.take_words("DISTRIBUTED")
     has_noun = cursor.peek().upper in _TRANSACTION
@@ -151,7 +151,7 @@ def _split(words: Words) -> list[Words]:
 
 
 def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: VariableNames | None) -> AssignNode:
-    """Read DECLARE, SET or SELECT of variables, up to ``end``; DECLARE notes its ``names``."""
+    """Read DECLARE, SET or SELECT of variables, up to ``end``. DECLARE notes its ``names``."""
     cursor.next()
     assignments: list[VariableAssignment] = []
     has_source = False
@@ -187,7 +187,7 @@ def _read_type(cursor: LexemeCursor, end: int) -> Words:
 
 
 def _read_sign(cursor: LexemeCursor) -> str:
-    """Read ``=``, ``+=`` or another sign; empty where nothing is assigned."""
+    """Read ``=``, ``+=`` or another sign, or an empty text without an assignment."""
     sign = ""
     while cursor.peek().kind is LexemeKind.SIGN and cursor.peek().text in "+-*/%&|^=.":
         sign += cursor.next().text
@@ -218,7 +218,7 @@ class ReadCall:
 
 
 def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> ReadCall:
-    """Read a procedure with its arguments, behind EXEC or first in a batch; ``names`` learns of its parameters."""
+    """Read a procedure with its arguments, after EXEC or first in a batch. ``names`` collects its parameters."""
     result = variable = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         result = cursor.next().text

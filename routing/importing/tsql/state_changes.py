@@ -1,6 +1,6 @@
-"""Apply each statement to an instance's rows; RefusalError is raised for one that is refused.
+"""Apply each statement to an instance's rows. A refused statement raises RefusalError.
 
-Numbers are the engine's where it has one for the case.
+Error numbers are those of SQL Server for the case, if any.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MOVED = "its routes and services go along; its dialogs and messages keep the ol
 
 
 def change_database(holdings: NamedRows, statement: ScriptStatement) -> str | None:
-    """Apply one statement of OF_DATABASES; gives a remark on it, or None."""
+    """Apply one statement of OF_DATABASES, and return a remark or None."""
     if isinstance(statement, CreateDatabase):
         return _create(holdings, statement.name)
     if isinstance(statement, (DropDatabase, DetachDatabase)):
@@ -130,7 +130,7 @@ _NO_TABLE = "whether an endpoint is STARTED is in no table"
 
 
 def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
-    """Apply one statement; gives a remark on it, or None."""
+    """Apply one statement, and return a remark or None."""
     if isinstance(statement, CreateEndpoint):
         return _create_endpoint(holdings, statement)
     if isinstance(statement, AlterEndpoint):
@@ -194,13 +194,13 @@ def _is_called(endpoint: EndpointState | None, name: str) -> bool:
 
 
 NOTHING_TELLS = "nothing tells"
-"""How remarks begin on what nothing that was imported tells."""
+"""The start of remarks on facts that no import has."""
 
 _EXISTS, _MISSING = 15530, 15151
 
 
 def change(holdings: NamedRows, statement: ScriptStatement) -> str | None:
-    """Apply one statement; gives a remark on it, or None."""
+    """Apply one statement, and return a remark or None."""
     if isinstance(statement, (CreateRoute, AlterRoute, DropRoute)):
         return _change_route(holdings, statement)
     if isinstance(statement, (CreateService, DropService)):
@@ -244,7 +244,7 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
 
 
 def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | DropRoute) -> str:
-    """Apply ALTER or DROP to an unknown route; return a remark where SQL Server may not refuse it."""
+    """Apply ALTER or DROP to an unknown route, and return a remark if SQL Server may accept it."""
     if holdings.tells(ROUTES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
     if isinstance(statement, AlterRoute):
@@ -257,7 +257,7 @@ def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | Drop
 
 
 def _alter(route: RouteState, statement: CreateRoute | AlterRoute) -> RouteState:
-    """Return the route with the given options; those not given stay."""
+    """Return the route with the given options, and keep the others."""
     options = statement.options
     return replace(
         route,

@@ -61,7 +61,7 @@ class ParserSettings:
 
 
 class StatementParser:
-    """Reads statements at its cursor; ``faults`` are why the batch cannot be parsed."""
+    """Reads statements at its cursor. ``faults`` are the reasons why the batch cannot be parsed."""
 
     def __init__(self, tokens: LexemeList, locate: Locate, settings: ParserSettings) -> None:
         self._tokens = tokens
@@ -81,7 +81,7 @@ class StatementParser:
         self._faults.append(BatchFault(place, why, number))
 
     def _fault(self, place: Place, why: str, number: int | None = SYNTAX) -> bool:
-        """Note why the batch cannot be parsed, where that is certain."""
+        """Note why the batch cannot be parsed, if that is certain."""
         is_certain = self._is_whole and self._is_balanced
         if is_certain:
             self._add_fault(place, why, number)
@@ -110,7 +110,7 @@ class StatementParser:
             self._fault(place, misspelt)
 
     def _finish(self) -> None:
-        """Move behind what is left of a statement whose beginning was read."""
+        """Move past the rest of a statement after its beginning."""
         cursor = self._cursor
         while not at_end_of_condition(cursor):
             if not cursor.skip_group():
@@ -243,7 +243,7 @@ class StatementParser:
         return replace(parsed_call.call, words=self._words(start))
 
     def _brings_database(self) -> ScriptNode:
-        """Read RESTORE or DBCC CLONEDATABASE, whose routes and services the script does not name."""
+        """Read RESTORE or DBCC CLONEDATABASE, which create routes and services without naming them."""
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         title, why = definitions.find_brought_database(cursor)
         stray = find_stray_sign(cursor) if cursor.peek(1).upper in ("DATABASE", "LOG") else None
@@ -286,5 +286,5 @@ class StatementParser:
 
 
 def _needed_of_definition(words: Words) -> Words:
-    """Return the verb, noun and name, or all words where another CREATE is among them."""
+    """Return the verb, noun and name, or all words if they contain another CREATE."""
     return words if any(word.upper == "CREATE" for word in words[1:]) else words[:3]

@@ -1,9 +1,8 @@
 """Split a text into lexemes, by sqlglot's T-SQL tokenizer.
 
-The tokenizer is asked for T-SQL's lexical rules alone: no keywords and no commands, since it would
-otherwise read what follows ``GO`` or ``END`` as one string. What it does not know of T-SQL is made
-up for here: it takes ``{#`` for a comment, gives ``@``, ``#`` and the name after them as several
-tokens, and refuses a whole text for one quote that is not closed.
+The tokenizer uses only T-SQL's lexical rules, without keywords and commands. Otherwise it would read the text
+after ``GO`` or ``END`` as one string. This module corrects its limits. The tokenizer takes ``{#`` for a comment,
+and splits ``@`` and ``#`` from their names. It also refuses a whole text for one unclosed quote.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTE
 
 
 class TextMode(Enum):
-    """The kind of a stretch of text; the value is its name in texts."""
+    """The kind of a segment of text. The value is its name in texts."""
 
     CODE = "code"
     STRING = "string"
@@ -41,7 +40,7 @@ class TextMode(Enum):
 
 @dataclass(frozen=True)
 class LexicalState:
-    """The construct that a point of the text is inside of; ``depth`` counts nested comments."""
+    """The construct around a position in the text. ``depth`` counts nested comments."""
 
     mode: TextMode = TextMode.CODE
     depth: int = 0
@@ -64,7 +63,7 @@ OPENING = {
     "/*": TextMode.COMMENT,
     "--": TextMode.LINE_COMMENT,
 }
-"""The modes by what opens them."""
+"""The modes by their opening sign."""
 
 OPENER = re.compile(r"--|/\*|['\"\[]")
 _CLOSER = {
@@ -83,7 +82,7 @@ def segments(text: str, state: LexicalState = CODE) -> tuple[list[TextSegment], 
 
 
 class SegmentWalk:
-    """Reads the segments of a text one by one; ``state`` is the one behind what was read."""
+    """Reads the segments of a text in order. ``state`` is the one after the last segment."""
 
     def __init__(self, text: str, state: LexicalState = CODE) -> None:
         self._text = text
@@ -109,7 +108,7 @@ class SegmentWalk:
 
 
 def close_segment(text: str, position: int, state: LexicalState, stop: int) -> tuple[int, LexicalState]:
-    """Return where the string, name or comment around this position ends, and the state from there on."""
+    """Return the end of the string, name or comment around this position, and the state after it."""
     depth = state.depth
     for closer in _CLOSER[state.mode].finditer(text, position, stop):
         if state.mode is TextMode.COMMENT:
@@ -122,7 +121,7 @@ def close_segment(text: str, position: int, state: LexicalState, stop: int) -> t
 
 
 class LexemeKind(Enum):
-    """The kind of a lexeme; END follows the last, CUT marks a string or comment that is not closed."""
+    """The kind of a lexeme. END follows the last, and CUT marks an unclosed string or comment."""
 
     WORD = "word"
     NAME = "quoted name"
@@ -152,11 +151,11 @@ class Lexeme:
 
 @dataclass(frozen=True)
 class LexemeList:
-    """A text's lexemes; one that ends too early was opened at row ``cut``, by a ``cut_in``.
+    """A text's lexemes. If the text ends too early, ``cut_in`` opened at row ``cut`` without an end.
 
-    ``invisible`` has the row and the first invisible character of each row that holds one outside strings, names
-    and comments. The lexemes are those without it: it divides words where it stands beside a keyword.
-    ``skipped`` has the number of statements left out before the one that begins at each of these offsets.
+    ``invisible`` has the row and the first invisible character for each row with one outside strings, names and
+    comments. The lexemes do not have it, because it separates words beside a keyword. ``skipped`` has the number
+    of statements left out before the one at each of these offsets.
     """
 
     text: str
@@ -185,7 +184,7 @@ class _Lexer(TSQL.Tokenizer):
 
 @dataclass(frozen=True)
 class SkippedText:
-    """``text[start:end]`` holds ``count`` statements that are left out; another one begins at ``end``."""
+    """The part ``text[start:end]`` with ``count`` skipped statements. Another statement begins at ``end``."""
 
     start: int
     end: int
@@ -193,9 +192,9 @@ class SkippedText:
 
 
 def tokenize(text: str, skipped: Sequence[SkippedText] = ()) -> LexemeList:
-    """Return the lexemes of a text, up to the string, name or comment that is not closed.
+    """Return the lexemes of a text, up to an unclosed string, name or comment.
 
-    ``skipped`` are left out, in their order; each begins and ends in code.
+    ``skipped`` parts are left out in order. Each begins and ends in code.
     """
     return _LexemeReader(text, skipped).read()
 
@@ -269,9 +268,9 @@ class _LexemeReader:
             self._plain_pieces.append(self._text[part.start : part.end])
 
     def _plain(self, start: int, end: int) -> str:
-        """Return code, as long as before, without what the tokenizer takes for something else.
+        """Return code of equal length, without text that confuses the tokenizer.
 
-        ``{#`` would open a comment; an invisible character would stick to a keyword.
+        ``{#`` would open a comment, and an invisible character would stick to a keyword.
         """
         code = self._text[start:end].replace("{", "?")
         if code.isascii():
@@ -315,7 +314,7 @@ class _LexemeReader:
         return Lexeme(LexemeKind.SIGN, word, "", start, end, self._row)
 
     def _word(self, raw: str) -> tuple[str, str]:
-        """Return a word without invisible characters, and in upper case; equal ones are one object."""
+        """Return a word without invisible characters, and in upper case. Equal words are one object."""
         known = self._words.get(raw)
         if known is None:
             word = raw if raw.isascii() else INVISIBLE.sub("", raw)
@@ -334,7 +333,7 @@ def _divides(text: str, start: int, end: int) -> bool:
 
 
 def _upper(word: str) -> str:
-    """Convert ASCII to upper case; no letter of another alphabet becomes one of a keyword's."""
+    """Convert ASCII to upper case. Letters of other alphabets never become those of a keyword."""
     return word.upper() if word.isascii() else word
 
 

@@ -1,6 +1,6 @@
-"""A batch as its statements lie inside one another.
+"""A batch as a tree of nested statements.
 
-Each node is one statement with its place, a file and a line; what governs others holds them.
+Each node is one statement with its place, a file and a line. A node contains the statements that it governs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Words = tuple[Lexeme, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptNode:
-    """One statement; ``words`` are all of its lexemes, or those of its head."""
+    """One statement. ``words`` are all of its lexemes, or those of its head."""
 
     place: Place
     words: Words = ()
@@ -29,7 +29,7 @@ class ScriptNode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OtherStatement(ScriptNode):
-    """A statement that says nothing about routing; of its ``words`` those that `needed_words` returns."""
+    """A statement that is not about routing. It keeps only the ``words`` that `needed_words` returns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class BlockNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IfElse(ScriptNode):
-    """IF, of which ``words`` are the condition; ``is_else``: an ELSE whose IF was not recognised."""
+    """IF, with ``words`` as its condition. ``is_else`` is True for an ELSE without a recognised IF."""
 
     then: ScriptNode | None
     is_else: bool = False
@@ -73,7 +73,7 @@ class LabelNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GotoNode(ScriptNode):
-    """GOTO; the label in lower case."""
+    """GOTO, with the label in lower case."""
 
     label: str
 
@@ -90,7 +90,7 @@ class ThrowNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RaiseError(ScriptNode):
-    """RAISERROR; ``severity`` is the words of its second argument."""
+    """RAISERROR. ``severity`` has the words of its second argument."""
 
     severity: Words
     is_logged: bool
@@ -98,7 +98,7 @@ class RaiseError(ScriptNode):
 
 @dataclass(frozen=True, slots=True)
 class VariableAssignment:
-    """One variable that DECLARE, SET or SELECT gives a value: by ``=``, by another sign, or by none."""
+    """A variable in DECLARE, SET or SELECT, with ``=``, another sign or none."""
 
     name: str
     sign: str
@@ -108,7 +108,7 @@ class VariableAssignment:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssignNode(ScriptNode):
-    """DECLARE, SET or SELECT of variables; with ``has_source`` a FROM or WHERE decides what they hold."""
+    """DECLARE, SET or SELECT of variables. With ``has_source`` a FROM or WHERE decides their values."""
 
     assignments: tuple[VariableAssignment, ...]
     is_declaration: bool = False
@@ -117,7 +117,7 @@ class AssignNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetOptions(ScriptNode):
-    """SET of options of the session; ``is_on`` None where they are set to something else."""
+    """SET of session options. ``is_on`` is None for a value other than ON and OFF."""
 
     options: tuple[str, ...]
     is_on: bool | None
@@ -125,7 +125,7 @@ class SetOptions(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransactionStatement(ScriptNode):
-    """BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; ``name`` is its own, a savepoint's, or a variable."""
+    """BEGIN, COMMIT, ROLLBACK or SAVE of a transaction. ``name`` is its own, a savepoint's, or a variable."""
 
     verb: str
     name: Lexeme | None = None
@@ -135,8 +135,8 @@ class TransactionStatement(ScriptNode):
 class DefinitionNode(ScriptNode):
     """A statement about routes, services, endpoints or databases.
 
-    It makes ``statements``, whose database is filled in when it runs, or is refused. ``is_fault``: for that its
-    batch cannot be parsed.
+    It makes ``statements`` or is refused. Their database is filled in when it runs. ``is_fault`` is True if it
+    prevents the batch from being parsed.
     """
 
     title: str
@@ -148,7 +148,7 @@ class DefinitionNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UseNode(ScriptNode):
-    """USE; ``name`` None where it is not known."""
+    """USE. ``name`` is None if it is unknown."""
 
     name: str | None
     refusal: RefusalError | None = field(default=None, compare=False)
@@ -157,7 +157,7 @@ class UseNode(ScriptNode):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureParameter:
-    """A parameter of a procedure; ``default`` None without one."""
+    """A parameter of a procedure. ``default`` is None without one."""
 
     name: str
     type_words: Words
@@ -209,7 +209,7 @@ class ModuleNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DropModules(ScriptNode):
-    """DROP PROCEDURE; ``keys`` are the schemas and names in lower case."""
+    """DROP PROCEDURE. ``keys`` are the schemas and names in lower case."""
 
     keys: tuple[tuple[str, str], ...]
     if_exists: bool
@@ -217,7 +217,7 @@ class DropModules(ScriptNode):
 
 @dataclass(frozen=True, slots=True)
 class CallArgument:
-    """An argument of a call: by name, or in order; ``words`` empty for DEFAULT."""
+    """An argument of a call, by name or in order. ``words`` are empty for DEFAULT."""
 
     name: str | None
     words: Words
@@ -226,7 +226,7 @@ class CallArgument:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallNode(ScriptNode):
-    """EXEC of a procedure, whose name has up to four ``parts`` or is what the ``variable`` holds.
+    """EXEC of a procedure with a name of up to four ``parts``, or in a ``variable``.
 
     ``result`` is the variable of its return value.
     """
@@ -239,7 +239,7 @@ class CallNode(ScriptNode):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunText(ScriptNode):
-    """EXEC of a text in parentheses; ``server`` is a linked server."""
+    """EXEC of a text in parentheses. ``server`` is a linked server."""
 
     value: Words
     server: str | None
@@ -247,7 +247,7 @@ class RunText(ScriptNode):
 
 @dataclass(frozen=True, slots=True)
 class BatchFault:
-    """For what SQL Server cannot parse a batch, and its number."""
+    """The reason why SQL Server cannot parse a batch, with its number."""
 
     place: Place
     why: str
@@ -256,10 +256,10 @@ class BatchFault:
 
 @dataclass(frozen=True, slots=True)
 class ParsedBatch:
-    """A batch, or the text of an EXEC: its nodes, and why nothing of it runs, if anything.
+    """A batch, or the text of an EXEC: its nodes, and its faults that prevent it from running.
 
-    ``unread`` is the place from which on blocks nest too deep to be read; ``statements`` how many statements were
-    recognised, about whatever they are.
+    ``unread`` is the place where blocks begin to nest too deep. ``statements`` counts the recognised statements on
+    any subject.
     """
 
     nodes: tuple[ScriptNode, ...]
@@ -270,10 +270,10 @@ class ParsedBatch:
 
 @dataclass(frozen=True, slots=True)
 class ScriptBatch:
-    """A batch as a script sends it; ``why_not`` where it does not run on the instance that is asked about.
+    """A batch of a script. ``why_not`` is the reason if it does not run on the instance in question.
 
     ``connection`` numbers the connections of the script. With ``exits`` an error in it ends the script. A batch
-    that ``is_foreign`` is another instance's, of which nothing is said. ``changeset`` is Liquibase's.
+    that ``is_foreign`` belongs to another instance and is not reported. ``changeset`` is Liquibase's.
     """
 
     parsed: ParsedBatch
@@ -289,20 +289,20 @@ class ScriptBatch:
 
 _MODULES = ("PROC", "PROCEDURE", "FUNCTION", "TRIGGER", "VIEW")
 AFTER_CREATE = frozenset(["SCHEMA", "DEFAULT", "RULE"])
-"""What CREATE alone, not ALTER, makes first in its batch."""
+"""The kinds that must be first in their batch after CREATE, but not after ALTER."""
 
 FIRST_IN_BATCH = frozenset(
     [*((verb, kind) for verb in ("CREATE", "ALTER") for kind in _MODULES)]
     + [("CREATE", kind) for kind in AFTER_CREATE]
 )
-"""Verbs and kinds of what must stand first in its batch."""
+"""The verbs and kinds of statements that must be first in their batch."""
 
 DEFAULT_SCHEMA = "dbo"
 _END_OF_PARAMETERS = frozenset(["WITH", "FOR", "RETURNS", "AS"])
 
 
 def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
-    """Return the name at the cursor, as written last, and its schema and name in lower case; move past it."""
+    """Return the last part of the name at the cursor, with its schema and name in lower case. Move past it."""
     parts = [cursor.next().text]
     while cursor.take_sign("."):
         parts.append("" if cursor.at_sign(".") else cursor.next().text)
@@ -311,7 +311,7 @@ def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
 
 
 def read_number(cursor: LexemeCursor) -> str:
-    """Read the number of a procedure as a part of its name, ``;2``; ``;1`` is the procedure itself."""
+    """Read the number of a procedure as a part of its name, ``;2``. The number ``;1`` is the procedure itself."""
     if not (cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER):
         return ""
     cursor.next()
@@ -346,7 +346,7 @@ def find_body(cursor: LexemeCursor, kind: str) -> None:
 
 
 def read_parameters(header: Words) -> tuple[ProcedureParameter, ...]:
-    """Return the parameters in the head of a procedure, which may stand in parentheses."""
+    """Return the parameters in the head of a procedure, which may be in parentheses."""
     return tuple(_read_parameter(words) for words in _split(_unwrap(header)) if words[0].text.startswith("@"))
 
 
@@ -396,7 +396,7 @@ def _read_parameter(words: Words) -> ProcedureParameter:
 
 
 def read_dropped(cursor: LexemeCursor) -> tuple[tuple[tuple[str, str], ...], bool]:
-    """Return schemas and names behind DROP PROCEDURE, and whether IF EXISTS stands there; move past them."""
+    """Return schemas and names after DROP PROCEDURE, and True if it has IF EXISTS. Move past them."""
     cursor.next()
     cursor.next()
     if_exists = cursor.take_words("IF", "EXISTS")

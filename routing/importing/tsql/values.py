@@ -1,7 +1,7 @@
-"""Known values of expressions, and the variables of a batch that hold them.
+"""Hold known values of expressions, and the variables of a batch with these values.
 
-Limits are the server's: a text joined of parts of which none is a ``(max)`` is cut at 4,000 characters, and here
-not known beyond; a value is cut to its variable's length.
+Limits are the server's. A text joined of parts without a ``(max)`` is cut at 4,000 characters, and unknown after
+that. A value is cut to its variable's length.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class KnownValue:
 
 @dataclass(frozen=True)
 class CatalogValue:
-    """A value that a catalog view decides: ``yes`` where the guard holds, else ``no``; None is NULL.
+    """A value that a catalog view decides: ``yes`` if the guard holds, else ``no``. None is NULL.
 
-    ``answer`` is what the state said when the value was read; None where it could not tell.
+    ``answer`` is the state's answer when the value was read, or None if it had none.
     """
 
     guard: ConditionGuard
@@ -46,7 +46,7 @@ class CatalogValue:
     answer: bool | None
 
     def convert(self, convert: Callable[[KnownValue], KnownValue | None]) -> CatalogValue | None:
-        """Return the value with both outcomes converted; None where one is not known then."""
+        """Return the value with both outcomes converted, or None if one becomes unknown."""
         yes, no = (value if value in (None, ANYTHING) else convert(value) for value in (self.yes, self.no))
         is_known = (yes is None) == (self.yes is None) and (no is None) == (self.no is None)
         return replace(self, yes=yes, no=no) if is_known else None
@@ -60,9 +60,9 @@ Value = KnownValue | CatalogValue
 
 @dataclass(frozen=True)
 class VariableType:
-    """A variable's type as far as it matters; other types than texts and whole numbers hold nothing known.
+    """A variable's type: text, whole number or another type. Other types have no known values.
 
-    ``length`` is a text's, None for ``(max)``; of numbers, 1 is that of a bit.
+    ``length`` is a text's, or None for ``(max)``. For numbers, 1 is that of a bit.
     """
 
     is_text: bool = False
@@ -71,7 +71,7 @@ class VariableType:
     length: int | None = 0
 
     def hold(self, value: Value | None) -> Value | None:
-        """Return the value as a variable of this type holds it; None where that is not known."""
+        """Return the value in the form of a variable of this type, or None if it is unknown."""
         return value.convert(self.hold_known) if isinstance(value, CatalogValue) else self.hold_known(value)
 
     def hold_known(self, value: KnownValue | None) -> KnownValue | None:
@@ -93,7 +93,7 @@ def _cut(text: str, units: int) -> str:
 
 
 def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
-    """Return the type that is written so; a text's length is ``default`` where it is not given."""
+    """Return the type from its words. A text without a length has length ``default``."""
     name = words[0].upper if words else ""
     if len(words) == 1 and name in _NUMBERS:
         return VariableType(is_number=True)
@@ -114,7 +114,7 @@ def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
 
 
 def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
-    """Join two texts; None where the result is not known."""
+    """Join two texts, or return None if the result is unknown."""
     if right is None or left.is_number or right.is_number:
         return None
     joined = KnownValue(
@@ -137,7 +137,7 @@ class _Variable:
 
 
 class VariableValues:
-    """Values by name, in any case; a value counts only where what it was assigned under holds as well."""
+    """Values by name in any case. A value counts only if the condition of its assignment holds too."""
 
     def __init__(self) -> None:
         self._variables: dict[str, _Variable] = {}
@@ -147,7 +147,7 @@ class VariableValues:
         self._variables[name.casefold()] = _Variable(kind)
 
     def assign(self, name: str, value: Value | None, condition: StatementCondition) -> Value | None:
-        """Assign a value, None for an unknown one; return what the variable holds then."""
+        """Assign a value, or None for an unknown one. Return the variable's new value."""
         variable = self._variables.get(name.casefold())
         if variable is None:
             return None
@@ -155,7 +155,7 @@ class VariableValues:
         return variable.value
 
     def value(self, name: str, condition: StatementCondition) -> Value | None:
-        """Return the value that a variable surely has under a condition; None where it is not known."""
+        """Return the certain value of a variable under a condition, or None if it is unknown."""
         variable = self._variables.get(name.casefold())
         if variable is None or variable.assigned is None:
             return None
@@ -169,7 +169,7 @@ class VariableValues:
         return variable is not None and variable.assigned is None
 
     def resolve(self, words: Sequence[Lexeme], condition: StatementCondition) -> tuple[Lexeme, ...]:
-        """Return the words, with constants in the place of variables whose values are known."""
+        """Return the words, with constants in place of variables with known values."""
         return tuple(self._resolve(word, condition) for word in words)
 
     def _resolve(self, word: Lexeme, condition: StatementCondition) -> Lexeme:
@@ -191,7 +191,7 @@ class VariableValues:
 
 
 def find_changed(words: Sequence[Lexeme]) -> set[str]:
-    """Return the variables that a statement, which is not an assignment alone, may give other values."""
+    """Return the variables that a statement may change, other than by a mere assignment."""
     is_call = bool(words) and words[0].upper in ("EXEC", "EXECUTE")
     changed_names = set()
     for index, word in enumerate(words):

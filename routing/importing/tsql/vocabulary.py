@@ -16,8 +16,9 @@ VARIABLE = re.compile(
     r"|#\{(?P<hash>[^{}'\"\r\n]+)\}#?"
     r"|(?<![$@#])\$(?P<dollars>[A-Za-z_][\w.]*)\$"
 )
-"""A place to fill in: a variable of sqlcmd, or a placeholder of a migration tool, as ``${name}`` of Flyway,
-``{{name}}`` of RoundhousE, ``#{name}`` of Octopus and ``$name$`` of DbUp."""
+"""A placeholder: a variable of sqlcmd, or that of a migration tool. Flyway has ``${name}`` and RoundhousE
+``{{name}}``. Octopus has ``#{name}`` and DbUp ``$name$``.
+"""
 
 _WRITTEN = {
     "sqlcmd": ("\ue000", "$({})"),
@@ -26,8 +27,9 @@ _WRITTEN = {
     "hash": ("\ue004", "#{{{}}}"),
     "dollars": ("\ue005", "${}$"),
 }
-"""How each kind is marked where it has no value, and how scripts write it. Marks are private characters before and
-behind the name; to the tokenizer they are letters, so ``$(prefix)_route`` stays one name."""
+"""The mark of each kind without a value, and its form in scripts. Marks are private characters before and after
+the name. The tokenizer reads them as letters, so ``$(prefix)_route`` stays one name.
+"""
 
 _CLOSE = "\ue001"
 _KINDS = {private: kind for kind, (private, _) in _WRITTEN.items()}
@@ -58,10 +60,10 @@ STARTERS = frozenset(
         """,
     )
 )
-"""Words that begin a statement, or end the block it stands in, without a semicolon before them."""
+"""The words that begin a statement or end its block, without a semicolon before them."""
 
 FOLLOWERS = STARTERS - {"WITH"}
-"""Those that may follow a whole statement; WITH begins one only after a semicolon."""
+"""The words that may follow a whole statement. WITH begins a statement only after a semicolon."""
 
 RESERVED = frozenset(
     re.findall(
@@ -86,7 +88,7 @@ RESERVED = frozenset(
         """,
     )
 )
-"""Transact-SQL's reserved keywords: no names where they stand without brackets or quotes."""
+"""Transact-SQL's reserved keywords. They are names only in brackets or quotes."""
 
 NOUNS = ("ROUTE", "SERVICE", "ENDPOINT", "DATABASE", "PROCEDURE", "FUNCTION", "TRIGGER")
 """Kinds of things that CREATE, ALTER and DROP name."""
@@ -108,8 +110,10 @@ _UNFILLED = re.compile(
     r"|@@?[A-Za-z_][\w.-]*@@?"
     r"|(?<![\w$])\$[A-Za-z_]\w*(?=[:/\s]|$)"
 )
-"""A place that other tools and installers fill in: ``{0}``, ``{Name}``, ``<name>``, ``__NAME__``, ``%NAME%``,
-``@NAME@``, ``$name``. In T-SQL outside names and texts these signs mean other things."""
+"""A placeholder of other tools and installers, such as ``{0}``, ``{Name}`` or ``<name>``. It may also be
+``__NAME__``, ``%NAME%``, ``@NAME@`` or ``$name``. In T-SQL outside names and texts these signs have other
+meanings.
+"""
 
 
 def find_unfilled(text: str, start: int | None = None) -> str | None:
@@ -126,7 +130,7 @@ INVISIBLE = re.compile(
 """Invisible characters: to SQL Server neither blanks nor letters, so it cannot parse a statement with one."""
 
 _NEARLY = 0.75
-"""How like a misspelt word is to what was meant: one letter of four, or two of eight that changed places."""
+"""The required similarity of a misspelt word: one letter of four may differ, or two of eight may be swapped."""
 
 _MOST_LETTERS = 2
 """Too many or too few."""
@@ -171,7 +175,7 @@ def name_character(character: str) -> str:
 
 
 def find_misspelt(word: str, known_words: Iterable[str]) -> str | None:
-    """Return the known word that was meant by one that is nearly it; None where it is known, or like none."""
+    """Return the known word that a misspelt word resembles, or None if it is known or resembles no word."""
     return _find_misspelt(word, tuple(known_words))
 
 
