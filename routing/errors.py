@@ -180,8 +180,7 @@ class InputError(ContractError):
     ) -> InputError:
         """Report that an incremental run cannot determine the new rows.
 
-        ``is_first``: the next run after a first one would fail. ``statement`` turns the change data feed on; it is
-        None if the feed is on now.
+        ``is_first``: the run after a first one would fail. ``statement`` turns the feed on, None if it is on.
         """
         problem = f"cannot determine which rows of {quote(location)} are new: {'; '.join(why)}"
         if statement is None:

@@ -93,8 +93,8 @@ def start(
 ) -> SparkSession:
     """Return the session to work in: an existing one, or a new local one with Delta.
 
-    ``settings`` are the configuration's own Spark settings and win; ``on_note`` is called with a note on those
-    that a given session refuses. Java's messages go to a file unless ``verbose``. Raises EnvironmentFault where
+    ``settings`` are the configuration's Spark settings and have priority. ``on_note`` is called with a note on
+    settings that an existing session refuses. Java's messages go to a file unless ``verbose``. Raises EnvironmentFault where
     pyspark, delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
     """
     check_installed()
