@@ -20,7 +20,9 @@ _NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)*)")
 _FLYWAY = re.compile(r"(?P<kind>[VBU])(?P<version>[0-9]+(?:[._][0-9]+)*)__.*|(?P<repeatable>R)__.*", re.IGNORECASE)
 _CALLBACK = re.compile(r"(?P<when>before|after)(?:Each)?(?P<what>[A-Z][A-Za-z]*?)(?:Error)?(?:__.*)?")
 _APPLYING = frozenset(["Migrate", "MigrateApplied", "Versioned", "Repeatables", "Connect", "DeployStart"])
-_DEPLOYMENT = re.compile(r"(?:.*[._ -])?(?P<when>pre|post)[._ -]?deploy(?:ment)?(?:[._ -].*)?", re.IGNORECASE)
+_DEPLOYMENT = re.compile(
+    r"(?:.*[._ -])?(?P<when>pre|post)[._ -]?deploy(?:ment)?(?:[._ -].*)?", re.IGNORECASE | re.DOTALL
+)
 # RoundhousE and grate run the folders of a database in this order.
 _FOLDERS = (
     *("beforemigration", "createdatabase", "alterdatabase", "runaftercreatedatabase", "runbeforeup", "up"),

@@ -94,8 +94,8 @@ def start(
     """Return the session to work in: an existing one, or a new local one with Delta.
 
     ``settings`` are the configuration's Spark settings and have priority. ``on_note`` is called with a note on
-    settings that an existing session refuses. Java's messages go to a file unless ``verbose``. Raises EnvironmentFault where
-    pyspark, delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
+    settings that an existing session refuses. Java's messages go to a file unless ``verbose``. Raises
+    EnvironmentFault where pyspark, delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
     """
     check_installed()
     from pyspark.sql import SparkSession

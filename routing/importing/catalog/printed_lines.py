@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_LINE_END = re.compile(r"\r{0,4}\n|\r")
+_LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
 _REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
 _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")

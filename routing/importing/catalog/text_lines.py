@@ -44,9 +44,7 @@ _TYPE_LINE = "#TYPE "
 _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Of box drawings and Markdown: what stands between rows and is none.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
-_MARKDOWN_RULE = re.compile(
-    r"^[ \t]{0,9}\|?[ \t]{0,9}:?-+:?[ \t]{0,9}(?:\|[ \t]{0,9}:?-+:?[ \t]{0,9})*\|[ \t\r]{0,9}$", re.MULTILINE
-)
+_MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 
 
 class TextForm(Enum):

@@ -93,7 +93,7 @@ def _read_file(place: FilePlace) -> Iterator[RawEvent]:
 
 # What stands before the root of a document, and its root.
 _ROOT = re.compile(
-    r"(?:\s|<\?[^>]*\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\])?[^>]*>)*<(?:\w+:)?([\w.-]+)", re.DOTALL
+    r"(?:\s|<\?[^>]*\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\][^>]*)?>)*<(?:\w+:)?([\w.-]+)", re.DOTALL
 )
 _EVENT_ROOTS = frozenset(["event", "events", "RingBufferTarget"])
 _OTHER_ROOTS = {

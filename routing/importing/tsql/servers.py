@@ -12,7 +12,7 @@ from routing.rules import text
 _PROTOCOL = re.compile(r"^\s*(?:tcp|np|lpc|admin):", re.IGNORECASE)
 _PIPE = re.compile(r"\\\\(?P<host>[^\\]+)\\pipe\\(?:MSSQL\$(?P<instance>[^\\]+)\\)?sql\\query", re.IGNORECASE)
 _QUOTED = re.compile(r"""\s*("[^"]*"|'[^']*')""")
-_COMMA = re.compile(r"\s*,\s*(?=[0-9])")
+_COMMA = re.compile(r"(?<!\s)\s*,\s*(?=[0-9])")
 _LOCAL_HOSTS = frozenset([".", "(local)", "localhost", "127.0.0.1", "::1"])
 _DEFAULT_INSTANCE, _DEFAULT_PORT = "mssqlserver", "1433"
 # Letters and digits of any language, and the signs that names of machines and instances have. A name does not
