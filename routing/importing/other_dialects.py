@@ -12,28 +12,26 @@ _MYSQL, _POSTGRES, _ORACLE, _SQLITE = "MySQL", "PostgreSQL", "Oracle", "SQLite"
 _TYPES = (
     "text|int[248]?|integer|bigint|smallint|numeric|date|time|timestamp|jsonb?|uuid|varchar|regclass|bool(?:ean)?"
 )
-_SIGNS = tuple(
-    (dialect, re.compile(sign, re.IGNORECASE | re.MULTILINE))
-    for dialect, sign in (
-        (_MYSQL, r"`\w+`|^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*\w+|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
-        (_MYSQL, r"\bUNSIGNED\b|\bDEFAULT\s+CHARSET\b|\bLOCK\s+TABLES\b|\bON\s+DUPLICATE\s+KEY\b|\bTINYTEXT\b"),
-        (
-            _POSTGRES,
-            r"\$\w*\$\s*(?:LANGUAGE\b|BEGIN\b|DECLARE\b|;|$)|\bplpgsql\b|\bBIGSERIAL\b|\bjsonb\b|\bILIKE\b",
-        ),
-        (_POSTGRES, rf"\bSERIAL\s+(?:PRIMARY|NOT|UNIQUE)|\bCREATE\s+EXTENSION\b|::(?:{_TYPES})\b|\bTIMESTAMPTZ\b"),
-        (_POSTGRES, r"\bON\s+CONFLICT\b|\bOWNER\s+TO\b|^\\(?:c|connect|i)\s"),
-        (_SQLITE, r"^PRAGMA\b|\bAUTOINCREMENT\b|\bWITHOUT\s+ROWID\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b"),
-        (_ORACLE, r"\b(?:N?VARCHAR2|PLS_INTEGER|SYSDATE|SYSTIMESTAMP)\b|\bDBMS_\w+\s*\.|\bFROM\s+dual\b"),
-        (
-            _ORACLE,
-            r"%(?:ROW)?TYPE\b|\bNUMBER\s*\(|\bPACKAGE\s+BODY\b|\.(?:NEXTVAL|CURRVAL)\b|\bEXECUTE\s+IMMEDIATE\b",
-        ),
-        (_ORACLE, r"^(?:WHENEVER\s+SQLERROR|SET\s+(?:SERVEROUTPUT|DEFINE))\b|^/\s*$"),
-        ("Oracle, PostgreSQL or MySQL", r"\bCREATE\s+OR\s+REPLACE\b"),
-        ("MySQL, PostgreSQL or SQLite", r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),
-    )
+_DIALECT_SIGNS = (
+    (_MYSQL, r"`\w+`|^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*\w+|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
+    (_MYSQL, r"\bUNSIGNED\b|\bDEFAULT\s+CHARSET\b|\bLOCK\s+TABLES\b|\bON\s+DUPLICATE\s+KEY\b|\bTINYTEXT\b"),
+    (
+        _POSTGRES,
+        r"\$\w*\$\s*(?:LANGUAGE\b|BEGIN\b|DECLARE\b|;|$)|\bplpgsql\b|\bBIGSERIAL\b|\bjsonb\b|\bILIKE\b",
+    ),
+    (_POSTGRES, rf"\bSERIAL\s+(?:PRIMARY|NOT|UNIQUE)|\bCREATE\s+EXTENSION\b|::(?:{_TYPES})\b|\bTIMESTAMPTZ\b"),
+    (_POSTGRES, r"\bON\s+CONFLICT\b|\bOWNER\s+TO\b|^\\(?:c|connect|i)\s"),
+    (_SQLITE, r"^PRAGMA\b|\bAUTOINCREMENT\b|\bWITHOUT\s+ROWID\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b"),
+    (_ORACLE, r"\b(?:N?VARCHAR2|PLS_INTEGER|SYSDATE|SYSTIMESTAMP)\b|\bDBMS_\w+\s*\.|\bFROM\s+dual\b"),
+    (
+        _ORACLE,
+        r"%(?:ROW)?TYPE\b|\bNUMBER\s*\(|\bPACKAGE\s+BODY\b|\.(?:NEXTVAL|CURRVAL)\b|\bEXECUTE\s+IMMEDIATE\b",
+    ),
+    (_ORACLE, r"^(?:WHENEVER\s+SQLERROR|SET\s+(?:SERVEROUTPUT|DEFINE))\b|^/\s*$"),
+    ("Oracle, PostgreSQL or MySQL", r"\bCREATE\s+OR\s+REPLACE\b"),
+    ("MySQL, PostgreSQL or SQLite", r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),
 )
+_SIGNS = tuple(re.compile(sign, re.IGNORECASE | re.MULTILINE) for _, sign in _DIALECT_SIGNS)
 # What only T-SQL has.
 _TSQL = re.compile(
     r"^GO\s*$|\[[a-z_]\w*\]\s*[.(,;]|\bCREATE\s+OR\s+ALTER\b|\bSET\s+(?:NOCOUNT|XACT_ABORT)\b|\bDECLARE\s+@|\bN'"
@@ -53,7 +51,8 @@ _FOLDERS = {
 def find_dialect(text: str, path: PurePath) -> str | None:
     """Return the database that a script is for, by its text or a folder's name; None for T-SQL and for no sign."""
     code = _code_of(text[:_LONGEST])
-    by_text = next((dialect for dialect, sign in _SIGNS if sign.search(code)), None)
+    signs = (place for place in range(len(_SIGNS)) if _SIGNS[place].search(code))
+    by_text = next((_DIALECT_SIGNS[place][0] for place in signs), None)
     names = [*(folder.casefold() for folder in path.parts[:-1]), *re.split(r"[._-]", path.stem.casefold())]
     dialect = by_text or next((_FOLDERS[name] for name in reversed(names) if name in _FOLDERS), None)
     return None if dialect is None or _TSQL.search(code) or speaks_of_routing(text) else dialect

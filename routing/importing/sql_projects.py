@@ -17,6 +17,7 @@ from routing.importing.tsql.sqlcmd import SourceText
 
 SUFFIX = ".sqlproj"
 _PROPERTY = re.compile(r"\$\((\w+)\)")
+_WILDCARD = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _BROKER_OPTIONS = {
     "enablebroker": "ENABLE_BROKER",
     "disablebroker": "DISABLE_BROKER",
@@ -178,8 +179,7 @@ class _ItemReader:
         for name in written.replace("\\", "/").split(";"):
             name = name.strip().removeprefix("./")
             if any(sign in name for sign in "*?"):
-                pattern = re.compile(_as_expression(name), re.IGNORECASE)
-                yield from filter(pattern.fullmatch, self._lying)
+                yield from (lying for lying in self._lying if _matches(name.casefold(), lying.casefold()))
             elif name:
                 same = (lying for lying in self._lying if lying.casefold() == name.casefold())
                 yield next(same, name)
@@ -191,8 +191,28 @@ def _name_in(folder: FilePlace, file: FilePlace) -> str:
     return name.replace("\\", "/").lstrip("/")
 
 
-def _as_expression(pattern: str) -> str:
-    """Return the regular expression of a pattern of MSBuild."""
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return "".join(signs.get(part) or re.escape(part) for part in parts)
+def _matches(pattern: str, name: str) -> bool:
+    """Return True if a name matches a pattern of MSBuild. The time grows with the product of their lengths."""
+    places = {0}
+    for part in _WILDCARD.split(pattern):
+        if part == "**":
+            places = set(range(min(places), len(name) + 1))
+        elif part == "**/":
+            after_folders = range(min(places) + 1, len(name) + 1)
+            places |= {place for place in after_folders if name[place - 1] == "/"}
+        elif part == "*":
+            reached = set()
+            for place in sorted(places):
+                while place not in reached:
+                    reached.add(place)
+                    if place == len(name) or name[place] == "/":
+                        break
+                    place += 1
+            places = reached
+        elif part == "?":
+            places = {place + 1 for place in places if place < len(name) and name[place] != "/"}
+        elif part:
+            places = {place + len(part) for place in places if name.startswith(part, place)}
+        if not places:
+            return False
+    return len(name) in places
