@@ -178,10 +178,9 @@ class InputError(ContractError):
     def new_rows_unknown(
         cls, location: str, why: Sequence[str], statement: str | None, *, is_first: bool = False
     ) -> InputError:
-        """Report that an incremental run cannot determine the new rows.
+        """Report that an incremental run cannot determine the new rows; ``is_first``: that the next one will fail.
 
-        ``is_first``: the next run after a first one would fail. ``statement`` turns the change data feed on; it is
-        None if the feed is on now.
+        ``statement`` turns the change data feed on; it is None if the feed is on now.
         """
         problem = f"cannot determine which rows of {quote(location)} are new: {'; '.join(why)}"
         if statement is None:
