@@ -106,7 +106,7 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
 
 
 def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None) -> Run:
-    """Run by Spark, whose session starts when the first table needs it."""
+    """Run by Spark. Its session starts when the first table needs it."""
     started = datetime.now(timezone.utc)
     from routing.runs import lineage, pipeline
 

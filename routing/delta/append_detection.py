@@ -38,14 +38,10 @@ _UNKNOWN = "unknown operation"
 
 @dataclass(frozen=True)
 class AppendedRows:
-    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them.
-
-    ``files`` are the paths, within the table's folder, of those that hold them and nothing else, where known.
-    """
+    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them."""
 
     rows: DataFrame
     count: int | None
-    files: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -258,8 +254,7 @@ class LogDetection:
         numbers = [count for count in counts if count is not None]
         partitions = {row["add"]["path"]: dict(row["add"]["partitionValues"] or {}) for row in appends}
         rows = _read_files(spark, table, partitions, bool(gone.intersection(added)))
-        files = frozenset(map(unquote, added))
-        return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None, files)
+        return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None)
 
 
 def _closed_by_mapping() -> ClosedDetection:

@@ -17,7 +17,7 @@ ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists
 # Rooms that were written before these targets. A limit may fall, never rise; a room that meets the targets leaves.
 NOT_YET: dict[str, dict[str, float]] = {
     "cases": {"headless": 4.8, "dialect": 2.6},
-    "delta": {"tangled": 25.0, "headless": 9.7, "dialect": 11.7},
+    "delta": {"tangled": 24.8, "headless": 9.7, "dialect": 11.5},
     "engines": {"tangled": 21.9, "headless": 7.2, "dialect": 9.5},
     "importing": {"headless": 3.7, "dialect": 2.9},
     "lint": {"dialect": 1.1},

@@ -117,7 +117,7 @@ class WordColumn:
 class InternedRows:
     """Rows of a table that grows, each once: a row is known by its number. One thread may ask at a time."""
 
-    def __init__(self, texts: Iterable[str], others: Mapping[str, Any]) -> None:
+    def __init__(self, texts: Iterable[str], others: Mapping[str, pyarrow.DataType]) -> None:
         """Begin without rows; ``others`` are the columns that are no text, with their types."""
         self._texts = {name: WordColumn.empty() for name in texts}
         self._others = {name: GrowingColumn(kind) for name, kind in others.items()}
