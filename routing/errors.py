@@ -178,13 +178,9 @@ class InputError(ContractError):
     def new_rows_unknown(
         cls, location: str, why: Sequence[str], statement: str | None, *, is_first: bool = False
     ) -> InputError:
-        """Report that an incremental run cannot determine the new rows; ``is_first``: that the next one will fail.
+        """Report that an incremental run cannot determine the new rows.
 
-        <<<<<<< HEAD
-                ``is_first``: the run after a first one would fail. ``statement`` turns the feed on, None if it is on.
-        =======
-                ``statement`` turns the change data feed on; it is None if the feed is on now.
-        >>>>>>> wt-1
+        ``is_first``: the run after a first one would fail. ``statement`` turns the feed on, None if it is on.
         """
         problem = f"cannot determine which rows of {quote(location)} are new: {'; '.join(why)}"
         if statement is None:
