@@ -18,8 +18,8 @@ SCRIPTS = dict(
         r'^([\w-]+) = "(.+)"$', PYPROJECT.partition("[project.scripts]")[2].partition("\n[")[0], re.MULTILINE
     )
 )
-# What import needs besides the wheel, of its extra.
-_IMPORT_EXTRA = re.findall(r'"([\w-]+)', re.findall(r"^import = \[(.+)\]$", PYPROJECT, re.MULTILINE)[0])
+# What import into tables of a catalog needs besides the wheel: Spark writes them, so deltalake is not needed.
+_IMPORT_EXTRA = re.findall(r'"([\w-]+)', re.findall(r"^check = \[(.+)\]$", PYPROJECT, re.MULTILINE)[0])
 _COMPUTE = ("environment_key", "job_cluster_key", "existing_cluster_id", "new_cluster")
 _KINDS = ("python_wheel_task", "run_job_task")
 
