@@ -28,6 +28,7 @@ from routing.runs.spark_runs import open_inputs, telling_what_may_change
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
 from routing.sessions.python_workers import prepare_workers
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
+from routing.tables.given_tables import take_tables
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
@@ -332,10 +333,11 @@ def trace_all(
         >>> traced.traced, traced.rejected
         (5, 2)
     """
+    taken_tables = take_tables(tables, in_spark=True)
     prepare_workers(spark)
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
-    return trace_with(tables, RunContext(options, clock or StageClock()))
+    return trace_with(taken_tables, RunContext(options, clock or StageClock()))
 
 
 def trace_with(

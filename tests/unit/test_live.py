@@ -405,9 +405,11 @@ def test_whatever_fails_in_it_ends_the_line_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
+    # Another test's line may still be ending.
+    others = set(threading.enumerate())
     ours, line = sys.stderr, terminal_streams.LiveLine(_Broken(), pause=0.01)
     line.begin("read")
-    drawer = next(thread for thread in threading.enumerate() if thread.name == "live line")
+    [drawer] = (one for one in threading.enumerate() if one.name == "live line" and one not in others)
     drawer.join(10)
     assert not drawer.is_alive()
     line.begin("write")
