@@ -121,9 +121,10 @@ class ServerEvidence:
         endpoint = self.endpoint(instance)
         if endpoint is None:
             return None
-        known = self.certificates(instance, "master")
-        by_id = (one for one in known if one.certificate_id == endpoint.certificate_id is not None)
-        return next(by_id, None) or next((one for one in known if one.name == endpoint.certificate_name), None)
+        certificates = self.certificates(instance, "master")
+        by_id = (one for one in certificates if one.certificate_id == endpoint.certificate_id is not None)
+        by_name = (one for one in certificates if one.name == endpoint.certificate_name)
+        return next(by_id, None) or next(by_name, None)
 
     def has_binding(self, instance: str, database: str, service: str) -> bool | None:
         """Return True if a service has a remote service binding, or None if bindings were not exported."""
@@ -142,13 +143,6 @@ class ServerEvidence:
             for row in rows
             if row["object_name"] == service and row["permission_name"] == "SEND" and _is_granted(row)
         ]
-
-    def may_connect(self, instance: str) -> Sequence[str] | None:
-        """Return the principals with CONNECT on an instance's endpoint, or None if not exported."""
-        if not self.was_exported("server_permissions", instance):
-            return None
-        rows = (row for row in self.rows.get("server_permissions", ()) if row["instance_name"] == instance)
-        return [row["grantee_name"] for row in rows if row["permission_name"] == "CONNECT" and _is_granted(row)]
 
     def has_master_key(self, instance: str, database: str) -> bool | None:
         """Return True if a database has a master key, or None if its keys were not exported."""

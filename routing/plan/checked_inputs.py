@@ -132,10 +132,6 @@ class NamedThings:
         """Return all services of the estate, including those of requests, because messages can match these."""
         return {*self.requested, *(service for _, service in self.services)}
 
-    def brokers_anywhere(self) -> set[str]:
-        """Return the broker instances that anything in the estate has or names."""
-        return {broker for _, broker in self.brokers}
-
 
 def _pairs(rows: TableColumns, column: str) -> set[tuple[str, str]]:
     """Return the instances with the values of their rows in a column, except empty texts."""

@@ -57,8 +57,6 @@ _FLAGS = ("ways_agree", "multiple_targets", "return_ways_agree")
 _PATH_TEXTS = tuple(name for name in PathRow._fields if name not in (*_FLAGS, _HOPS))
 # The number of a sending service that is not known, and of a conversation of which no request is on record.
 _NOBODY = -1
-# Hops left that never run out on the way.
-_UNLIMITED = -1
 
 
 class PathColumns(NamedTuple):

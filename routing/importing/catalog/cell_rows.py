@@ -36,7 +36,6 @@ class CellRows:
     def __init__(self, kept: frozenset[str]) -> None:
         self._kept = kept
         self._columns: dict[str, list[object]] = {}
-        self._texts = SharedTexts()
         self.numbers: list[int] = []
         self.faults: dict[int, str] = {}
 
@@ -66,11 +65,6 @@ class CellRows:
             column += texts.share(name, columns[name])
         for column in self._columns.values():
             column += repeat(None, len(self.numbers) - len(column))
-
-    def add_rows(self, numbers: Sequence[int], names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Add rows with a cell for each name; of equal names the last one counts."""
-        cells = list(zip(*rows, strict=True)) or [()] * len(names)
-        self.add(numbers, dict(zip(names, cells, strict=True)), self._texts, is_plain=False)
 
     def take_over(self, other: CellRows) -> None:
         """Add the rows of another result set."""
