@@ -22,15 +22,15 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
     here = status.server.endpoint(status.instance)
     there = None if target is None else status.server.endpoint(target.name)
-    sides = [(status.instance, here), *([] if target is None else [(target.name, there)])]
-    known = [(name, one) for name, one in sides if one is not None and one.algorithms]
-    if len(known) == 2 and not known[0][1].algorithms & known[1][1].algorithms:
+    endpoints = [(status.instance, here), *([] if target is None else [(target.name, there)])]
+    with_algorithms = [(name, one) for name, one in endpoints if one is not None and one.algorithms]
+    if len(with_algorithms) == 2 and not with_algorithms[0][1].algorithms & with_algorithms[1][1].algorithms:
         pass
-    elif len(known) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
+    elif len(with_algorithms) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
         return None
-    shown = [f"{named(name)} {_list(one)}" for name, one in known]
+    shown = [f"{named(name)} {_list(one)}" for name, one in with_algorithms]
     also = f": {join_words(shown)}" if shown else ""
-    old = [name for name, one in known if "AES" not in one.algorithms]
+    old = [name for name, one in with_algorithms if "AES" not in one.algorithms]
     place = RemedyPlace(old[0] if old else status.instance, MASTER)
     endpoint = status.server.endpoint(place.instance)
     name = None if endpoint is None else statements.identifier(endpoint.name)
@@ -42,7 +42,7 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
         ("Let both endpoints use AES: run the statement on each that does not.", "RC4 is no longer safe."),
         line,
         risk=_ALGORITHM_RISK,
-        confidence=Confidence.CERTAIN if len(known) == 2 else Confidence.LIKELY,
+        confidence=Confidence.CERTAIN if len(with_algorithms) == 2 else Confidence.LIKELY,
     )
 
 

@@ -51,16 +51,16 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
         f" {join_words(ports, len(ports))}."
     )
     port = text.port(status.address)
-    wrong = [name for name in _primary_first(listener) if str(_port(status, name)) != port]
-    known = [name for name in wrong if status.server.endpoint(name) is not None]
-    if not known or port is None:
+    on_other_ports = [name for name in _primary_first(listener) if str(_port(status, name)) != port]
+    with_endpoint = [name for name in on_other_ports if status.server.endpoint(name) is not None]
+    if not with_endpoint or port is None:
         check = "Check that the endpoint of the primary is STARTED, and that it listens on all addresses."
         place = RemedyPlace(listener.primary or status.instance, MASTER)
         starts = f"ALTER ENDPOINT {name_endpoint(status, place.instance)} STATE = STARTED;"
         return to_fill_in(place, f"{leads} Its endpoint was exported with this port.", (rule, check), starts)
-    first = known[0]
+    first = with_endpoint[0]
     cause = f"{leads} The endpoint of {named(first)} listens on port {_port(status, first)}, not on {port}."
-    others = [f"Do the same on {join_words(map(named, known[1:]))}."] if known[1:] else []
+    others = [f"Do the same on {join_words(map(named, with_endpoint[1:]))}."] if with_endpoint[1:] else []
     return _alter_port(status, first, port, cause, (rule, *others))
 
 
@@ -161,10 +161,10 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
 
 def _reach(status: ReportedStatus, instance: str) -> str | None:
     """Return an address of an instance: a known one, else its machine's name with its endpoint's port."""
-    known = status.estate.find_endpoint_address(instance)
+    address = status.estate.find_endpoint_address(instance)
     endpoint = status.server.endpoint(instance)
-    if known is not None or endpoint is None or endpoint.port is None:
-        return known
+    if address is not None or endpoint is None or endpoint.port is None:
+        return address
     return f"TCP://{instance.partition(chr(92))[0]}:{endpoint.port}"
 
 

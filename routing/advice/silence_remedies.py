@@ -49,7 +49,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         at_address = None if silent.address is None else _look_at_address(silent, silent.address)
         return [] if at_address is None else [at_address]
     queue = silent.estate.server.queue_of(*target, silent.service)
-    found = (
+    remedies = (
         _say_older(silent, target),
         None if queue is None else turn_on(target, queue, silent.service),
         _link_express(silent, target),
@@ -57,7 +57,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         None if queue is None else read_queue(target, queue),
         _say_arrived(silent, target),
     )
-    first = next((remedy for remedy in found if remedy is not None), None)
+    first = next((remedy for remedy in remedies if remedy is not None), None)
     return [] if first is None else [first]
 
 
@@ -120,9 +120,9 @@ def read_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
     """Return the remedy for a queue that holds messages and that nobody reads."""
     if not queue.messages or queue.waiting or (queue.activation and queue.is_activated is not False):
         return None
-    pasted, held = name_queue(queue), f"{queue.messages:,} message{'' if queue.messages == 1 else 's'}"
+    pasted, count = name_queue(queue), f"{queue.messages:,} message{'' if queue.messages == 1 else 's'}"
     nobody = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
-    cause = f"Queue {named(queue.name)} of {named(target.database)} holds {held}, and {nobody}."
+    cause = f"Queue {named(queue.name)} of {named(target.database)} holds {count}, and {nobody}."
     if queue.activation and pasted is not None:
         activated = f"ALTER QUEUE {pasted} WITH ACTIVATION (STATUS = ON);"
         action = f"Turn the activation of {named(queue.activation)} on."
@@ -189,14 +189,14 @@ def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
     server = silent.estate.server
-    known = server.conversations(target.instance, target.database or "")
-    if known is None or not silent.conversations or target.instance == silent.sender.instance:
+    conversations = server.conversations(target.instance, target.database or "")
+    if conversations is None or not silent.conversations or target.instance == silent.sender.instance:
         return None
-    held = len(known.intersection(silent.conversations))
-    if held:
+    arrived = len(conversations.intersection(silent.conversations))
+    if arrived:
         cause = (
             f"The messages reach their target: {named(target.database)} of {named(target.instance)} knows"
-            f" {held:,} of their {len(silent.conversations):,} dialogs. Their acknowledgement is lost."
+            f" {arrived:,} of their {len(silent.conversations):,} dialogs. Their acknowledgement is lost."
         )
         actions = (
             "Check the connection from the target to the sender's address: its port and the firewall.",

@@ -94,11 +94,11 @@ class Scripts:
         files = ScriptFiles(named=[on_this_disk(file) for file in self.files])
         options = FileOptions(StandIns(database_name=self.database), variables=self.variables)
         notes: list[str] = []
-        known: dict[str, tuple[str, ...]] = dict.fromkeys(known_instances, ())
-        scripts = list(read_scripts(files, known, options, notes, at, self.instance))
+        instances: dict[str, tuple[str, ...]] = dict.fromkeys(known_instances, ())
+        scripts = list(read_scripts(files, instances, options, notes, at, self.instance))
         notes += note_commented(files)
         if self.text is not None:
-            theirs = (self.text, _WITHOUT_FILE, known, options, notes, at, self.instance)
+            theirs = (self.text, _WITHOUT_FILE, instances, options, notes, at, self.instance)
             scripts += read_text_by_instance(*theirs)
         return ReadScripts(scripts, notes)
 

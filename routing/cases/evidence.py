@@ -234,8 +234,8 @@ def weigh(
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
     named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
-    known = _known_instances(evidence, options)
-    for instance, script in read_scripts(scripts, known, options, notes, scripted_at):
+    instances = _known_instances(evidence, options)
+    for instance, script in read_scripts(scripts, instances, options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
         if script.file not in named:
             for key, one in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
@@ -287,8 +287,8 @@ def try_scripts(
 
 
 def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInstances:
-    own = {} if options.instance is None else {options.instance: ()}
-    return {**own, **{row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}}
+    given = {} if options.instance is None else {options.instance: ()}
+    return {**given, **{row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}}
 
 
 def _of_exports(
@@ -321,11 +321,11 @@ def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list
     """Return the instances, those of a secondary replica without its listeners: these lead to the primary."""
     secondaries = server.secondaries()
 
-    def own(addresses: Sequence[str]) -> list[str] | None:
+    def direct(addresses: Sequence[str]) -> list[str] | None:
         return [one for one in addresses if server.listener(text.host(one)) is None] or None
 
     return [
-        {**row, "addresses": own(row["addresses"] or ())} if row["instance_name"] in secondaries else row
+        {**row, "addresses": direct(row["addresses"] or ())} if row["instance_name"] in secondaries else row
         for row in rows
     ]
 

@@ -59,12 +59,12 @@ def refuse_newer(releases: Iterable[str], location: str) -> None:
 
 def newer_than(own_release: str, others: Iterable[str]) -> str | None:
     """Return the newest of the releases if it is newer than one's own; skip texts that are no version."""
-    own = read_version(own_release)
-    known = [(number, text) for text in others if (number := read_version(text)) is not None]
-    if own is None or not known:
+    own_version = read_version(own_release)
+    versions = [(version, text) for text in others if (version := read_version(text)) is not None]
+    if own_version is None or not versions:
         return None
-    number, text = max(known)
-    return text if number > own else None
+    version, text = max(versions)
+    return text if version > own_version else None
 
 
 def read_version(text: str) -> Version | None:

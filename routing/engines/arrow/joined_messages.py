@@ -117,8 +117,8 @@ def run_plan(packed: bytes, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[
     base = plan.sides[0].scan(has_dialogs=plan.has_dialogs)
     with no_search_for_cycles():
         for rows in _in_parts(batches):
-            for found in work(replace(base, messages=replace(base.messages, rows=_numbered(rows)))):
-                yield from found.combine_chunks().to_batches(_ROWS_GIVEN)
+            for table in work(replace(base, messages=replace(base.messages, rows=_numbered(rows)))):
+                yield from table.combine_chunks().to_batches(_ROWS_GIVEN)
 
 
 @lru_cache(maxsize=1)

@@ -84,8 +84,8 @@ def _join(messages: DataFrame, plans: dict[str, RoutePlan], work_plan: WorkerPla
         *(keying.DIALOG if work_plan.has_dialogs else ()),
         *(name for side in work_plan.sides for name in side.columns),
     ]
-    own = (F.col(_AS_READ.get(name, name)).alias(name) for name in MESSAGES.names)
-    return joined.select(*own, *added)
+    message_columns = (F.col(_AS_READ.get(name, name)).alias(name) for name in MESSAGES.names)
+    return joined.select(*message_columns, *added)
 
 
 def _add_requests(messages: DataFrame, plan: RoutePlan, requests: RequestSides, name: str) -> DataFrame:
