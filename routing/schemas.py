@@ -351,8 +351,13 @@ PENDING_MESSAGES = Schema(
         Field("last_decided_at", _TIME, False),
         Field("last_reason", _STRING, False),
         Field("run_id", _STRING, False),
+        # Null in rows of release 0.2.0 and older.
+        Field("decision_digest", _BIGINT),
+        Field("due_at", _TIME),
+        Field("may_ask", _BOOLEAN),
     )
 )
+"""``due_at`` is when time alone may change the decision, ``may_ask`` whether it may ask for a route."""
 RUNS = table_schema(
     ("run_id!", _STRING),
     ("mode!", _STRING),
@@ -375,6 +380,9 @@ RUNS = table_schema(
     ("commit_identities!", MapOf(_STRING, _STRING)),
     # Null in rows of release 0.2.0 and older.
     ("engine", _STRING),
+    ("rows_unchanged", _BIGINT),
+    ("next_due_at", _TIME),
+    ("input_digests", MapOf(_STRING, _STRING)),
 )
 
 INPUTS: dict[str, Schema] = {

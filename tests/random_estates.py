@@ -232,8 +232,14 @@ def assert_runs_agree(
         left = run(number, part, now)
         expected.run(part, now, f"run{number}")
         for key, rows in left.items():
-            assert_same(rows, getattr(expected, key), f"{key} after run {number}")
+            assert_same(without_marks(rows), getattr(expected, key), f"{key} after run {number}")
     return expected
+
+
+def without_marks(rows: Sequence[Row]) -> list[Row]:
+    """Rows without what `pending_messages` keeps to tell whether a message has to be decided again."""
+    marks = ("decision_digest", "due_at", "may_ask")
+    return [{name: value for name, value in row.items() if name not in marks} for row in rows]
 
 
 def _print_coverage(cells: Counter[Any]) -> None:

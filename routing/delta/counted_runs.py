@@ -77,8 +77,10 @@ def read_version(text: str) -> Version | None:
 
 # What is read of all runs, and of the last one.
 _LISTED = RUNS.only("run_id", "finished_at", "release")
-_OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
-_LAST = RUNS.only(*_OF_LAST, "table_ids", "commit_identities")
+_LAST = RUNS.only(
+    *("run_id", "mode", "finished_at", "now", "next_due_at", "input_versions", "output_versions"),
+    *("outcome_counts", "settings", "release", "table_ids", "commit_identities", "input_digests"),
+)
 
 
 def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None) -> LastRun | None:
@@ -107,7 +109,7 @@ def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str |
         return None
     only_newest = {"run_id": [listed[0]["run_id"]]}
     [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=only_newest)
-    settings = json.loads(row.pop("settings"))
+    settings = json.loads(row["settings"])
     row["input_versions"] = {key: read for key, read in row["input_versions"].items() if read is not None}
     return LastRun(
         runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
@@ -232,6 +234,12 @@ def find_recorded(runs: Table | None, config: Config, run_id: str, now: datetime
     if different is not None:
         raise RunError.of_other_settings(run_id, str(config.output["runs"]), different)
     return {**row, "settings": json.dumps(settings, sort_keys=True)}
+
+
+def has_other_settings(last: LastRun, config: Config) -> bool:
+    """Return True if the last run had settings that may have led to other rows, or was of another release."""
+    differences = _differences(plain_settings(last.settings), json.loads(config.as_json()), None, None)
+    return last.release != release() or next(differences, None) is not None
 
 
 def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None = None) -> EarlierRun | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from routing.terms import ReadRow
 
 RUN, RESTORE = "run", "restore"
+DELETE = "DELETE"
+"""Delta's name of an operation that deletes rows."""
 _OURS = "sbroute"
 _RESTORE_OPERATION = RESTORE.upper()
 # What brings no rows in and takes none away, by the names that Delta and delta-rs have. All else counts.
@@ -99,7 +101,8 @@ class TableCommit:
 class LastRun:
     """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
 
-    ``input_versions`` are those of the inputs that have versions.
+    ``input_versions`` are those of the inputs that have versions. ``settings`` are JSON. ``now``,
+    ``next_due_at`` and ``input_digests`` are those of an incremental run.
     """
 
     run_id: str
@@ -113,6 +116,11 @@ class LastRun:
     table_ids: Mapping[str, str]
     commit_identities: Mapping[str, str]
     read_at: int
+    now: datetime | None = None
+    next_due_at: datetime | None = None
+    input_digests: Mapping[str, str] | None = None
+    settings: str = "{}"
+    release: str = ""
 
     @property
     def turn(self) -> int:
@@ -171,9 +179,17 @@ class OutputTables(Protocol):
         """
 
 
+class MergingTables(OutputTables, Protocol):
+    """Outputs of which single rows can be replaced, as incremental runs do it."""
+
+    @abstractmethod
+    def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
+        """Merge rows into a table by the columns of their key, in one commit; none where nothing changes."""
+
+
 def changes_content(key: str, table_commit: TableCommit) -> bool:
     """Return True if a commit changes what a table holds."""
-    if table_commit.operation == "DELETE":
+    if table_commit.operation == DELETE:
         return key not in _MAY_BE_DELETED_FROM
     return not is_maintenance(table_commit.operation)
 

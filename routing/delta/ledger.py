@@ -6,7 +6,7 @@ Outputs on this machine's disk are written by delta-rs where it writes them righ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -136,6 +136,12 @@ class DeltaTables(JobTables):
         """Add rows to a table, or replace it by them."""
         self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens=key in self.lacking))
 
+    def merge(self, key: str, rows: DataFrame, commit_mark: CommitMark, on: Sequence[str]) -> None:
+        """Merge rows into a table by their key, by a commit that is marked. Raises StorageError."""
+        location = self.config.output[key]
+        with _marking(self.spark, location, commit_mark):
+            spark_tables.merge(rows, f"output.{key}", location, on)
+
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, by a commit that is marked. Raises StorageError.
 
@@ -221,6 +227,17 @@ def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -
         "table_ids": ids,
         "commit_identities": {key: text for key, text in identities.items() if text is not None},
     }
+
+
+def is_same_input(asked: HasSession, last: LastRun, key: str, now: spark_tables.Input | None) -> bool:
+    """Return True if an input is the table that the last run read, at the same version; or neither run has it."""
+    if now is None:
+        return key not in last.input_versions and json.loads(last.settings)["tables"].get(key) is None
+    if not isinstance(now, spark_tables.TableSnapshot) or now.version != last.input_versions.get(key):
+        return False
+    identities = identities_of(asked, {key: now})
+    before = {"table_ids": last.table_ids, "commit_identities": last.commit_identities}
+    return all(key in found and found[key] == before[name].get(key) for name, found in identities.items())
 
 
 def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from routing.delta.job_outputs import (
+    DELETE,
     RESTORE,
     RUN,
     CommitMark,
     LastRun,
+    MergingTables,
     OutputTables,
     TableCommit,
     changes_content,
@@ -36,6 +38,7 @@ class RunStart:
     ``ids`` are those of the tables that were looked at. ``left_over`` are the keys of outputs that hold something
     else than what the last run recorded, such as rows of unfinished runs, each with a phrase that says so: they
     are taken back before anything is read. ``runs_since`` is the version of ``runs`` that the last run is of.
+    ``thinned`` are the keys of outputs from which rows have been deleted since.
     """
 
     run: CommitMark
@@ -45,6 +48,7 @@ class RunStart:
     left_over: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     runs_since: int | None = None
+    thinned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,12 @@ class _Finding:
     """The state of an output since it was recorded.
 
     ``why`` says why an incremental run cannot go on from it, ``left_over`` what is to be taken back.
+    ``is_thinned``: rows have been deleted from it.
     """
 
     why: str | None = None
     left_over: str | None = None
+    is_thinned: bool = False
 
 
 def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | None = None) -> RunStart:
@@ -86,7 +92,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
         if seen is None or seen < recorded:
             newest_versions[key] = tables.newest(key)
     ids = _ids(tables, last, newest_versions)
-    left_over, notes = dict[str, str](), account.notes()
+    left_over, notes, thinned = dict[str, str](), account.notes(), set[str]()
     for key, recorded in last.output_versions.items():
         finding = _look_at(tables, last, key, recorded, newest_versions.get(key), account.places)
         if finding.why is not None and not is_full:
@@ -95,7 +101,10 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
             notes.append(f"output.{key}: {finding.why}; this run replaces it")
         elif finding.left_over is not None and not is_full:
             left_over[key] = finding.left_over
-    return RunStart(run, last, _existing(newest_versions), ids, left_over, tuple(notes), account.since)
+        if finding.is_thinned:
+            thinned.add(key)
+    versions = _existing(newest_versions)
+    return RunStart(run, last, versions, ids, left_over, tuple(notes), account.since, frozenset(thinned))
 
 
 def take_back(tables: OutputTables, start: RunStart) -> RunStart:
@@ -116,6 +125,16 @@ def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: 
     Raises StorageError, where another run has written there meanwhile too: it may be another attempt at this one.
     """
     tables.put(key, rows, start.run, adds=adds)
+    return _own_version(tables, start, key)
+
+
+def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Sequence[str]) -> int:
+    """Merge rows into an output by their key; returns the version as `commit` does. Raises StorageError."""
+    tables.merge(key, rows, start.run, on)
+    return _own_version(tables, start, key)
+
+
+def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
     since = _own_commits(tables, start, key)
     # Delta leaves out a commit that changes nothing; a new table has one in any case.
     return max(
@@ -244,7 +263,10 @@ def _look_at(
         return _Finding(
             f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was put back"
         )
-    return _content_after(since, key, recorded, lambda c: _is_of_a_run(c, last, {tables.place("runs"), *places}))
+    finding = _content_after(
+        since, key, recorded, lambda c: _is_of_a_run(c, last, {tables.place("runs"), *places})
+    )
+    return replace(finding, is_thinned=any(c.operation == DELETE for c in since))
 
 
 def _content_after(

@@ -299,14 +299,14 @@ REMOVE = "_remove"
 
 def merge(
     rows: DataFrame,
-    key: str,
+    what: str,
     location: TableLocation,
     on: Sequence[str],
     *,
     folded: Collection[str] = (),
     insert_only: bool = False,
 ) -> None:
-    """Merge rows into a table in one commit: those with a stored key replace its row, others are added.
+    """Merge rows into table ``what`` in one commit: those with a stored key replace its row, others are added.
 
     ``on`` are the columns of the key, of which no two rows may share one; ``folded`` those compared without
     case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
@@ -315,7 +315,7 @@ def merge(
     try:
         sql_statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
     except Exception as error:
-        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+        raise StorageError.failed(f"writing {what} to {location}", first_sentence(error)) from error
 
 
 def replace_rows(rows: DataFrame, key: str, location: TableLocation) -> None:

@@ -376,7 +376,7 @@ class SparkWriter:
 
         frame = frames.frame_of(self.spark, rows, schema)
         folded = FOLDED.get(self.key, ())
-        spark_tables.merge(frame, self.key, self.location, on, folded=folded, insert_only=insert_only)
+        spark_tables.merge(frame, f"tables.{self.key}", self.location, on, folded=folded, insert_only=insert_only)
 
 
 @contextmanager

@@ -1,14 +1,16 @@
-"""Find the delayed messages that are tried again, and those that are pending afterwards."""
+"""Delayed messages: their rows in ``pending_messages``, and the messages that a run makes of these rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.schemas import MESSAGES, PENDING_MESSAGES, ColumnKind
+from routing.rules.resolving import VERDICT_COLUMNS
+from routing.schemas import MESSAGES, PENDING_MESSAGES, RESOLVED_ROUTES, ColumnKind, Schema
 from routing.tables.cached_frames import JoinSide
 from routing.tables.spark_forms import in_shape, readable
 from routing.terms import Outcome
@@ -16,8 +18,16 @@ from routing.terms import Outcome
 KEY = ["instance_name", "message_id"]
 _ORDER = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
 _SAME_ROW = [*_ORDER, "to_service_name", "database_name"]
-# What a job reads anew of a message that may be pending afterwards: its values as they came in, by name.
+# The values of a message as they came in, by name: a run changes these columns before it decides.
 _AS_CAME = {"observed_at": "came_observed_at", "conversation_id": "came_conversation_id"}
+# The values of a row of pending_messages, by name; null for a new message.
+_LAST = {
+    "last_decided_at": "stored_decided_at",
+    "run_id": "stored_run_id",
+    "decision_digest": "stored_digest",
+    "due_at": "stored_due_at",
+    "may_ask": "stored_may_ask",
+}
 
 
 def is_pending() -> Column:
@@ -30,25 +40,40 @@ def tries_again(outcome: str, database_name: str | None) -> bool:
     return outcome == Outcome.DELAYED and database_name is not None
 
 
+def digest(values: Mapping[str, Column]) -> Column:
+    """Return a hash of a decision, by its columns in ``resolved_routes``: equal decisions have equal ones."""
+    kinds = {field.name: str(field.kind) for field in RESOLVED_ROUTES}
+    typed = [values[name].cast(kinds[name]) for name in VERDICT_COLUMNS]
+    # xxhash64 skips nulls, so that without these two decisions with a null in different columns would be equal.
+    return F.xxhash64(*(column.isNull() for column in typed), *typed)
+
+
 def try_again(pending: DataFrame, now: datetime) -> DataFrame:
     """Convert rows of ``pending_messages`` to messages as of ``now``, in the columns of `try_first`."""
     values = {"observed_at": F.lit(now), "attempt": F.col("attempt") + 1}
-    return _columns(pending, values)
+    return _columns(pending, values, {column: F.col(name) for name, column in _LAST.items()})
 
 
 def try_first(messages: DataFrame) -> DataFrame:
-    """Add to new messages their attempt, and the columns that `pending_messages` keeps as they came in."""
-    return _columns(messages, {"attempt": F.lit(1)})
+    """Add to new messages their attempt, and the columns that `pending_messages` reads."""
+    return _columns(messages, {"attempt": F.lit(1)}, dict.fromkeys(_LAST.values(), F.lit(None)))
 
 
-def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
-    """Return the columns of conformed messages, whose integers are bigint, and attempt."""
+def _columns(messages: DataFrame, values: dict[str, Column], stored: dict[str, Column]) -> DataFrame:
+    """Return the columns of conformed messages, whose integers are bigint, attempt, and those beside them."""
     kinds = {f.name: "bigint" if f.kind == ColumnKind.INT else str(f.kind) for f in MESSAGES}
     kinds["attempt"] = "int"
     columns = [values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()]
+    as_came = (F.col(name).cast(kinds[name]).alias(column) for name, column in _AS_CAME.items())
+    stored_kinds = {_LAST[field.name]: str(field.kind) for field in PENDING_MESSAGES if field.name in _LAST}
     return messages.select(
-        *columns, *(F.col(name).cast(kinds[name]).alias(original_name) for name, original_name in _AS_CAME.items())
+        *columns, *as_came, *(column.cast(stored_kinds[name]).alias(name) for name, column in stored.items())
     )
+
+
+def is_unchanged(decision_digest: Column) -> Column:
+    """Return whether a message that was tried again has the decision of its last row; never null."""
+    return F.col("stored_digest").isNotNull() & (decision_digest == F.col("stored_digest"))
 
 
 def own_times(pending: DataFrame) -> DataFrame:
@@ -65,15 +90,37 @@ def as_read(rejected: DataFrame, times_of_tried: JoinSide) -> DataFrame:
     return joined.withColumn("observed_at", observed).select(*rejected.columns)
 
 
-def pending_messages(decided: DataFrame, run_id: str) -> DataFrame:
-    """Return the rows of ``pending_messages`` after a run.
+def add_decision(messages: DataFrame, values: Mapping[str, Column]) -> DataFrame:
+    """Add to decided messages their outcome, reason and decision_digest; ``values`` are of `results.decide`."""
+    decision = {name: values[name] for name in ("outcome", "reason")}
+    return messages.withColumns({**decision, "decision_digest": digest(values)})
 
-    ``decided`` are its messages, those of `try_first` and `try_again`, as it read them, with outcome, reason and
-    decided_at: a row a message.
+
+def pending_messages(decided: DataFrame, run_id: str, shape: Schema = PENDING_MESSAGES) -> DataFrame:
+    """Return the rows of ``pending_messages`` that a run makes of its decided messages.
+
+    ``decided`` has the columns of `try_first` and `try_again`, of `add_decision` and of `due_times.add_due_times`.
+    A message whose decision is unchanged keeps what belongs to its last row. ``shape`` is the columns to return.
     """
-    values = {name: F.col(original_name) for name, original_name in _AS_CAME.items()}
-    values |= {"last_decided_at": F.col("decided_at"), "last_reason": F.col("reason"), "run_id": F.lit(run_id)}
-    return in_shape(decided.where(is_pending()), PENDING_MESSAGES, values)
+    is_same = is_unchanged(F.col("decision_digest"))
+
+    def kept(stored: Column, new: Column) -> Column:
+        return F.when(is_same, stored).otherwise(new)
+
+    values = {name: F.col(column) for name, column in _AS_CAME.items()}
+    values |= {
+        "attempt": kept(F.col("attempt") - 1, F.col("attempt")),
+        "last_decided_at": kept(F.col("stored_decided_at"), F.col("decided_at")),
+        "last_reason": F.col("reason"),
+        "run_id": kept(F.col("stored_run_id"), F.lit(run_id)),
+    }
+    return in_shape(decided, shape, values)
+
+
+def differs_from_stored() -> Column:
+    """Return whether the row that a decided message has in ``pending_messages`` differs from the stored one."""
+    decisive = ("decision_digest", "due_at", "may_ask")
+    return reduce(Column.__or__, (~F.col(name).eqNullSafe(F.col(_LAST[name])) for name in decisive))
 
 
 def select_delayed_in_full(resolved: DataFrame) -> DataFrame:
@@ -84,7 +131,27 @@ def select_delayed_in_full(resolved: DataFrame) -> DataFrame:
         F.col("decided_at").alias("last_decided_at"),
         F.col("reason").alias("last_reason"),
         "run_id",
+        digest_of_row().alias("decision_digest"),
+        F.lit(None).alias("due_at"),
+        F.lit(None).alias("may_ask"),
     )
+
+
+def digest_of_row() -> Column:
+    """Return the digest of a row of ``resolved_routes``."""
+    return digest({name: F.col(name) for name in VERDICT_COLUMNS})
+
+
+def with_digests(pending: DataFrame, resolved: DataFrame) -> DataFrame:
+    """Return pending rows with the digests of their last rows in ``resolved_routes``; null where that is gone.
+
+    Rows of release 0.2.0 have none, and a last row may have been deleted.
+    """
+    by_key = [*KEY, "attempt"]
+    # A message has one row for each attempt, so the join keeps the number of rows.
+    digests = resolved.select(*by_key, digest_of_row().alias("decision_digest"))
+    joined = pending.drop("decision_digest").join(digests, by_key, how="left")
+    return joined.select(*PENDING_MESSAGES.names)
 
 
 def after_full_run(messages: DataFrame, waiting: JoinSide) -> DataFrame:

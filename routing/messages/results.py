@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from routing.messages import pending
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.keying import look_up
 from routing.messages.route_plan import TIMELINE, DecidedFrames, RequestSides, RoutePlan
@@ -115,14 +116,17 @@ def is_pending(request: Column) -> Column:
     return earlier & (request["ended_at"].isNull() | (t < request["ended_at"]))
 
 
-def resolved_routes(plan: RoutePlan, attempt: Column | None = None) -> DataFrame:
+def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame:
     """Return the rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
-    ``attempt`` is 1 where it is not given.
+    With ``has_attempts`` the messages are those of `pending.try_first` and `pending.try_again`: one whose decision
+    is unchanged has no row. Otherwise every attempt is the first.
     """
     messages, values = decide(plan, plan.choices)
+    if has_attempts:
+        messages = messages.where(~pending.is_unchanged(pending.digest(values)))
     values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(plan.options.run_id)}
-    values["attempt"] = F.lit(1) if attempt is None else attempt
+    values["attempt"] = F.col("attempt") if has_attempts else F.lit(1)
     return in_shape(messages, RESOLVED_ROUTES, values)
 
 
@@ -189,3 +193,9 @@ def rejected_messages(plan: RoutePlan) -> DataFrame:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
     faulty = add_reasons(messages, plan.source.lookups.scopes).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(plan.options.run_id), **readable_texts()})
+
+
+def rejected_retries(plan: RoutePlan) -> DataFrame:
+    """Return the keys (`pending.KEY`) of messages that are tried again and can no longer be resolved."""
+    tried = plan.source.messages.where("attempt > 1")
+    return add_reasons(tried, plan.source.lookups.scopes).where(F.size("reasons") > 0).select(*pending.KEY)

@@ -5,7 +5,7 @@ Data goes from the last run that counts (`ledger`) to the frames that `compiling
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -18,14 +18,24 @@ from routing.delta.append_detection import AppendedRows
 from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
-from routing.delta.spark_tables import TableSnapshot
+from routing.delta.protocol import RunStart
+from routing.delta.spark_tables import REMOVE, TableSnapshot
 from routing.errors import OutputError
-from routing.messages import openers, pending, results, validate
+from routing.messages import due_times, openers, pending, results, validate
 from routing.messages.lookups import RunLookups
 from routing.messages.route_plan import RoutePlan
 from routing.run_context import RunContext
 from routing.runs.run_work import InternalError
-from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
+from routing.schemas import (
+    MESSAGES,
+    OUTPUTS,
+    PENDING_MESSAGES,
+    REJECTED_MESSAGES,
+    ROUTE_REQUESTS,
+    ColumnKind,
+    Field,
+    Schema,
+)
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, with_columns_of
 from routing.tables.read_rows import count_by_files
@@ -33,18 +43,33 @@ from routing.tables.spark_forms import conform, in_shape, readable_texts
 from routing.tables.table_columns import Table
 from routing.terms import Outcome
 
+_CHANGES = Schema((*PENDING_MESSAGES, Field(REMOVE, ColumnKind.BOOLEAN)))
 _ENDPOINT = ["conversation_id", "is_initiator"]
 _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """The messages that have come in since the last run, and what earlier runs left.
+
+    ``messages`` are conformed; ``count`` is None where it is not known. ``pending`` are rows of
+    ``pending_messages``, ``requests`` the stored route requests; None for no rows.
+    """
+
+    messages: DataFrame
+    count: int | None
+    pending: DataFrame | None = None
+    pending_count: int = 0
+    requests: DataFrame | None = None
 
 
 @dataclass(frozen=True)
 class NewMessages:
     """The new messages, and those that are tried again.
 
-    messages: in their declared columns and ``attempt``; none where ``is_idle``, for there is nothing to do.
-    as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where there are none.
-    requests: the route requests on record, given and stored, or None. duplicates: rows to be rejected with their
-    reasons, None where there are none. on_record: the stored route requests, or None.
+    messages: in the columns of `pending.try_first`. as_read: these messages as they came in. tried_again: rows of
+    ``pending_messages``, or None. requests: the route requests on record, given and stored, or None. duplicates:
+    rows to be rejected with their reasons, or None. on_record: the stored route requests, or None.
     """
 
     messages: DataFrame
@@ -54,14 +79,14 @@ class NewMessages:
     duplicates: DataFrame | None = None
     duplicate_count: int = 0
     on_record: DataFrame | None = None
-    is_idle: bool = False
 
 
 @dataclass(frozen=True)
 class StoredOutputs:
     """The outputs of earlier runs: the last that counts, and the versions of the output tables by key.
 
-    What ``frame_cache`` is given here must stay until the run has ended.
+    ``lacking`` are the keys of tables that an older release wrote. What ``frame_cache`` is given must stay until
+    the run has ended.
     """
 
     config: Config
@@ -69,6 +94,7 @@ class StoredOutputs:
     versions: Mapping[str, int]
     opener: TableOpener
     frame_cache: FrameCache
+    lacking: Collection[str] = ()
 
     def open(self, key: str) -> Table:
         """Return an output table as the runs so far left it, by Arrow where that reads it."""
@@ -82,15 +108,14 @@ class StoredOutputs:
         """Return where an output table is, at the version that the runs so far left."""
         return TableSnapshot(self.config.output[key], self.versions[key])
 
-    def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> DataFrame | None:
-        """Read some columns of an output table, for several passes; None where it has no rows."""
-        count = count_by_files(self.open(key))
+    def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
+        """Read some columns of an output table, for several passes, and count its rows; None for no rows."""
+        known_count = count_by_files(self.open(key))
+        count = self.read(spark, key).count() if known_count is None else known_count
         if count == 0:
-            return None
+            return None, 0
         rows = self.read(spark, key).select(*columns)
-        if count is None:
-            return _if_any(self.frame_cache.hold(rows))
-        return self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows
+        return (self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows), count
 
     def broadcasts(self, notes: list[str]) -> BroadcastBudget:
         """Return the budget for broadcasts; ``notes`` say what goes without."""
@@ -98,38 +123,43 @@ class StoredOutputs:
         return BroadcastBudget(limit, notes, self.frame_cache.limits.task_bytes)
 
 
+def find_arrived(
+    spark: SparkSession, messages_table: TableSnapshot, stored: StoredOutputs, start: RunStart, context: RunContext
+) -> Arrived:
+    """Find the new messages of table ``messages_table``, and what earlier runs left.
+
+    Raises InputError where the messages that are new cannot be told, or have wrong columns.
+    """
+    last, clock = stored.last, context.clock
+    with clock.stage("new messages"):
+        new = _new(spark, messages_table, last)
+        arrived = Arrived(conform(new.rows, "messages"), new.count)
+    if last is None:
+        return arrived
+    with clock.stage("pending"):
+        return _with_left(spark, arrived, messages_table, stored, start, stored.broadcasts(context.notes))
+
+
 def read(
     lookups: RunLookups,
-    messages_table: TableSnapshot,
+    arrived: Arrived,
+    tried_again: DataFrame | None,
     stored: StoredOutputs,
     now: datetime,
     context: RunContext,
 ) -> NewMessages:
-    """Read the new messages of table ``messages_table``, and those that are tried again.
-
-    Raises InputError where the messages that are new cannot be told, or have wrong columns.
-    """
-    last, clock, spark, frame_cache = stored.last, context.clock, lookups.spark, stored.frame_cache
-    broadcasts = stored.broadcasts(context.notes)
-    with clock.stage("new messages"):
-        new = _new(spark, messages_table, last)
-        messages = conform(new.rows, "messages")
-    again, requests = None, None
-    if last is not None:
-        with clock.stage("pending"):
-            again, requests = _left(spark, messages_table, last, stored, broadcasts)
-    is_idle = new.count == 0 and again is None
-    step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle)
-    if step.is_idle:
-        return step
-    with clock.stage("duplicates"):
-        if new.count != 0:
-            before = None if last is None else stored.read(spark, "resolved_routes")
-            doubled_keys = validate.find_doubles(messages, before, frame_cache, broadcasts, new.count)
-            step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, frame_cache)
-    if requests is not None:
+    """Return the messages that a run decides: the new ones without doubles, and those that are tried again."""
+    clock, spark, broadcasts = context.clock, lookups.spark, stored.broadcasts(context.notes)
+    messages = arrived.messages
+    step = NewMessages(messages, messages, tried_again, lookups.requests)
+    if arrived.count != 0:
+        with clock.stage("duplicates"):
+            before = None if stored.last is None else stored.read(spark, "resolved_routes")
+            doubled = validate.find_doubles(messages, before, stored.frame_cache, broadcasts, arrived.count)
+            step = _without_duplicates(step, doubled, lookups.scopes, broadcasts, stored.frame_cache)
+    if arrived.requests is not None:
         with clock.stage("requests"):
-            step = _with_requests(step, requests, broadcasts)
+            step = _with_requests(step, arrived.requests, broadcasts)
     return _with_retries(step, now)
 
 
@@ -141,35 +171,42 @@ def _new(spark: SparkSession, messages: TableSnapshot, last: LastRun | None) -> 
     return read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
 
 
-def _left(
+def _with_left(
     spark: SparkSession,
+    arrived: Arrived,
     messages: TableSnapshot,
-    last: LastRun,
     stored: StoredOutputs,
+    start: RunStart,
     broadcasts: BroadcastBudget,
-) -> tuple[DataFrame | None, DataFrame | None]:
-    """Read the remains of earlier runs: messages to be tried again, and route requests; None for no rows."""
+) -> Arrived:
+    """Add what earlier runs left: messages to be tried again, and route requests."""
+    last = start.last
+    if last is None:
+        return arrived
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
     # All are tables as they stand: where they are large nothing is gained by keeping them.
     left = at_once(spark, lambda key: stored.left(spark, key, wanted[key]), list(wanted))
-    requests = left[0]
+    arrived = replace(arrived, requests=left[0][0])
     if "pending_messages" in wanted:
-        return left[1], requests
+        rows, count = left[1]
+        if rows is not None and (start.thinned & {"resolved_routes"} or "pending_messages" in stored.lacking):
+            rows = pending.with_digests(rows, stored.read(spark, "resolved_routes"))
+        return replace(arrived, pending=rows, pending_count=count)
     count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
     if not count:
-        return None, requests
+        return arrived
     tried = TableSnapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
-    rows, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
-    waiting = broadcasts.join_side("the messages that the last run delayed", rows, count)
+    delayed, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
+    waiting = broadcasts.join_side("the messages that the last run delayed", delayed, count)
     with files_of(tried):
         again = stored.frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
         row_count = again.count()
     if row_count != expected:
         raise InternalError.delayed(expected, row_count, tried.version)
-    return again if row_count else None, requests
+    return replace(arrived, pending=again if row_count else None, pending_count=row_count)
 
 
 def _read_delayed(
@@ -194,10 +231,6 @@ def _read_delayed(
             f" and run {last.run_id!r} recorded {count}"
         )
     return pending.select_delayed_in_full(rows), int(delayed_counts[1])
-
-
-def _if_any(frame: DataFrame) -> DataFrame | None:
-    return frame if frame.limit(1).count() else None
 
 
 def _without_duplicates(
@@ -280,8 +313,25 @@ def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcast
     return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES, readable_texts()))
 
 
-def still_pending(plan: RoutePlan) -> DataFrame:
-    """Return the rows of ``pending_messages`` after a run; deciding anew needs no join."""
+def changed_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
+    """Return the rows of ``pending_messages`` that a run adds, replaces or removes (column `REMOVE`)."""
+    decided = _decided(plan, step, now)
+    is_stored, is_pending = F.col("attempt") > 1, pending.is_pending()
+    changed = decided.where((is_pending & pending.differs_from_stored()) | (~is_pending & is_stored))
+    rows = pending.pending_messages(changed.withColumn(REMOVE, ~is_pending), plan.options.run_id, _CHANGES)
+    if plan.counts.rows_valid == plan.counts.rows_read and not plan.options.may_change:
+        return rows
+    rejected = results.rejected_retries(plan).withColumn(REMOVE, F.lit(True))
+    return rows.unionByName(rejected, allowMissingColumns=True)
+
+
+def still_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
+    """Return the rows of ``pending_messages`` after a run that decides every delayed message."""
+    waiting = _decided(plan, step, now).where(pending.is_pending())
+    return pending.pending_messages(waiting, plan.options.run_id)
+
+
+def _decided(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
+    """Decide the messages of a plan anew, which needs no join; add when each is due."""
     messages, values = results.decide(plan, plan.choices)
-    decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})
-    return pending.pending_messages(decided, plan.options.run_id)
+    return due_times.add_due_times(pending.add_decision(messages, values), plan, step.requests, now)

@@ -17,9 +17,10 @@ from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
 from routing.engines.traffic_tables import count_by, open_traffic
 from routing.errors import RoutingError
+from routing.rules.timeline import moment_of
 from routing.run_context import ResolveOptions, RunContext, StageClock
 from routing.tables.read_rows import count_by_files
-from routing.tables.table_columns import Filter, Table
+from routing.tables.table_columns import COUNT, Filter, Table
 from routing.terms import Outcome, Reason, Word
 
 
@@ -27,10 +28,11 @@ class InternalError(RoutingError):
     """The run's own accounts do not agree, which is a fault of this program."""
 
     @classmethod
-    def counts(cls, read: int, resolved: int, rejected: int) -> InternalError:
-        """Say that the rows read are not the rows resolved plus the rows rejected."""
+    def counts(cls, read: int, resolved: int, unchanged: int, rejected: int) -> InternalError:
+        """Say that the rows read are not the sum of the rows resolved, unchanged and rejected."""
         return cls(
-            f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
+            f"{read} messages were read, but {resolved} resolved, {unchanged} unchanged and {rejected} rejected;"
+            " the run is not recorded"
         )
 
     @classmethod
@@ -104,15 +106,15 @@ class RunInputs:
         version = self.start.versions.get(key)
         if version is None or key in self.outputs.lacking:
             return False
-        return count_by_files(self._written(key, version)) == 0
+        return count_by_files(self.open_output(key, version)) == 0
 
     def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
         """Count the rows of this run that are stored in an output, by the values of some columns."""
-        return count_by(self._written(key, version), names, self._of_this_run)
+        return count_by(self.open_output(key, version), names, self._of_this_run)
 
     def earliest_decided(self, version: int) -> dict[str, int]:
         """Return the time of this run's first decision by instance (microseconds)."""
-        stored = open_traffic(self._written("resolved_routes", version))
+        stored = open_traffic(self.open_output("resolved_routes", version))
         groups = stored.groups(("instance_name",), least=("decided_at",), only=self._of_this_run).rows()
         return dict(groups.rows("instance_name", "min_decided_at"))
 
@@ -120,7 +122,7 @@ class RunInputs:
     def _of_this_run(self) -> Filter:
         return {"run_id": [self.options.run_id]}
 
-    def _written(self, key: str, version: int) -> Table:
+    def open_output(self, key: str, version: int) -> Table:
         """Open an output as it is stored."""
         return self.opener.open_at(f"output.{key}", self.config.output[key], version)
 
@@ -130,12 +132,19 @@ class RunInputs:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The versions that a run wrote, by key, and counts of its rows."""
+    """The versions that a run wrote, by key, and counts of its rows.
+
+    ``unchanged`` messages were tried again and have the decision of their last row. ``next_due_at`` is when the
+    first delayed message is due. ``digests`` are of the configuration.
+    """
 
     versions: Mapping[str, int]
     read: int = 0
     resolved: int = 0
     rejected: int = 0
+    unchanged: int = 0
+    next_due_at: datetime | None = None
+    digests: Mapping[str, str] | None = None
     outcomes: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
 
@@ -163,7 +172,12 @@ def count_resolved(run: RunInputs, versions: Mapping[str, int]) -> Groups:
 
 
 def count_rows(
-    run: RunInputs, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
+    run: RunInputs,
+    versions: Mapping[str, int],
+    groups: Groups,
+    written: Iterable[str],
+    read: int,
+    unchanged: int = 0,
 ) -> RunResult:
     """Return the counts of a run, which must agree. Raises StorageError, InternalError.
 
@@ -178,28 +192,47 @@ def count_rows(
         read,
         groups.total(),
         rejected.total(),
-        _sums(((group.outcome, rows) for group, rows in groups.items()), Outcome),
-        _sums(((group.reason, rows) for group, rows in groups.items()), Reason),
+        outcomes=_sums(((group.outcome, rows) for group, rows in groups.items()), Outcome),
+        reasons=_sums(((group.reason, rows) for group, rows in groups.items()), Reason),
+        unchanged=unchanged,
     )
     decided = sum(done.outcomes.values()), sum(done.reasons.values())
-    if done.resolved + done.rejected != read or decided != (done.resolved, done.resolved):
-        raise InternalError.counts(read, min(decided), done.rejected)
+    if done.resolved + unchanged + done.rejected != read or decided != (done.resolved, done.resolved):
+        raise InternalError.counts(read, min(decided), unchanged, done.rejected)
     run.notes.extend(_taken_as_now(run, versions["resolved_routes"]))
     return done
 
 
-def check_pending(run: RunInputs, versions: Mapping[str, int], groups: Groups) -> None:
-    """Check that ``pending_messages`` holds every message that this run left delayed. Raises InternalError.
+class PendingCounts(NamedTuple):
+    """The stored rows of ``pending_messages``: those of this run, others, and when the first is due."""
 
-    Both are counted as they are stored, ``groups`` by `count_resolved`: what is missing there is never tried
-    again. Raises InternalError.
+    own: int
+    others: int
+    next_due_at: datetime | None
+
+
+def count_pending(run: RunInputs, version: int) -> PendingCounts:
+    """Count the rows of ``pending_messages`` at a version."""
+    stored = open_traffic(run.open_output("pending_messages", version))
+    groups = stored.groups(("run_id",), least=("due_at",)).rows()
+    counts, due = Counter[bool](), list[int]()
+    for run_id, count, first in groups.rows("run_id", COUNT, "min_due_at"):
+        counts[run_id == run.options.run_id] += count
+        due += [] if first is None else [first]
+    return PendingCounts(counts[True], counts[False], moment_of(min(due)) if due else None)
+
+
+def check_pending(counts: PendingCounts, groups: Groups) -> None:
+    """Check that ``pending_messages`` has every message that this run left delayed.
+
+    Both are counted as they are stored, ``groups`` by `count_resolved`: a message that is missing there is never
+    tried again. Raises InternalError.
     """
     from routing.messages import pending
 
     delayed = sum(rows for group, rows in groups.items() if pending.tries_again(group.outcome, group.database))
-    stored = run.count_written("pending_messages", versions["pending_messages"], "run_id").total()
-    if stored != delayed:
-        raise InternalError.pending(delayed, stored)
+    if counts.own != delayed:
+        raise InternalError.pending(delayed, counts.own)
 
 
 def _taken_as_now(run: RunInputs, version: int) -> Iterator[str]:

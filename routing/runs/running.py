@@ -31,7 +31,7 @@ from routing.errors import RecordedAlready, StorageError
 from routing.rules.timeline import as_utc
 from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
 from routing.runs.run_work import RunInputs, RunResult
-from routing.schemas import RUNS
+from routing.schemas import RUNS, TRAFFIC
 from routing.tables.table_columns import Table
 from routing.terms import ReadRow, TableRow
 
@@ -161,6 +161,7 @@ def record(
     ``recording``, which is given the run's id. Raises StorageError.
     """
     options, start, outputs = inputs.options, inputs.start, inputs.outputs
+    traffic = {key: inputs.inputs[key] for key in TRAFFIC if key in inputs.inputs}
     row = {
         **facts,
         "run_id": options.run_id,
@@ -173,12 +174,15 @@ def record(
         "rows_read": result.read,
         "rows_resolved": result.resolved,
         "rows_rejected": result.rejected,
+        "rows_unchanged": result.unchanged,
+        "next_due_at": result.next_due_at,
+        "input_digests": result.digests,
         "outcome_counts": dict(result.outcomes),
         "reason_counts": dict(result.reasons),
         "dialog_hash": options.dialog_hash,
         "stage_seconds": inputs.clock.seconds,
         "release": release(),
-        **ledger.identities_of(inputs.opener, {"messages": inputs.inputs["messages"]}),
+        **ledger.identities_of(inputs.opener, traffic),
     }
     with recording(options.run_id):
         whole, notes = protocol.finish(outputs, start, result.versions, row)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from routing.delta import ledger, protocol, spark_tables
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
-from routing.messages import openers, results, validate
+from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_messages, find_keys, join_lookups, open_source
 from routing.messages.lookups import look_into
+from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedInputs
-from routing.runs import increment
+from routing.runs import increment, retries
 from routing.runs.run_work import (
+    Groups,
+    PendingCounts,
     RunInputs,
     RunResult,
     check_pending,
+    count_pending,
     count_resolved,
     count_rows,
     note_unended_requests,
@@ -31,7 +34,6 @@ from routing.tables import frames
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
 from routing.tables.spark_forms import conform, no_rows
 from routing.tables.table_columns import Table
-from routing.terms import Outcome
 
 
 def open_inputs(
@@ -158,56 +160,112 @@ def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
     return done
 
 
-# An incremental run, from top to bottom: what is new or delayed is resolved, and added to the outputs.
+# An incremental run, from top to bottom: what is new or may have changed is decided, and added to the outputs.
 
 
 def _run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
     """Read new rows, check, compile, commit and count; try delayed messages again at ``now``.
 
     The first run of a job makes every table. Later ones add to those for which they have rows, and leave others
-    alone; pending_messages is replaced.
+    alone. In pending_messages they replace the rows that differ.
     """
-    clock, last = inputs.clock, inputs.start.last
+    clock, last, outputs = inputs.clock, inputs.start.last, inputs.outputs
+    if not isinstance(outputs, ledger.DeltaTables):
+        raise TypeError("only Spark's outputs take the rows of an incremental run")
+    spark = outputs.spark
     messages_table = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
         ledger.check_succession(inputs.config, last)
-    is_first = last is None
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
-    stored = increment.StoredOutputs(inputs.config, last, dict(versions), inputs.opener, frame_cache)
-    checked = _check(inputs, frame_cache)
+    stored = increment.StoredOutputs(
+        inputs.config, last, dict(versions), inputs.opener, frame_cache, inputs.outputs.lacking
+    )
+    with clock.stage("read"):
+        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
+    digests = retries.digest_inputs(tables.settings)
+    arrived = increment.find_arrived(spark, messages_table, stored, inputs.start, inputs.context)
+    tried = retries.choose(inputs, arrived, digests, now, stored)
+    if tried.inputs_are_same and arrived.count == 0 and tried.count == 0 and last is not None:
+        kept = arrived.pending_count
+        return RunResult(versions, read=kept, unchanged=kept, next_due_at=last.next_due_at, digests=digests)
+    with clock.stage("validate"):
+        checked = validate.check(tables)
+    if arrived.count == 0 and tried.count == 0 and last is not None:
+        return _count_idle(inputs, versions, arrived.pending_count, digests)
     with clock.stage("lookups"):
-        lookups = look_into(inputs.outputs.spark, checked, frame_cache)
-    step = increment.read(lookups, messages_table, stored, now, inputs.context)
-    if step.is_idle and not is_first:
-        return RunResult(versions)
+        lookups = look_into(spark, checked, frame_cache)
+    step = increment.read(lookups, arrived, tried.rows, stored, now, inputs.context)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(inputs.notes, unended)
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
     with clock.stage("lookups"):
         source = join_lookups(step.messages, asking, inputs.context)
     plan = compile_messages(source, find_keys(source))
-    broadcasts = source.broadcasts
-    with clock.stage("write"):
-        outputs: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
-        if plan.requests is not None or is_first:
-            rows = openers.new_route_requests(plan)
-            outputs["new_route_requests"] = increment.not_on_record(rows, step, broadcasts)
-        outputs["resolved_routes"] = results.resolved_routes(plan, attempt=F.col("attempt"))
-        versions |= _commit(inputs, outputs, adds=not is_first)
-    with clock.stage("counts"):
-        groups = count_resolved(inputs, versions)
-    if step.duplicate_count or groups.total() < plan.counts.rows_read:
-        with clock.stage("rejected"):
-            rows = results.rejected_messages(plan)
-            rejected = increment.combine_rejected(rows, step, inputs.options.run_id, broadcasts)
-            outputs["rejected_messages"] = rejected
-            versions |= _commit(inputs, {"rejected_messages": rejected}, adds=True)
-    with clock.stage("counts") as tally:
-        done = count_rows(inputs, versions, groups, outputs, plan.counts.rows_read + step.duplicate_count)
-        tally.rows = done.resolved
-    delayed = done.outcomes.get(str(Outcome.DELAYED), 0)
-    if delayed or step.tried_again is not None or "pending_messages" not in versions:
-        with clock.stage("pending_messages"):
-            versions |= _commit(inputs, {"pending_messages": increment.still_pending(plan)}, adds=False)
-            check_pending(inputs, versions, groups)
-    return done
+    run = _IncrementalRun(inputs, outputs, step, plan, now, versions)
+    return run.write(plan.counts.rows_read + step.duplicate_count, arrived.pending_count - tried.count, digests)
+
+
+@dataclass
+class _IncrementalRun:
+    """An incremental run whose messages are decided: it writes, and counts what it has written.
+
+    ``versions`` are those of the outputs, and grow with each commit.
+    """
+
+    inputs: RunInputs
+    outputs: ledger.DeltaTables
+    step: increment.NewMessages
+    plan: RoutePlan
+    now: datetime
+    versions: dict[str, int]
+
+    def write(self, decided: int, left_alone: int, digests: Mapping[str, str]) -> RunResult:
+        """Commit all outputs; ``decided`` messages were decided, and ``left_alone`` delayed ones were not."""
+        inputs, step, plan, versions, clock = self.inputs, self.step, self.plan, self.versions, self.inputs.clock
+        is_first = inputs.start.last is None
+        broadcasts = plan.source.broadcasts
+        with clock.stage("write"):
+            outputs: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
+            if plan.requests is not None or is_first:
+                rows = openers.new_route_requests(plan)
+                outputs["new_route_requests"] = increment.not_on_record(rows, step, broadcasts)
+            outputs["resolved_routes"] = results.resolved_routes(plan, has_attempts=True)
+            versions |= _commit(inputs, outputs, adds=not is_first)
+        with clock.stage("counts"):
+            groups = count_resolved(inputs, versions)
+        waiting = self._write_pending(groups)
+        unchanged = waiting.others - left_alone
+        if step.duplicate_count or groups.total() + unchanged < plan.counts.rows_read:
+            with clock.stage("rejected"):
+                rows = results.rejected_messages(plan)
+                rejected = increment.combine_rejected(rows, step, inputs.options.run_id, broadcasts)
+                outputs["rejected_messages"] = rejected
+                versions |= _commit(inputs, {"rejected_messages": rejected}, adds=True)
+        with clock.stage("counts") as tally:
+            done = count_rows(inputs, versions, groups, outputs, decided + left_alone, waiting.others)
+            tally.rows = done.resolved
+        return replace(done, next_due_at=waiting.next_due_at, digests=digests)
+
+    def _write_pending(self, groups: Groups) -> PendingCounts:
+        """Commit what changes in pending_messages, and count its rows; its first table is written as a whole."""
+        inputs, step, plan, versions, key = self.inputs, self.step, self.plan, self.versions, "pending_messages"
+        if key not in versions or key in inputs.outputs.lacking:
+            with inputs.clock.stage(key):
+                rows = increment.still_pending(plan, step, self.now)
+                versions |= _commit(inputs, {key: rows}, adds=False)
+        elif step.tried_again is not None or any(pending.tries_again(g.outcome, g.database) for g in groups):
+            with inputs.clock.stage(key):
+                changes = increment.changed_pending(plan, step, self.now)
+                versions[key] = protocol.merge(self.outputs, inputs.start, key, changes, pending.KEY)
+        counts = count_pending(inputs, versions[key])
+        check_pending(counts, groups)
+        return counts
+
+
+def _count_idle(
+    inputs: RunInputs, versions: Mapping[str, int], pending_count: int, digests: Mapping[str, str]
+) -> RunResult:
+    """Return the counts of a run in which nothing is decided although an input has changed."""
+    waiting = count_pending(inputs, versions["pending_messages"]) if pending_count else None
+    due = None if waiting is None else waiting.next_due_at
+    return RunResult(versions, read=pending_count, unchanged=pending_count, next_due_at=due, digests=digests)

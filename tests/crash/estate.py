@@ -39,13 +39,12 @@ NEW = [
     message(13, "//far", conversation_id="no guid"),
     message(14, "//nowhere", enqueue_time="2026-01-05T12:30:00Z"),
 ]
-# What a single run makes of these and of m4, which the first run left delayed.
+# What a single run makes of these and of m4, which the first run left delayed. Its decision on m8 is unchanged.
 OUTCOMES = {
     ("m11", 1): "MIRROR_ADDRESS",
     ("m12", 1): "ROUTE_REQUESTED",
     ("m14", 1): "NO_ROUTE",
-    # Its own request has not ended (D10).
-    ("m4", 2): "ROUTE_REQUESTED",
+    ("m4", 2): "DIALOG_EXPIRED",
 }
 
 
@@ -80,9 +79,10 @@ def write_config(folder: Path) -> Case:
 
 
 def tables() -> Tables:
-    """The input tables; m4 waits in a dialog that ends long after."""
+    """The input tables; m4 waits in a dialog that ends between the runs, m8 in one that stays."""
     found = small_estate()
-    found["dialogs"].append(endpoint(4, lifetime="2026-02-01T00:00:00Z"))
+    found["dialogs"].append(endpoint(4, lifetime="2026-01-05T13:30:00Z"))
+    found["messages"].append(message(8, "//nowhere-either"))
     return found
 
 

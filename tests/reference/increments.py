@@ -14,6 +14,11 @@ from .times import utc
 
 Row = dict[str, Any]
 Key = tuple[str, str]
+# The columns of a decision. A message that is tried again has a new row if one of them changes.
+DECISION = (
+    *("broker_instance", "outcome", "reason", "matching_step", "route_name", "address", "mirror_address"),
+    *("destination_database", "alternative_routes", "rerouted_from"),
+)
 
 
 class Increments:
@@ -24,16 +29,19 @@ class Increments:
         self._tables = tables
         self._instances = read_instances(tables)
         self._stored: set[Key] = set()
-        self._waiting: dict[Key, tuple[Row, int]] = {}
+        # The message as it was read, and its last row, by key.
+        self._waiting: dict[Key, tuple[Row, Row]] = {}
         self.resolved_routes: list[Row] = []
         self.new_route_requests: list[Row] = []
         self.rejected_messages: list[Row] = []
         self.pending_messages: list[Row] = []
+        self.unchanged = 0
+        self._lost: set[Key] = set()
 
     def run(self, batch: list[Row], now: datetime, run_id: str) -> None:
         """One run over a batch of new messages, and over what is delayed."""
         new = self._without_doubles(batch, run_id)
-        attempts = {key: attempt + 1 for key, (_, attempt) in self._waiting.items()}
+        last_rows = {key: last for key, (_, last) in self._waiting.items()}
         again = [{**row, "observed_at": now} for row, _ in self._waiting.values()]
         requests = self._given_requests() + self._on_record()
         tables = {**self._tables, "messages": new + again, "route_requests": requests}
@@ -43,20 +51,38 @@ class Increments:
             if _key(row) in self._waiting:
                 row["observed_at"] = self._waiting[_key(row)][0].get("observed_at")
         self.rejected_messages += done.rejected_messages
-        self._waiting = {}
-        self.pending_messages = []
-        for row in done.resolved_routes:
-            key = _key(row)
-            row["attempt"] = attempts.get(key, 1)
+        self._waiting, self.pending_messages, self.unchanged = {}, [], 0
+        for decided in done.resolved_routes:
+            key = _key(decided)
+            last = last_rows.get(key)
+            row = {**decided, "attempt": 1 if last is None else last["attempt"] + 1}
+            is_same = last is not None and all(last[name] == row[name] for name in DECISION)
+            if last is not None and is_same and key not in self._lost:
+                row = last
+                self.unchanged += 1
+            else:
+                self.resolved_routes.append(row)
             self._stored.add(key)
             if row["outcome"] == "DELAYED" and row["database_name"] is not None:
-                self._waiting[key] = (as_read[key], row["attempt"])
+                self._waiting[key] = (as_read[key], row)
                 read = {column: as_read[key].get(column) for column in MESSAGE_COLUMNS}
-                last = {"last_decided_at": row["decided_at"], "last_reason": row["reason"]}
-                self.pending_messages.append({**read, "attempt": row["attempt"], **last, "run_id": run_id})
-        self.resolved_routes += done.resolved_routes
+                of_last = {"last_decided_at": row["decided_at"], "last_reason": row["reason"]}
+                self.pending_messages.append(
+                    {**read, "attempt": row["attempt"], **of_last, "run_id": row["run_id"]}
+                )
+        self._lost = set()
         known = {_request(row) for row in self.new_route_requests}
         self.new_route_requests += [row for row in done.new_route_requests if _request(row) not in known]
+
+    def configure(self, tables: dict[str, list[Row]]) -> None:
+        """Go on with another configuration."""
+        self._tables, self._instances = tables, read_instances(tables)
+
+    def delete_rows(self, left: set[Key]) -> None:
+        """Lose the resolved rows of all messages but those with the keys ``left``; what waits is written again."""
+        self.resolved_routes = [row for row in self.resolved_routes if _key(row) in left]
+        self._stored &= left
+        self._lost = self._waiting.keys() - left
 
     def _without_doubles(self, batch: list[Row], run_id: str) -> list[Row]:
         """The rows that are judged; doubles are set aside here, with their other faults."""

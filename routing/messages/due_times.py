@@ -1,0 +1,51 @@
+"""Say when time alone may change the decision of a delayed message."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from routing.messages.keying import look_up
+from routing.messages.route_plan import RoutePlan
+
+_OF_A_SERVICE = ["instance_name", "to_service_name"]
+
+
+def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | None, now: datetime) -> DataFrame:
+    """Add due_at and may_ask to decided messages.
+
+    ``due_at`` is the first bound after the time of the decision at which time alone may change it: an end of a
+    route's validity, of a dialog, of a request for the same service. A decision as of a time after ``now`` is due
+    at once, as is one that a bound before ``now`` may have changed.
+    """
+    t = F.col("decided_at")
+    of_dialog = (F.when(F.col(name) > t, F.col(name)) for name in ("acknowledged_at", "dialog_lifetime"))
+    bounds = [F.col("valid_to"), *of_dialog]
+    may_ask = F.lit(False)
+    if plan.requests is not None:
+        may_ask = F.coalesce(F.col("choice.asks") | F.col("choice.asks_msdb"), F.lit(False))
+        times = _request_times(plan.requests.openers.rows, on_record, now)
+        side = plan.keep("the times of route requests", times)
+        # A service has one row there, so the join keeps the number of messages.
+        decided = look_up(decided, side.with_hint(), _OF_A_SERVICE, shuffled=not side.fits)
+        after = F.when(F.col("last_before") > t, F.lit(now)).otherwise(F.col("first_after"))
+        bounds.append(F.when(may_ask, after))
+    due = F.when(t > F.lit(now), F.lit(now)).otherwise(F.least(*bounds))
+    return decided.withColumns({"due_at": due, "may_ask": may_ask})
+
+
+def _request_times(opened: DataFrame, on_record: DataFrame | None, now: datetime) -> DataFrame:
+    """Return of the requests for each service the last time up to ``now``, and the first one after it."""
+    of_service = [*(F.col(name) for name in _OF_A_SERVICE)]
+    times = opened.select(*of_service, F.array("decided_at", "ended_at").alias("times"))
+    if on_record is not None:
+        named = on_record.withColumnRenamed("service_name", "to_service_name")
+        times = times.unionByName(named.select(*of_service, F.array("requested_at", "ended_at").alias("times")))
+    each = times.select(*of_service, F.explode("times").alias("time"))
+    is_before = F.col("time") <= F.lit(now)
+    return each.groupBy(*_OF_A_SERVICE).agg(
+        F.max(F.when(is_before, F.col("time"))).alias("last_before"),
+        F.min(F.when(~is_before, F.col("time"))).alias("first_after"),
+    )

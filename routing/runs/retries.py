@@ -1,0 +1,139 @@
+"""Choose which delayed messages an incremental run decides again.
+
+A delayed message keeps its decision as long as nothing changes that can reach it. Then it is not decided again,
+and has no new row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing.delta import ledger
+from routing.delta.counted_runs import has_other_settings
+from routing.delta.job_outputs import LastRun
+from routing.messages.keying import look_up
+from routing.runs.increment import Arrived, StoredOutputs
+from routing.runs.run_work import RunInputs
+from routing.tables.cached_frames import BroadcastBudget
+from routing.tables.table_columns import TableColumns
+
+_REQUESTS = "route_requests"
+_OF_A_SERVICE = ["instance_name", "to_service_name"]
+
+
+def digest_inputs(settings: Mapping[str, TableColumns]) -> dict[str, str]:
+    """Return the SHA-256 of each table of the configuration, whatever the order of its rows."""
+    return {key: _digest_rows(columns) for key, columns in settings.items()}
+
+
+def _digest_rows(columns: TableColumns) -> str:
+    rows = sorted(map(repr, columns.rows(*columns.values)))
+    return hashlib.sha256(
+        "\n".join((repr([*columns.values]), *rows)).encode("utf-8", "backslashreplace")
+    ).hexdigest()
+
+
+@dataclass(frozen=True)
+class Retries:
+    """The rows of ``pending_messages`` that a run decides again, None for none, and how many they are.
+
+    ``inputs_are_same``: the inputs beside the messages are those that the last run validated.
+    """
+
+    rows: DataFrame | None
+    count: int
+    inputs_are_same: bool = False
+
+
+def choose(
+    inputs: RunInputs, arrived: Arrived, digests: Mapping[str, str], now: datetime, stored: StoredOutputs
+) -> Retries:
+    """Choose the delayed messages that are decided again at ``now``.
+
+    Before the time of the last run, and over tables of release 0.2.0, these are all of them.
+    """
+    last, waiting = inputs.start.last, arrived.pending
+    if last is None:
+        return Retries(None, 0)
+    changes = _compare(inputs, last, digests, now)
+    if waiting is None:
+        return Retries(None, 0, changes.is_none)
+    if changes.reaches_all:
+        return Retries(waiting, arrived.pending_count)
+    is_due = last.next_due_at is not None and last.next_due_at <= now
+    if changes.is_none and arrived.count == 0 and not is_due and "resolved_routes" not in inputs.start.thinned:
+        return Retries(None, 0, inputs_are_same=True)
+    with inputs.clock.stage("pending"):
+        new = None if arrived.count == 0 else arrived.messages
+        chosen = stored.frame_cache.keep(_select(waiting, new, changes, now, stored.broadcasts(inputs.notes)))
+        count = chosen.count()
+    return Retries(chosen if count else None, count, changes.is_none)
+
+
+@dataclass(frozen=True)
+class _InputChanges:
+    """What has changed since the last run.
+
+    ``reaches_all``: any delayed message may have another decision. ``reaches_asking``: only a message that may ask
+    for a route.
+    """
+
+    reaches_all: bool
+    reaches_asking: bool
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the inputs beside the messages are those that the last run read."""
+        return not (self.reaches_all or self.reaches_asking)
+
+
+def _compare(inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: datetime) -> _InputChanges:
+    before = last.input_digests or {}
+    keys = {*before, *digests} - {_REQUESTS}
+    reaches_all = (
+        "pending_messages" not in last.output_versions
+        or "pending_messages" in inputs.outputs.lacking
+        or last.now is None
+        or now < last.now
+        or any(before.get(key) != digests.get(key) for key in keys)
+        or has_other_settings(last, inputs.config)
+        or not ledger.is_same_input(inputs.opener, last, "dialogs", inputs.inputs.get("dialogs"))
+    )
+    opened = "new_route_requests"
+    reaches_asking = before.get(_REQUESTS) != digests.get(_REQUESTS) or (
+        inputs.start.versions.get(opened) != last.output_versions.get(opened)
+    )
+    return _InputChanges(reaches_all, reaches_asking)
+
+
+def _select(
+    pending: DataFrame,
+    new: DataFrame | None,
+    changes: _InputChanges,
+    now: datetime,
+    broadcasts: BroadcastBudget,
+) -> DataFrame:
+    """Select the rows that are due, and those that may ask for a route which another message asks for now.
+
+    The other message is a new one or one of those selected, for the same service of the same instance.
+    """
+    # A row without a digest has lost its last row.
+    is_due = F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull()
+    if changes.reaches_asking:
+        return pending.where(is_due | F.col("may_ask"))
+    services = pending.where(is_due).select(*_OF_A_SERVICE)
+    if new is not None:
+        services = services.unionByName(new.select(*_OF_A_SERVICE))
+    named = services.where(reduce(Column.__and__, (F.col(name).isNotNull() for name in _OF_A_SERVICE))).distinct()
+    side = broadcasts.join_side("the services of new messages", named.withColumn("is_asked", F.lit(True)))
+    # A service stands there once, so the join keeps the number of rows.
+    marked = look_up(pending, side.with_hint(), _OF_A_SERVICE, shuffled=not side.fits)
+    is_asked = F.col("may_ask") & F.col("is_asked").isNotNull()
+    return marked.where(is_due | F.coalesce(is_asked, F.lit(False))).drop("is_asked")
