@@ -163,6 +163,7 @@ LISTED_RUNS = table_schema(
     ("rows_read!", _BIGINT),
     ("rows_resolved!", _BIGINT),
     ("rows_rejected!", _BIGINT),
+    ("rows_unchanged", _BIGINT),
     ("outcome_counts!", MapOf(_STRING, _BIGINT)),
     ("release!", _STRING),
 )
@@ -188,6 +189,8 @@ LISTED_MESSAGES = table_schema(
     ("reason!", _STRING),
     ("enqueue_time!", _TIME),
     ("age_seconds!", _BIGINT),
+    # When the decision was made that still delays it; null of any other outcome.
+    ("delayed_since", _TIME),
     ("message_id!", _STRING),
     ("conversation_id!", _STRING),
     ("is_initiator!", _BOOLEAN),

@@ -70,11 +70,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     now = datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
     settings = load(options)
     leave_pandas_out()
-    from routing.views.messages.message_list import list_messages, open_tables
+    from routing.views.messages.message_list import list_stored
 
     with console.during("reading"):
-        tables = open_tables(settings, open_by_choice(settings, options, console), asked)
-        done = list_messages(tables, asked, now=now, clock=datetime.now(timezone.utc))
+        opener = open_by_choice(settings, options, console)
+        done = list_stored(settings, opener, asked, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
         from routing.views.messages.messages_document import write_messages
 

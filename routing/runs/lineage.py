@@ -65,7 +65,10 @@ def uuid_of(run_id: str, runs: TableLocation) -> str:
 
 _COUNTED = {"resolved_routes": "rows_resolved", "rejected_messages": "rows_rejected"}
 # What of a run's row OpenLineage has no place of its own for.
-_BESIDES = ("mode", "as_of", "now", "rows_read", "rows_resolved", "rows_rejected", "outcome_counts", "release")
+_BESIDES = (
+    *("mode", "as_of", "now", "rows_read", "rows_resolved", "rows_unchanged", "rows_rejected"),
+    *("outcome_counts", "release"),
+)
 
 
 def check_client(config: Config) -> None:

@@ -119,11 +119,12 @@ def _say_change(change: int) -> str:
 
 def _say_counts(row: ReadRow, seconds: float) -> Paragraph:
     read, resolved, rejected = (row[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
+    unchanged = f"{row['rows_unchanged']:,} still delayed, " if row["rows_unchanged"] else ""
     rejected_text = f"{rejected:,} rejected"
     return Paragraph(
         (
             TonedText(f"run {row['run_id']}", Tone.STRONG),
-            f": {count(read, 'message')} read, {resolved:,} resolved, ",
+            f": {count(read, 'message')} read, {resolved:,} resolved, {unchanged}",
             TonedText(rejected_text, Tone.BAD) if rejected else rejected_text,
             f" in {_say_seconds(seconds)}",
         )

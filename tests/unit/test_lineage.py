@@ -40,6 +40,7 @@ ROW: dict[str, Any] = {
     "rows_read": 12,
     "rows_resolved": 10,
     "rows_rejected": 2,
+    "rows_unchanged": 0,
     "outcome_counts": {"DELIVERED": 7, "DELAYED": 3},
     "reason_counts": {"LOCAL_SERVICE": 7, "NO_ROUTE": 3},
     "release": "9.9",
@@ -115,6 +116,7 @@ COMPLETED = {
                 "rows_read": 12,
                 "rows_resolved": 10,
                 "rows_rejected": 2,
+                "rows_unchanged": 0,
                 "outcome_counts": {"DELIVERED": 7, "DELAYED": 3},
                 "release": "9.9",
             }

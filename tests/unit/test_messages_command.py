@@ -107,6 +107,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
     assert json.loads(found) == {
         "now": "2026-01-05T12:00:00Z",
+        "last_checked": None,
         "total": 2,
         "more": 1,
         "queued_messages": 5,
@@ -129,6 +130,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
                 "reason": "NO_ROUTE",
                 "enqueue_time": "2026-01-05T08:00:00Z",
                 "age_seconds": 14400,
+                "delayed_since": "2026-01-05T12:00:00Z",
                 "message_id": "a3",
                 "conversation_id": "c0024883-1111-2222-3333-444444444444",
                 "is_initiator": True,

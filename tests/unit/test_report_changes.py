@@ -44,6 +44,7 @@ def run(config: Config, name: str, day: int, version: int | None, **columns: Any
         "rows_read": 9,
         "rows_resolved": 9,
         "rows_rejected": 0,
+        "rows_unchanged": 0,
         "outcome_counts": {},
         "reason_counts": {},
         "dialog_hash": "builtin",

@@ -35,6 +35,7 @@ def row_of(**columns: Any) -> dict[str, Any]:
         "rows_read": 10,
         "rows_resolved": 10,
         "rows_rejected": 0,
+        "rows_unchanged": 0,
         "outcome_counts": {"SENT": 6, "DELAYED": 4},
         "reason_counts": {},
         "stage_seconds": {"read": 2.0},

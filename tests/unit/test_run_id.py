@@ -66,6 +66,9 @@ def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
         "table_ids": {"messages": "m-1"},
         "commit_identities": {"messages": "c-1"},
         "engine": "spark",
+        "rows_unchanged": 0,
+        "next_due_at": None,
+        "input_digests": None,
         **columns,
     }
 

@@ -28,6 +28,7 @@ _ORDER = (_AGE, *LEVELS, "message_id", "conversation_id", "is_initiator", "datab
 READ = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason", "enqueue_time", "message_id"),
     *("conversation_id", "is_initiator", "message_sequence_number", "route_name", "rerouted_from", "attempt"),
+    "decided_at",
 )
 """The columns of ``resolved_routes`` that a listed message needs."""
 MESSAGE_KEY = ("instance_name", "database_name", "message_id")
@@ -151,7 +152,7 @@ def select(
         messages, only = messages.matching(queued, MESSAGE_KEY, names=READ, only=only), {}
     counts = _count(messages, _VERDICT, only)
     outcomes = {row["outcome"] for row in counts}
-    rows = with_moments(_list_first(messages, only, asked, outcomes), (_AGE,))
+    rows = with_moments(_list_first(messages, only, asked, outcomes), (_AGE, "decided_at"))
     groups = _count(messages, GROUP, {**only, **_find_levels(rows)})
     levels = {tuple(row[name] for name in LEVELS) for row in rows}
     return SelectedMessages(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,6 +147,7 @@ class MessageList:
         queued_messages: the number of messages in the newest exports of the queues, or None without ``waiting``.
         exported: True if any queue was exported.
         oldest_stuck: the waiting seconds of the oldest DELAYED or DROPPED message, or None.
+        last_checked: the time as of which the last run tried delayed messages again, or None if unknown.
     """
 
     asked: MessageFilter
@@ -156,6 +157,7 @@ class MessageList:
     queued_messages: int | None
     exported: bool
     oldest_stuck: int | None = None
+    last_checked: datetime | None = None
 
     @property
     def total(self) -> int:
@@ -163,10 +165,13 @@ class MessageList:
         return sum(row["messages"] for row in self.counts)
 
 
-def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> dict[str, Table]:
+def _open_tables(
+    config: Config, opener: TableOpener, asked: MessageFilter
+) -> tuple[dict[str, Table], datetime | None]:
     """Open ``resolved_routes`` as the last run that counts left it, and the tables that import keeps.
 
-    Raises InputError where no run counts yet, ContractError where it cannot be known which messages wait.
+    Returns them with the time as of which that run tried delayed messages again, None for a full run. Raises
+    InputError if no run counts yet, ContractError if it cannot be known which messages wait.
     """
     missing = [f"tables.{key}" for key in KEPT if key not in config.import_tables]
     if asked.waiting and missing:
@@ -184,7 +189,7 @@ def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> di
             if faults:
                 raise InputError.wrong_columns(key, faults)
             tables[key] = opened.rows
-    return tables
+    return tables, last.now
 
 
 @checked
@@ -221,7 +226,7 @@ def list_messages(
         [('m3', 'MIRROR_ADDRESS', 3600)]
     """
     if isinstance(tables, Config):
-        tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
+        return list_stored(tables, TableOpener.of_settings(tables.spark, spark), asked, now=now, clock=clock)
     tables = take_tables(tables, ("resolved_routes",))
     observed, imports = (open_traffic(tables[key], key) if key in tables else None for key in KEPT)
     newest = newest_exports(imports)
@@ -245,6 +250,14 @@ def list_messages(
     )
 
 
+def list_stored(
+    config: Config, opener: TableOpener, asked: MessageFilter, *, now: datetime, clock: datetime | None
+) -> MessageList:
+    """List messages of a configuration's outputs, as `list_messages` does."""
+    tables, last_checked = _open_tables(config, opener, asked)
+    return replace(list_messages(tables, asked, now=now, clock=clock), last_checked=last_checked)
+
+
 def _age(enqueue_time: datetime, now: int) -> int:
     """Return the waiting seconds of a message, negative if its time is in the future."""
     return (now - micros_of(enqueue_time)) // SECOND
@@ -252,7 +265,8 @@ def _age(enqueue_time: datetime, now: int) -> int:
 
 def _listed(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
     """Return a message in the columns of a list."""
-    listed = {**row, "age_seconds": _age(row["enqueue_time"], now)}
+    since = row["decided_at"] if row["outcome"] == Outcome.DELAYED else None
+    listed = {**row, "age_seconds": _age(row["enqueue_time"], now), "delayed_since": since}
     if status is not None:
         status_text, compared = compare_status(row, status)
         listed |= {

@@ -18,9 +18,9 @@ from routing.document import (
     Words,
     make_columns,
 )
-from routing.render.wording import count, format_duration, mark_outcome, write_json
+from routing.render.wording import count, format_duration, format_time, mark_outcome, write_json
 from routing.rules.text import fold
-from routing.terms import ReadRow
+from routing.terms import Outcome, ReadRow
 from routing.views.messages.message_filter import GROUP, STUCK
 from routing.views.messages.message_list import MessageList
 
@@ -37,6 +37,7 @@ def make_document(done: MessageList) -> Document:
         return [Paragraph(_state_nothing(done))]
     return [
         Paragraph(_state_stuck(done)),
+        *_state_checked(done),
         *_state_others(done),
         *_missing(done),
         *_list_reasons(done),
@@ -69,6 +70,16 @@ def _state_stuck(done: MessageList) -> Words:
         before, reason = f"{', ' if number else ''}{row['messages']:,} ", f" {row['reason']}"
         sentence += [before, mark_outcome(row["outcome"]), reason]
     return [*sentence, "."]
+
+
+def _state_checked(done: MessageList) -> Iterator[Block]:
+    """Yield when the delayed messages were last checked, where a run does that."""
+    if done.last_checked is not None and any(row["outcome"] == Outcome.DELAYED for row in done.counts):
+        yield Paragraph(f"The delayed messages were last checked as of {_time(done.last_checked)}.")
+
+
+def _time(time: datetime) -> str:
+    return format_time(time.replace(microsecond=0))
 
 
 def _state_others(done: MessageList) -> Iterator[Block]:
@@ -120,7 +131,9 @@ def _list_groups(done: MessageList) -> Iterator[Block]:
     sizes = {_group_of(row): row["messages"] for row in done.groups}
     for group, rows in of_group.items():
         instance, service, reason, outcome = group
-        title = f"{instance}, service {service}: {sizes[group]:,} {outcome} {reason}"
+        since = min((row["delayed_since"] for row in rows if row["delayed_since"] is not None), default=None)
+        delayed = "" if since is None else f", delayed since {_time(since)}"
+        title = f"{instance}, service {service}: {sizes[group]:,} {outcome} {reason}{delayed}"
         columns = ("age", "database", "message", *_own_columns(rows))
         lines = [(_row_age(row), row["database_name"], row["message_id"], *_own_cells(row, rows)) for row in rows]
         yield DataTable(make_columns(columns, ["age"]), lines, title, sizes[group] - len(rows))
@@ -148,9 +161,11 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
         message += "" if _names_conversation(row) else f", conversation {row['conversation_id']}"
         status = _status_of(row)
         status_clause = "" if status is None else f"; SQL Server: {status}"
-        outcome = mark_outcome(row["outcome"])
+        outcome, since = mark_outcome(row["outcome"]), row["delayed_since"]
+        delayed = "" if since is None else f", delayed since {_time(since)}"
         yield ListItem(
-            (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{status_clause}"), f"{number}."
+            (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{delayed}{status_clause}"),
+            f"{number}.",
         )
     yield from _more(done)
     listed = Counter(map(_group_of, done.messages))
@@ -227,13 +242,14 @@ def _cut(text: str) -> str:
 
 
 def write_messages(done: MessageList, now: datetime) -> str:
-    """Return one line of JSON: now, total, more, counts, groups, queued_messages and messages.
+    """Return one line of JSON: now, last_checked, total, more, counts, groups, queued_messages and messages.
 
     See docs/reference/json.md.
     """
     return write_json(
         {
             "now": now,
+            "last_checked": done.last_checked,
             "total": done.total,
             "more": done.total - len(done.messages),
             "queued_messages": done.queued_messages,

@@ -246,11 +246,13 @@ def headline(report_tables: ReportTables, messages: int) -> str:
     if run is None:
         return count(messages, "resolved message")
     read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
-    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
+    unchanged = f"{run['rows_unchanged']:,} still delayed, " if run["rows_unchanged"] else ""
+    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {unchanged}{rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
     # An incremental run adds to the rows of earlier runs.
     whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
-    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}"
+    checked = "" if run["now"] is None else f"; delayed messages were last checked as of {_second(run['now'])}"
+    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}{checked}"
 
 
 def _second(time: datetime) -> str:
