@@ -18,7 +18,6 @@ ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists
 NOT_YET: dict[str, dict[str, float]] = {
     "cases": {"headless": 4.8, "dialect": 2.6},
     "delta": {"tangled": 24.8, "headless": 9.7, "dialect": 11.5},
-    "engines": {"tangled": 21.9, "headless": 7.2, "dialect": 9.5},
     "importing": {"headless": 3.7, "dialect": 2.9},
     "lint": {"dialect": 1.1},
     "messages": {"tangled": 22.1, "headless": 11.6, "dialect": 8.0},
