@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
 
-# The scanner of a dataset decodes several complete row groups at a time. In a table of 100 million messages each has
 # The scanner of a dataset decodes several complete row groups at a time. In a table of 100 million messages each
 # has millions of rows. Row groups with more rows than this are decoded batch by batch.
+_MOST_IN_GROUP = 1 << 20
 # Bytes of a column that are read from a file at a time.
 _BUFFER = 1 << 20
 # Columns with few distinct texts. Numbering saves nothing for ids that differ in every row.
