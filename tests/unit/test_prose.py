@@ -16,10 +16,7 @@ ROOT = HOUSE.parent
 ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists())
 # Rooms that were written before these targets. A limit may fall, never rise; a room that meets the targets leaves.
 NOT_YET: dict[str, dict[str, float]] = {
-    "cases": {"headless": 4.8, "dialect": 2.6},
     "delta": {"tangled": 24.8, "headless": 9.7, "dialect": 11.5},
-    "importing": {"headless": 3.7, "dialect": 2.9},
-    "lint": {"dialect": 1.1},
     "messages": {"tangled": 22.1, "headless": 11.6, "dialect": 8.0},
     "runs": {"tangled": 22.7, "headless": 13.6, "dialect": 14.1},
 }
