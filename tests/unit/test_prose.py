@@ -63,7 +63,7 @@ def test_no_room_is_excused_without_need() -> None:
 
 
 def without_verb(source: str) -> list[str]:
-    """Functions, properties aside, whose docstring begins with another word than a verb in the imperative."""
+    """Return functions, except properties, with docstrings that do not begin with an imperative verb."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
