@@ -37,7 +37,7 @@ def test_docstrings_of_a_room_read_well(room: Path) -> None:
     assert {mark: share for mark, share in found.items() if share > limits_of(room)[mark]} == {}
 
 
-@pytest.mark.parametrize("folder", ["benchmarks", "deploy"])
+@pytest.mark.parametrize("folder", ["benchmarks", "deploy", "tests"])
 def test_docstrings_of_a_folder_read_well(folder: str) -> None:
     found = prose.shares(prose.sentences_of((ROOT / folder).rglob("*.py")))
     assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
