@@ -1,7 +1,7 @@
-"""Texts that make a bad regular expression slow, made from its own parts.
+"""Texts that make a bad regular expression slow, built from its own parts.
 
-What a backtracking matcher does too often is a repetition: so each text is what may stand before one of the
-expression's repetitions, something repeated that any of its parts could read, and what fits nowhere.
+Backtracking repeats the repetitions of an expression too often. So each text has a possible beginning, a repeated
+text that any part of the expression can match, and an end that fits nowhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CATEGORIES: dict[str, Callable[[str], bool]] = {
 
 @dataclass(frozen=True)
 class Text:
-    """What comes first, what is repeated, what comes last."""
+    """A text as its beginning, its repeated part and its end."""
 
     head: str
     part: str
@@ -77,7 +77,7 @@ def _inner(operation: str, operand: Any) -> list[Any]:
 
 
 def _sample(items: Iterable[Any]) -> str:
-    """A short text that fits, but for assertions."""
+    """Return a short matching text, ignoring assertions."""
     parts = []
     for item in items:
         operation, operand = str(item[0]), item[1]

@@ -1,7 +1,8 @@
-"""The one table of askers (rule book, section 5): what each message that meets step 4 does, and what is opened.
+"""The table of askers (rule book, section 5): the action of each message in step 4, and the new requests.
 
-Python's form and Spark's are both held to it, and the tests' own resolver. A case is an instance of its own:
-messages of Sales go on to a LOCAL route for any service, those of Parts come back to msdb and ask there again.
+The versions in Python and Spark, and the tests' own resolver, are compared with it. Each case is a separate
+instance. Messages of Sales continue to a LOCAL route for any service. Those of Parts come back to msdb and ask
+there again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SERVICE = "//elsewhere"
 
 
 class OnRecord(NamedTuple):
-    """A request on record: at a minute, of a message; whose it is (`conversation`), and when it ended."""
+    """A request on record: its minute, its message, its conversation and its end."""
 
     at: int
     message_id: str
@@ -30,9 +31,9 @@ class OnRecord(NamedTuple):
 
 
 class Asker(NamedTuple):
-    """A message at a minute that meets step 4, and what it does: opens, waits, goes on.
+    """A message that reaches step 4 at a minute, and its action (opens, waits, continues).
 
-    ``action`` names the database where it is not the message's own.
+    ``action`` names the database if it is not the message's own.
     """
 
     at: int
@@ -52,7 +53,7 @@ class Opened(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Requests on record, messages with what each does, and the requests that are opened."""
+    """Requests on record, messages with their actions, and new requests."""
 
     name: str
     record: Sequence[OnRecord]
@@ -269,7 +270,7 @@ def estate_of(case: Case) -> Tables:
 
 
 def estates() -> Tables:
-    """The tables of all cases in one, each of an instance of its own."""
+    """Return the tables of all cases together, each with a separate instance."""
     return merged([prefixed(estate_of(case), f"{number}/") for number, case in enumerate(CASES)])
 
 
@@ -305,7 +306,7 @@ def _request(one: OnRecord) -> Row:
 
 
 def expected_stops(case: Case) -> list[tuple[Any, ...]]:
-    """Each message of a case with the database where step 4 stops it, None where it goes on; in their order."""
+    """Return each message of a case with the database where step 4 stops it, or None, in order."""
     stops = []
     for one in case.messages:
         action, *where = one.action.split()
@@ -315,7 +316,7 @@ def expected_stops(case: Case) -> list[tuple[Any, ...]]:
 
 
 def expected_requests(case: Case) -> list[tuple[Any, ...]]:
-    """The requests that a case opens: database, time, message id, conversation, role; in their order."""
+    """Return the new requests of a case as database, time, message id, conversation and role, in order."""
     return sorted((one.database, at(one.at), one.message_id, *conversation(one.whose)) for one in case.opened)
 
 

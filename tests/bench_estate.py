@@ -1,6 +1,6 @@
-"""A small estate with every rule that the benchmark's comparators know, and the rows that must come out.
+"""A small estate with every rule that the benchmark's comparators know, and the expected rows.
 
-Worked out by hand from the rule book; the two hashes of step 3 with xxhash of PyPI.
+The rows were worked out by hand from the rule book, and the two hashes of step 3 with xxhash of PyPI.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _case(
     hops: int | None = None,
     mirror: str | None = None,
 ) -> None:
-    """A message and its row; ``broker`` is its own id, ``after`` the id after matching where it is another."""
+    """Return a message and its row. ``broker`` is its own id, ``after`` another id after matching."""
     number = len(EXPECTED)
     message = {
         "message_id": f"m{number:02}",

@@ -1,4 +1,4 @@
-"""What commands print about messages, for tests that look for sentences: no line is wrapped."""
+"""The output of commands about messages, without line breaks for tests that look for sentences."""
 
 from __future__ import annotations
 

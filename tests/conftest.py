@@ -1,4 +1,4 @@
-"""One lazy Spark session for the whole run; every setting with its reason."""
+"""One lazy Spark session for the whole run, with a reason for every setting."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REM
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On Spark Connect, leave out what looks into a classic session; refuse a test that no target would run."""
+    """On Spark Connect, skip tests of a classic session. Refuse a test that no target would run."""
     of_matrix = [item for item in items if item.get_closest_marker("matrix")]
     lost = [item.nodeid for item in of_matrix if not item.get_closest_marker("core")]
     if lost:
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have Hypothesis, where it is installed, try a part of its examples, all of them in `make test-rules`."""
+    """Limit Hypothesis, if installed, to a part of its examples. `make test-rules` tries all of them."""
     if not config.pluginmanager.hasplugin("hypothesispytest"):
         return
     from hypothesis import settings
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have Python not look again and again through all that was imported for what can be thrown away."""
+    """Keep Python's garbage collector from searching all imported objects repeatedly."""
     gc.freeze()
 
 
@@ -74,9 +74,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _remember_names_of_java() -> None:
-    """Have py4j look each class and method of Java up once, not each time that a Column is made.
+    """Make py4j look up each Java class and method once, not for each new Column.
 
-    Half of what pyspark asks the JVM are such names; a run of a few messages spends a third of its time on asking.
+    Such look-ups are half of pyspark's calls, and take a third of the time of a run with a few messages.
     """
     from py4j.java_gateway import JavaClass, JavaMember, JVMView
 

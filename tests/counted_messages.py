@@ -63,7 +63,7 @@ BALANCED = [
 
 
 def random_traffic(chance: random.Random, messages: int) -> list[Row]:
-    """Messages of few groups, dialogs and moments, of which some were tried again; some long before 1970."""
+    """Return messages of a few groups, dialogs and times. Some have several attempts, and some are before 1970."""
     rows = random_rows(chance, messages)
     for row in rows:
         day = chance.choice(("1969-12-31", "2026-01-05", "2026-01-06"))

@@ -14,9 +14,9 @@ BROKEN = "broken"
 
 
 def crowded() -> Tables:
-    """The small estate with a message that asks after m4, one on two instances, and all times there are.
+    """Return the small estate with a message that asks after m4, one on two instances, and all kinds of times.
 
-    The rows of an instance of their own are faulty.
+    A separate instance has faulty rows.
     """
     tables = small_estate()
     twin = message(1, "//far", message_id="twin")
@@ -42,7 +42,7 @@ def crowded() -> Tables:
 
 
 def _observed(number: int, minute: int, error: int | None, text: str | None, **columns: Any) -> dict[str, Any]:
-    """What the queue of hub said of message m<number> some minutes after noon."""
+    """Return the status in hub's queue of message m<number> some minutes after noon."""
     unsaid = dict.fromkeys(("database_name", "is_initiator"))
     said = {**unsaid, "status_text": text, "error_number": error, **columns}
     return observation(number, f"2026-01-05T12:{minute:02}:00Z", **said)

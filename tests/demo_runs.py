@@ -19,9 +19,9 @@ _WRITTEN = ("resolved_routes", "rejected_messages", "new_route_requests")
 
 
 def store_demo_runs(folder: Path) -> Path:
-    """The demo's configuration file; its tables and outputs are stored beside it.
+    """Store the demo's tables, its outputs and its configuration file.
 
-    The run before decided as of Monday's end of business, the last run each message as of its own time.
+    The first run decided all messages as of Monday's end of business. The last run used the time of each message.
     """
     build.claim(folder)
     settings = build.settings(folder, ())

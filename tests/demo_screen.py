@@ -1,4 +1,4 @@
-"""What the demo is to print, from the golden rows of its estates and its day: lines in words, however wrapped."""
+"""The expected output of the demo as words, from the golden rows of its estates and its day."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows of an estate by the column names of its tables: what a row does not name is of database Sales on hub.
+"""Rows of an estate by the column names of its tables. The default is database Sales on hub.
 
-A column that a row leaves out is null. `tests.stored` writes rows as Delta tables, `tests.frames` makes DataFrames
-and Arrow's tables of them.
+Missing columns are null. `tests.stored` writes rows as Delta tables, and `tests.frames` converts them to
+DataFrames and Arrow tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def conversation(number: int) -> str:
 
 
 def instance(name: str = "hub", *addresses: str, **columns: Any) -> Row:
-    """Return an instance; without addresses nothing is known of them."""
+    """Return an instance. Without addresses, nothing is known about its addresses."""
     known = {"addresses": list(addresses)} if addresses else {}
     return {"instance_name": name, **known, **columns}
 
@@ -68,19 +68,19 @@ def request(service_name: str, **columns: Any) -> Row:
 
 
 def observation(number: int, at: Any, source: str = "TRANSMISSION_QUEUE", **columns: Any) -> Row:
-    """Return what SQL Server said of the message of a number, as import writes it: a row of observed_routing."""
+    """Return a row of observed_routing with the status of a message, as import writes it."""
     seen = {"message_id": f"m{number}", "observed_at": at, "source": source}
     return {**endpoint(number, conversation_id=conversation(number).lower()), **seen, **columns}
 
 
 def estate(**tables: list[Row]) -> Tables:
-    """Return the tables of hub with database Sales; those that are given replace them, or join them."""
+    """Return the tables of hub with database Sales. Given tables replace or extend them."""
     alone = {"instances": [instance()], "databases": [database()], "services": [], "routes": [], "messages": []}
     return {**alone, **tables}
 
 
 def small_estate() -> Tables:
-    """Return one instance with three databases; two messages are to be rejected, one asks for a route."""
+    """Return one instance with three databases. Two messages are rejected, and one asks for a route."""
     guids = {"Sales": SALES, "Stock": STOCK, "Store": STORE}
     return {
         "instances": [instance(is_message_forwarding_enabled=True)],

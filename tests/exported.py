@@ -1,4 +1,4 @@
-"""Folders of exports, as `sbroute import queries` and a job of one's own write them: JSON lines, a file a view."""
+"""Folders of exports, as `sbroute import queries` and users' own jobs write them: JSON lines, one file a view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def export(folder: Path, instance: str = "SHOP", at: str = AT, **views: Mapping[str, Rows] | Rows) -> Path:
-    """Write views of an instance; those of databases as rows by database, where none says that a view is empty."""
+    """Write views of an instance. Views of databases have rows by database, or none if they are empty."""
     for view, content in views.items():
         head: dict[str, Any] = {"instance_name": instance, "exported_at": at}
         if not VIEWS[view].per_database:
@@ -76,13 +76,13 @@ def route(name: str, service: str | None = None, address: str = "LOCAL", **colum
 
 
 def database(name: str, broker: str, number: int = 5, is_enabled: int = 1) -> dict[str, Any]:
-    """A row of sys.databases; ``broker`` is the first group of its id."""
+    """Return a row of sys.databases. ``broker`` is the first group of its id."""
     guid = GUID.format(broker)
     return {"name": name, "database_id": number, "service_broker_guid": guid, "is_broker_enabled": is_enabled}
 
 
 def whole_shop(folder: Path, queue: Rows, dialogs: Rows | None = None, **views: Any) -> Path:
-    """SHOP with its databases msdb and Orders, all of it exported; ``views`` replace some, None leaves one out."""
+    """Export SHOP completely with msdb and Orders. ``views`` replaces some views, and None omits one."""
     numbers = dict.fromkeys(int(row["conversation_handle"][1:8]) for row in queue)
     rows_by_view: dict[str, Any] = {
         "databases": [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")],

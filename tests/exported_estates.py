@@ -1,8 +1,8 @@
-"""Random instances as exports of views: whole, in part, and with a script in place of the routes.
+r"""Random instances as exports of views: complete, incomplete, and with a script instead of the routes.
 
-The names of an instance are of a machine with several: ``HUB7\\FULL`` holds the exports of estate 7 with nothing
-left out, ``HUB7\\LESS1`` the same without some views of some databases, ``HUB7\\SCRIPT`` a script that makes its
-routes. All randomness comes from the generator that is given.
+The names belong to a machine with several instances. ``HUB7\FULL`` has the complete exports of estate 7,
+``HUB7\LESS1`` the same without some views of some databases, and ``HUB7\SCRIPT`` a script that creates its routes.
+All randomness comes from the given generator.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Exported:
-    """One instance as it was written: what of its estate was left out, and the time of its newest export."""
+    """One written instance: its omitted parts, and the time of its newest export."""
 
     name: str
     estate: int
@@ -74,7 +74,7 @@ class Exported:
 
 
 def random_parts(rng: random.Random, estate: int, at: datetime) -> Parts:
-    """Every view of one instance, by database; times aware in UTC."""
+    """Return every view of one instance by database, with aware times in UTC."""
     machine = f"HUB{estate}"
     services = [
         "S1",

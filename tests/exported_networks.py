@@ -70,7 +70,7 @@ def _bare(broker: str | None) -> str | None:
 
 
 def write_network(folder: Path, tables: Tables, left_out: Collection[tuple[str, str]] = ()) -> None:
-    """Write the exports of all instances; ``left_out`` are instances with a view that is not exported."""
+    """Write the exports of all instances. The instances in ``left_out`` lack a view."""
     for row in tables["instances"]:
         name = row["instance_name"]
         theirs = {table: _of(rows, name) for table, rows in tables.items() if table != "instances"}
@@ -83,7 +83,7 @@ def _of(rows: list[Row], instance: str) -> list[Row]:
 
 
 def _views(instance: Row, tables: Mapping[str, list[Row]]) -> dict[str, Any]:
-    """Return the views of an instance; of one that is known by its address alone, its endpoint."""
+    """Return the views of an instance, or only its endpoint if just its address is known."""
     forwards = int(bool(instance["is_message_forwarding_enabled"]))
     views: dict[str, Any] = {
         "service_broker_endpoints": [

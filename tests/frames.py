@@ -25,7 +25,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def moment(value: Any) -> Any:
-    """ISO text as an aware UTC time; anything else as it is."""
+    """Convert ISO text to an aware UTC time, and return anything else unchanged."""
     if isinstance(value, str) and len(value) >= 20 and value[10] == "T" and value.endswith("Z"):
         return datetime.fromisoformat(value[:-1]).replace(tzinfo=timezone.utc)
     if isinstance(value, datetime) and value.tzinfo is None:
@@ -56,7 +56,7 @@ def with_moments(tables: Tables) -> Tables:
 
 
 def prefixed(tables: Tables, prefix: str) -> Tables:
-    """The same rows under instance names of their own, so that many estates fit in one Spark job."""
+    """Return the same rows under prefixed instance names, so that many estates fit in one Spark job."""
     return {
         key: [{**row, "instance_name": f"{prefix}{row['instance_name']}"} for row in rows]
         for key, rows in tables.items()
@@ -73,7 +73,7 @@ def merged(many: list[Tables]) -> Tables:
 
 
 def frames(spark: SparkSession, tables: Tables) -> dict[str, DataFrame]:
-    """DataFrames of the input tables, and of kept ones with rows; columns left out are null."""
+    """Return DataFrames of the input tables, and of kept tables with rows. Missing columns are null."""
     from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES
 
     return {
@@ -111,7 +111,7 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | S
 
 
 def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
-    """Arrow tables of the input tables, and of kept ones with rows; columns left out are null."""
+    """Return Arrow tables of the input tables, and of kept tables with rows. Missing columns are null."""
     from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES
 
     return {
@@ -136,7 +136,7 @@ def arrow_of(rows: list[dict[str, Any]], schema: Schema) -> pyarrow.Table:
 
 
 def _texts_of(values: list[str | bytes | None]) -> pyarrow.Array:
-    """Texts of Arrow's, whose bytes may be no UTF-8."""
+    """Return Arrow texts, possibly with invalid UTF-8."""
     import pyarrow
 
     coded = [value.encode() if isinstance(value, str) else value for value in values]
@@ -162,7 +162,7 @@ def _plain(value: Any) -> Any:
 
 
 def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
-    """Both have the same columns and rows, in any order; what may be null is not compared."""
+    """Assert that both have the same columns and rows, in any order and with any nullability."""
     from chispa import DataFramesNotEqualError, assert_df_equality
     from chispa.schema_comparer import SchemasNotEqualError
 
@@ -174,7 +174,7 @@ def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """A frame's rows as plain Python, times as aware UTC whatever the session's zone."""
+    """Return a frame's rows as plain Python, with aware times in UTC in any session time zone."""
     return collect_rows(frame)[1]
 
 

@@ -1,6 +1,6 @@
-"""Golden texts: what the program says, kept in files and compared word by word.
+"""Golden texts: the program's output in files, compared word by word.
 
-``SBROUTE_UPDATE_GOLDEN=1`` writes them anew; look at the difference before keeping it.
+``SBROUTE_UPDATE_GOLDEN=1`` rewrites them. Check the difference before you keep it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def assert_golden_help(name: str, text: str) -> None:
 
 
 def _as_any_python(text: str) -> str:
-    """A help text with its usage in one line, and an option's value once, as since 3.13, not at each spelling."""
+    """Normalise a help text: its usage in one line, and an option's value once, as since Python 3.13."""
     usage, _, rest = text.rstrip("\n").partition("\n\n")
     return f"{' '.join(usage.split())}\n\n{_VALUE_TWICE.sub(', ', rest)}"
 

@@ -1,8 +1,7 @@
-"""Imports that are ended after any of their commits, and what the next import is to leave of it.
+"""Imports that end after any of their commits, and the tables after the next import.
 
-A scenario is what was imported before, the import that is ended, and the one of the next day. Whatever the commit
-after which the import ends: once it, or the next day's import, has been done, the tables hold what they would hold
-had it never been ended.
+A scenario has a first import, the interrupted import, and the import of the next day. After the interrupted import
+or the next day's, the tables must be the same as without the interruption.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def both(*steps: Step) -> Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What was imported before, the import that is ended, and the import of the next day."""
+    """The first import, the interrupted import, and the import of the next day."""
 
     ended: Step
     next_day: Step
@@ -259,7 +258,7 @@ def copy_of(folder: Path, to: Path) -> Path:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The tables before the import that is ended, and what they hold after it, and after the next day's."""
+    """The tables before the interrupted import, after a complete one, and after the next day's."""
 
     start: Path
     before: dict[str, list[str]]
@@ -285,9 +284,9 @@ class Undisturbed:
     def find_faults(
         self, scenario: Scenario, half: Path, moment: str, opener: Callable[[], TableOpener] = no_spark
     ) -> list[str]:
-        """Return what differs from it once the same import, or the next day's, has come after half an import.
+        """Return the differences after repeating the import, or importing the next day, over half an import.
 
-        An import that has stored nothing yet was none for the next day's.
+        If the interrupted import has stored nothing, the next day's import need not include it.
         """
         faults = []
         steps = {"again": scenario.ended, "next day": scenario.next_day}
@@ -313,9 +312,9 @@ class Undisturbed:
 def tell_differences(
     scenario: Scenario, folder: Path, opener: Callable[[], TableOpener] = no_spark, *, every: int = 1
 ) -> list[str]:
-    """Return a line for each commit after which the import was ended, and what came next left other tables.
+    """Return a line for each interrupted commit with different tables after the next import.
 
-    ``opener`` opens them for what is ended and comes next, of the commits each ``every``-th is tried.
+    ``opener`` opens the tables for these imports. Only each ``every``-th commit is tried.
     """
     undisturbed, faults = Undisturbed.of(scenario, folder), []
     halves = copy_halves(scenario.ended, undisturbed.start, folder, opener)
@@ -328,7 +327,7 @@ def tell_differences(
 def copy_halves(
     step: Step, start: Path, folder: Path, opener: Callable[[], TableOpener] = no_spark
 ) -> list[tuple[str, Path]]:
-    """Import once, and return each commit with a copy of what stood there after it, as a kill leaves it."""
+    """Import once, and return each commit with a copy of the tables after it, as a kill leaves them."""
     halves: list[tuple[str, Path]] = []
     course = copy_of(start, folder / "course")
     with watched(lambda name: halves.append((name, copy_of(course, folder / f"half {len(halves)}")))):

@@ -1,7 +1,7 @@
-"""Moments of a run at which a test does something: kills it, starts another, or reads what is there.
+"""Moments of a run at which a test kills it, starts another run or reads the outputs.
 
-A run touches its outputs by `routing.delta.ledger.JobTables` alone, Spark's or those of the local engine, so its
-methods are where it can be met.
+A run uses its outputs only through `routing.delta.ledger.JobTables`, of Spark or of the local engine. So the hooks
+are in its methods.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Hook = Callable[[str], None]
 
 
 class Killed(BaseException):
-    """Stands for a kill -9, past everything that handles errors; tests/crash has the real one."""
+    """Simulates a kill -9, which no error handler catches. tests/crash has the real one."""
 
 
 @contextmanager
 def hooked(hook: Hook) -> Iterator[None]:
-    """Within it runs tell the hook what they are about to do, and what they have done.
+    """Make runs call the hook before and after their steps.
 
-    The moments: ``before KEY`` and ``after KEY`` for the commit of an output and of the row in ``runs``, ``before
-    restoring KEY`` and ``restored KEY``, ``before last_run`` (the versions of outputs are read by then), ``after
-    last_run``. A hook that starts a run has it hooked as well, unless it is done by `once`.
+    The moments are ``before KEY`` and ``after KEY`` for the commit of an output and of the row in ``runs``,
+    ``before restoring KEY`` and ``restored KEY``, ``before last_run`` (after reading the versions of outputs), and
+    ``after last_run``. A run that the hook starts is hooked too, unless `once` wraps the hook.
     """
     from routing.delta.ledger import DeltaTables, LocalOutputs
 

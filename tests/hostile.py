@@ -1,4 +1,4 @@
-"""Names that break what was not written with them in mind: quotes, markup, control characters, any Unicode."""
+"""Hostile names with quotes, markup, control characters and any Unicode."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def dialog(number: int) -> str:
 
 
 def exports(folder: Path, at: datetime, **views: str) -> list[str]:
-    """A folder of exports; in each text the first line names the view's own columns."""
+    """Write a folder of exports. The first line of each text names the view's own columns."""
     folder.mkdir(parents=True)
     for view, text in views.items():
         of_instance = view in ("databases", "service_broker_endpoints")
@@ -119,7 +119,7 @@ THEIR_OBSERVATION = {
 
 
 def config_in(folder: Path, *overrides: str) -> Config:
-    """A configuration whose tables are in a folder."""
+    """Return a configuration with its tables in a folder."""
     import routing
 
     lines = ["tables:", *(f"  {key}: data/{key}" for key in KEYS), "output:"]
@@ -133,7 +133,7 @@ def locations_of(config: Config) -> dict[str, TableLocation]:
 
 
 def no_spark() -> TableOpener:
-    """What opens tables where there is no Spark."""
+    """Return a table opener without Spark."""
     from routing.delta.opening import TableOpener
 
     def start() -> NoReturn:
@@ -166,7 +166,7 @@ def import_script(
 
 
 def newest(config: Config) -> dict[str, int | None]:
-    """The newest version of each table by its log, None where there is none."""
+    """Return the newest version of each table from its log, or None without one."""
     logs = {key: Path(where.text, "_delta_log").glob("*.json") for key, where in locations_of(config).items()}
     return {key: max((int(file.stem) for file in files), default=None) for key, files in logs.items()}
 

@@ -41,7 +41,7 @@ def many_databases(folder: Path, count: int) -> Path:
 
 
 def many_unread_databases(folder: Path, count: int) -> Path:
-    """Databases that each send a message; the services of none of them were exported."""
+    """Return databases that each send a message. Their services were not exported."""
     return _shop(
         folder,
         _many_databases(count),
@@ -55,7 +55,7 @@ def many_unread_databases(folder: Path, count: int) -> Path:
 
 
 def many_doubtful_findings(folder: Path, count: int) -> Path:
-    """Databases with two routes each that lint has findings on; the services of none were exported."""
+    """Return databases with two routes each for which lint has findings. Their services were not exported."""
     return _shop(
         folder,
         _many_databases(count),
@@ -120,7 +120,7 @@ def many_routes_for_any_service(folder: Path, count: int, address: str = "tcp://
 
 
 def many_messages(folder: Path, count: int, services: int) -> Path:
-    """Messages of a database to services, each of a dialog of its own; no route leads to any of them."""
+    """Return messages of a database to services without a route, each in its own dialog."""
     return _shop(
         folder,
         _many_databases(1),

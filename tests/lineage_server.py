@@ -1,4 +1,4 @@
-"""A server on this machine that takes what OpenLineage's client sends, and answers as a test wants it to."""
+"""A local server that receives events of OpenLineage's client and answers as the test needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class LineageServer:
-    """What came in, in order: paths, headers and events; and the address to name."""
+    """The received paths, headers and events in order, and the server's address."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -23,10 +23,9 @@ class LineageServer:
 
 @contextmanager
 def serving(status: int = 200, *, location: str | None = None, drips: float = 0.0) -> Iterator[LineageServer]:
-    """A server that answers every request alike.
+    """Start a server that gives every request the same answer.
 
-    ``location`` is where it leads on to; one that ``drips`` sends a byte of a header that many times a second and
-    never comes to its end.
+    ``location`` is its redirect. With ``drips`` it sends that many bytes of a header per second and never ends.
     """
     ending = threading.Event()
 

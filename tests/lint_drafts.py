@@ -1,6 +1,6 @@
 """Small estates for the tests of lint, each built by a function.
 
-`apart` gives an estate names of its own, so that all of them lie in one set of tables.
+`apart` renames an estate, so that all of them fit into one set of tables.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _elsewhere(address: str, label: str) -> str:
 
 
 def pair(*, forwarding: bool | None = False, local: bool = True) -> EstateDraft:
-    """Sales on `one`, Stock on `two`, each with its service; msdb with AutoCreatedLocal if ``local``."""
+    """Return Sales on `one` and Stock on `two` with their services, and AutoCreatedLocal in msdb if ``local``."""
     draft = EstateDraft()
     for instance, database in (("one", "Sales"), ("two", "Stock")):
         draft.instance(instance, f"tcp://{instance}:4022", forwarding=forwarding)
@@ -105,7 +105,7 @@ def beside(address: str, build: Callable[[], EstateDraft]) -> Callable[[], Estat
 def routes(
     *routes: tuple[Any, ...], forwarding: bool | None = False, local: bool = True
 ) -> Callable[[], EstateDraft]:
-    """The pair with routes; each (instance, database, name, address[, service[, broker]])."""
+    """Return the pair with routes, given as (instance, database, name, address[, service[, broker]])."""
 
     def build() -> EstateDraft:
         draft = pair(forwarding=forwarding, local=local)
@@ -117,7 +117,7 @@ def routes(
 
 
 def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], EstateDraft]:
-    """The pair with databases; each (instance, name, broker instance, services…)."""
+    """Return the pair with databases, given as (instance, name, broker instance, services…)."""
 
     def build() -> EstateDraft:
         draft = pair()
@@ -185,7 +185,7 @@ def versions() -> EstateDraft:
 
 
 def loop(*, back: str) -> Callable[[], EstateDraft]:
-    """What arrives for Lost at `one` goes on to `two`, and from there to ``back``."""
+    """Return an estate where arrivals for Lost at `one` are forwarded to `two`, and from there to ``back``."""
     return routes(
         ("one", "msdb", "On", "tcp://two:4022", "Lost"),
         ("two", "msdb", "Back", back, "Lost"),
@@ -195,7 +195,7 @@ def loop(*, back: str) -> Callable[[], EstateDraft]:
 
 
 def long_loop(*, closed: bool) -> Callable[[], EstateDraft]:
-    """Five forwarders in a ring; the last hop knows only a way for any service."""
+    """Return a ring of five forwarders. The last hop has only a route for any service."""
 
     def build() -> EstateDraft:
         draft = EstateDraft()
@@ -212,7 +212,7 @@ def long_loop(*, closed: bool) -> Callable[[], EstateDraft]:
 
 
 def mirrored_loop() -> EstateDraft:
-    """`one` sends on to a mirrored database whose second partner is at `two`, which sends back."""
+    """Return `one`, which forwards to a mirrored database with a partner at `two`, which sends back."""
     draft = routes(("two", "msdb", "Back", "tcp://one:4022", "Lost", "id-lost"), forwarding=True, local=False)()
     draft.route("one", "msdb", "On", FAR, "Lost", "id-lost", mirror_address="tcp://two:4022")
     return draft
@@ -251,9 +251,9 @@ def asking(
     enabled: bool = True,
     service: str = BROKER_CONFIGURATION_SERVICE,
 ) -> Callable[[], EstateDraft]:
-    """A database of `one` with a route to each address for a service, by which requests are made if none is given.
+    """Return a database of `one` with a route to each address for a service, by default for requests.
 
-    ``answered_by``: the instance whose database Directory holds it; `three` besides `one` and `two`.
+    The database Directory of ``answered_by`` has the service. `three` exists besides `one` and `two`.
     """
 
     def build() -> EstateDraft:
@@ -274,7 +274,7 @@ def asking(
 
 
 def asked_by_a_gate(*, forwarding: bool | None, asks: bool = True) -> Callable[[], EstateDraft]:
-    """Requests of Sales go by a gate to `two`, which lacks the service; so do the gate's own, if it asks."""
+    """Return an estate where requests pass a gate to `two` without the service. The gate may ask too."""
 
     def build() -> EstateDraft:
         draft = asking("tcp://gate:4022")()

@@ -53,7 +53,7 @@ Found = tuple[str, "str | None", "str | None"]
 
 
 class Estate(NamedTuple):
-    """A code, what builds tables that have it (or have not), and its findings: instance, database, object."""
+    """A code, a builder of tables with or without it, and its findings as instance, database and object."""
 
     code: str
     build: Callable[[], EstateDraft]

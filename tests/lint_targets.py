@@ -13,7 +13,7 @@ TO_THREE = ("one", "Sales", "R2", "tcp://three:4022", "Stock")
 
 
 def both_targets(*routes: tuple[Any, ...], to_stock: bool = True) -> Callable[[], EstateDraft]:
-    """Stock on `two` and on `three`, which both take what arrives; Sales with route R to `two` if ``to_stock``."""
+    """Return Stock on `two` and `three`, which accept arrivals. Sales has route R to `two` if ``to_stock``."""
 
     def build() -> EstateDraft:
         draft = both_hold(*([TO_STOCK] if to_stock else []), *routes)
@@ -24,7 +24,7 @@ def both_targets(*routes: tuple[Any, ...], to_stock: bool = True) -> Callable[[]
 
 
 def both_by_a_gate() -> EstateDraft:
-    """One route leads to a gate, whose msdb sends on to either."""
+    """Return an estate with one route to a gate. The gate's msdb forwards to both."""
     draft = both_targets(("one", "Sales", "R", "tcp://gate:4022", "Stock"), to_stock=False)()
     draft.instance("gate", "tcp://gate:4022", forwarding=True)
     for name in ("two", "three"):
@@ -33,7 +33,7 @@ def both_by_a_gate() -> EstateDraft:
 
 
 def gates_to_one() -> EstateDraft:
-    """Two gates send what they get to `two`; a third one would to `three`, if it were known to forward."""
+    """Return two gates that forward to `two`, and a third to `three` that is not known to forward."""
     gates = {"gate1": ("two", True), "gate2": ("two", True), "gate3": ("three", None)}
     away = [("one", "Sales", f"By-{gate}", f"tcp://{gate}:4022", "Stock") for gate in gates]
     draft = both_targets(*away, to_stock=False)()
@@ -44,7 +44,7 @@ def gates_to_one() -> EstateDraft:
 
 
 def listener(*, mirrored: bool = False) -> Callable[[], EstateDraft]:
-    """`two` and `three` have the address of a listener; Stock has one id at both if ``mirrored``."""
+    """Return `two` and `three` with the address of a listener. Stock has one id on both if ``mirrored``."""
 
     def build() -> EstateDraft:
         draft = both_targets(("one", "Sales", "R", "tcp://stock-ag:4022", "Stock"), to_stock=False)()
@@ -60,7 +60,7 @@ def listener(*, mirrored: bool = False) -> Callable[[], EstateDraft]:
 
 
 def any_service_twice() -> EstateDraft:
-    """Two databases send what they do not know by the same gates; one of them knows Stock."""
+    """Return two databases that send unknown services through the same gates. One of them knows Stock."""
     draft = both_targets(to_stock=False)()
     draft.database("one", "App", "id-app")
     draft.database("one", "Web", "id-web")
@@ -89,7 +89,7 @@ def both_by_a_chain() -> EstateDraft:
 
 
 def held_here() -> EstateDraft:
-    """Two instances with the same routes for any service, LOCAL among them; `one` holds Stock itself."""
+    """Return two instances with the same routes for any service, including LOCAL. `one` has Stock itself."""
     draft = both_targets(to_stock=False)()
     draft.instance("another", "tcp://another:4022")
     draft.database("another", "Sales", "id-another")
@@ -102,7 +102,7 @@ def held_here() -> EstateDraft:
 
 
 def by_loopback() -> EstateDraft:
-    """Two instances with the same routes for any service, one back to itself; `another` sends Stock on."""
+    """Return two instances with the same routes for any service, one to itself. `another` forwards Stock."""
     draft = both_targets(to_stock=False)()
     draft.tables["instances"][0]["is_message_forwarding_enabled"] = True
     draft.instance("another", "tcp://another:4022", forwarding=True)

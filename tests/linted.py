@@ -13,7 +13,7 @@ from tests.stored import config_text
 
 
 def assert_lint_of_stored(inputs: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """The findings and the coverage are the golden ones; returns what was printed on standard error."""
+    """Assert the golden findings and coverage, and return the output on standard error."""
     file = folder / "job.yaml"
     file.write_text(config_text(inputs, folder / "out"), encoding="utf-8")
     line = f"lint --config {file} --now 2026-01-05T12:00:00Z --format json --verbose --fail-under 100"

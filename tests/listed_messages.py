@@ -1,4 +1,4 @@
-"""Messages of two runs as tables, what their queues say, and the listing told by plain Python."""
+"""Messages of two runs as tables, their statuses, and their listing in plain Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_ROUTE = "The target service name could not be found. Ensure that the service 
 def resolved(
     name: str, service: str, time: str, verdict: str, attempt: int = 1, *, instance: str = "HUB", **columns: Any
 ) -> Row:
-    """A row of ``resolved_routes``; ``verdict`` is its outcome and reason."""
+    """Return a row of ``resolved_routes``. ``verdict`` is its outcome and reason."""
     outcome, reason = verdict.split()
     number = int.from_bytes(name.encode(), "big") % 10**6
     fixed = {
@@ -107,7 +107,7 @@ _LEVELS = ("instance_name", "to_service_name", "reason")
 
 
 def random_rows(chance: random.Random, messages: int) -> list[Row]:
-    """Messages of few groups and moments, of which some were tried again; now and then an id stands twice."""
+    """Return messages of a few groups and times. Some have several attempts, and a few ids are duplicates."""
     rows: list[Row] = []
     for number in range(messages):
         name = f"m{chance.randrange(messages * 3) if chance.random() < 0.05 else number}"
@@ -122,7 +122,7 @@ def random_rows(chance: random.Random, messages: int) -> list[Row]:
 
 
 def list_plainly(rows: list[Row], only: dict[str, list[str]], *, oldest: bool, limit: int) -> Row:
-    """What is to be listed, and the counts, row by row."""
+    """Return the expected list and counts, computed row by row."""
     last: Counter[tuple[str, str]] = Counter()
     for row in rows:
         key = (row["instance_name"], row["message_id"])

@@ -20,7 +20,7 @@ _FIRST = datetime(2026, 1, 5, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Entry:
-    """One commit, and what the table holds after it."""
+    """One commit, and the table's rows after it."""
 
     operation: str
     rows: Rows
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Log:
-    """All commits of one table; nothing is ever taken out."""
+    """All commits of one table, which are never removed."""
 
     id: str
     entries: tuple[Entry, ...] = ()
@@ -46,7 +46,7 @@ class Log:
         return self._hash
 
     def rows(self, version: int = -1) -> Rows:
-        """What the table holds at a version, the newest one if none is given."""
+        """Return the table's rows at a version, by default the newest."""
         return self.entries[version].rows
 
     def and_then(self, operation: str, rows: Rows, metadata: str | None = None, **more: int | None) -> Log:
@@ -126,7 +126,7 @@ class LogsInMemory:
         )
 
     def rows(self, key: str, version: int) -> Rows:
-        """What a table holds at a version."""
+        """Return a table's rows at a version."""
         return self.logs[key].rows(version)
 
     def put(self, key: str, rows: Rows, mark: CommitMark, *, adds: bool) -> None:
@@ -165,14 +165,14 @@ class LogsInMemory:
         self.logs[key] = log.and_then("RESTORE", log.rows(version), restored=version)
 
     def commit_next(self, key: str, before: int | None, rows: Rows) -> int:
-        """Make the commit after a version; refused, as Delta does it, where somebody else has made one."""
+        """Make the commit after a version. As in Delta, it is refused if another writer made one."""
         if self.newest(key) != before:
             raise StorageError.imported_meanwhile(key, self.place(key))
         self.logs[key] = self.logs.get(key, Log(f"id of {key}")).and_then("WRITE", rows)
         return len(self.logs[key].entries) - 1
 
     def by_hand(self, key: str, operation: str, rows: Rows | None = None) -> None:
-        """A commit of somebody else, with no mark; where no rows are given they stay as they are."""
+        """Commit as a user, without a mark. Without given rows, they stay unchanged."""
         log = self.logs[key]
         self.logs[key] = log.and_then(operation, log.rows() if rows is None else rows)
 

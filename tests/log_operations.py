@@ -1,4 +1,4 @@
-"""Operations on one table's log, step by step: whatever stores it is held to the log in memory."""
+"""Operations on one table's log, step by step, to compare any storage with the log in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ A, B = run_mark("a"), run_mark("b")
 
 
 class TableLog(Protocol):
-    """A table whose rows are texts, and what is done to it."""
+    """A table with texts as rows, and its operations."""
 
     @property
     def tables(self) -> OutputTables:
         """The table, as a run sees it."""
 
     def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
-        """Add rows, or put them in place of what stands there."""
+        """Append rows, or replace all rows."""
 
     def by_hand(self, operation: str) -> None:
         """Make a commit of somebody else, with no mark: OPTIMIZE, or a property that is set."""
@@ -29,7 +29,7 @@ class TableLog(Protocol):
         """Bring the table back to a version, with no mark."""
 
     def rows(self) -> frozenset[str]:
-        """What the table holds."""
+        """Return the table's rows."""
 
 
 class LogInMemory:
@@ -76,9 +76,9 @@ STEPS: list[tuple[str, Step]] = [
 
 
 def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: int) -> list[TableCommit]:
-    """After each step both hold the same rows, at the end they tell the same commits; returns the stored ones.
+    """Compare the rows after each step and the commits at the end, and return the stored commits.
 
-    ``first`` is the version that the first write of either makes.
+    ``first`` is the version of each log's first write.
     """
     for what, step in STEPS:
         step(stored, first)

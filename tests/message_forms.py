@@ -1,4 +1,4 @@
-"""One table of messages: why each is set aside, by the rules, Spark and Arrow; and which attempt is the last."""
+"""One table of messages: their rejections by the rules, Spark and Arrow, and their last attempts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ OF_ITS_PLACE = {
 
 
 def rejection_tables() -> Tables:
-    """The table as tables; each message has its place in the table as its sequence number."""
+    """Return the messages as tables. The sequence number of each message is its place."""
     rows = [{**SOUND, **other} for other, _ in REJECTIONS]
     return estate(
         instances=[instance(name) for name in PLACES],

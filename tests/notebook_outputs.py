@@ -1,6 +1,7 @@
-"""Run the notebooks over the demo, and store what they show: `make notebooks`.
+"""Run the notebooks over the demo, and store their outputs: `make notebooks`.
 
-What differs from one run or machine to the next is not stored: the run's id and time, what Java writes, versions.
+Parts that differ between runs or machines are not stored, such as the run's id and time, Java's output, and
+versions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _OF_ONE_RUN = (re.compile(r"\bRun \S+ ended \S+:"), "Run RUN_ID ended FINISHED_A
 
 
 class CellResult(NamedTuple):
-    """What a cell shows: its text, and how many pictures."""
+    """The output of a cell: its text and the number of pictures."""
 
     text: str
     pictures: int
@@ -53,7 +54,7 @@ def is_for_spark(cell: Any) -> bool:
 
 
 def code_cells(notebook: Any, *, in_spark: bool | None = None) -> list[Any]:
-    """Return the cells of code: all, or those that need Spark, or those that do not."""
+    """Return all code cells, or only those that need Spark, or only those that do not."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [cell for cell in cells if in_spark in (None, is_for_spark(cell))]
 
@@ -64,7 +65,7 @@ def normalize(text: str) -> str:
 
 
 def result_of(outputs: Sequence[Any]) -> CellResult:
-    """Return what the outputs of a cell show; a text that is the value of its last line counts as printed."""
+    """Return the output of a cell. The value of its last line counts as printed if it is a text."""
     texts = [out.text for out in outputs if out.output_type == "stream" and out.name == "stdout"]
     values = [out.data for out in outputs if out.output_type in ("display_data", "execute_result")]
     texts += [data["text/plain"] for data in values if PNG not in data]
@@ -72,10 +73,10 @@ def result_of(outputs: Sequence[Any]) -> CellResult:
 
 
 def execute(name: str, demo: Path, environment: Mapping[str, str | None], *, has_spark: bool) -> list[list[Any]]:
-    """Return the outputs of each cell of code, run in a kernel of this interpreter beside the demo's folder.
+    """Return the outputs of each code cell, run in a kernel of this interpreter beside the demo's folder.
 
-    Without Spark the cells that need it are left out. ``environment``: variables that the kernel has besides those
-    of this process, or (None) lacks.
+    Without Spark, the cells that need it are left out. ``environment`` has additional variables of the kernel, or
+    None for those to remove.
     """
     from nbclient import NotebookClient
 
@@ -102,7 +103,7 @@ def execute(name: str, demo: Path, environment: Mapping[str, str | None], *, has
 
 
 def _describe_kernel(folder: Path) -> None:
-    """Write a kernel's description into a folder for JUPYTER_PATH; nothing is installed."""
+    """Write a kernel's description into a folder for JUPYTER_PATH, without installing anything."""
     place = folder / "kernels" / _KERNEL
     place.mkdir(parents=True)
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -111,7 +112,7 @@ def _describe_kernel(folder: Path) -> None:
 
 
 def _stored_outputs(outputs: Sequence[Any], number: int) -> list[dict[str, Any]]:
-    """Return the outputs of a cell as they are stored: its text first, then each picture, small."""
+    """Return the stored outputs of a cell: its text first, then its pictures, reduced in size."""
     text, _ = result_of(outputs)
     stored: list[dict[str, Any]] = []
     if text:

@@ -1,7 +1,8 @@
-"""The regular expressions of the package, found by looking, and texts that make a bad one slow.
+"""The regular expressions of the package, found automatically, and texts that make a bad one slow.
 
-Python's are compiled at the top of a module or written where they are used; Spark's are arguments of the functions
-that have Java run them. A text is what comes before a repetition, something repeated, and what does not fit after.
+Python's expressions are compiled at the top of a module or written where they are used. Spark's are arguments of
+functions that run them in Java. A text has a prefix before a repetition, a repeated part, and an end that does not
+match.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _JAVA_METHODS = {"rlike": 0, "like": 0, "ilike": 0}
 
 @dataclass(frozen=True)
 class Use:
-    """One way in which one expression is used; ``where`` is module and line or name."""
+    """One use of an expression. ``where`` is module and line or name."""
 
     where: str
     pattern: str
@@ -44,7 +45,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Room:
-    """A module of the package: its name, its syntax tree and what its names are bound to."""
+    """A module of the package: its name, its syntax tree and the values of its names."""
 
     name: str
     tree: ast.Module
@@ -69,7 +70,7 @@ class Room:
 
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of a file's syntax tree, the module first; each file is read once."""
+    """Return all nodes of a file's syntax tree, the module first. Each file is read once."""
     return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
@@ -90,7 +91,7 @@ def rooms() -> tuple[Room, ...]:
 
 
 def python_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
-    """How each expression that Python runs is used, and what cannot be seen: breaches of the law."""
+    """Return the uses of each expression in Python, and breaches of the law."""
     uses: list[Use] = []
     breaches: list[str] = []
     for room in found:
@@ -161,7 +162,7 @@ def _unseen(room: Room) -> Iterator[str]:
 
 
 def java_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
-    """How each expression that Java runs is used, and what cannot be seen."""
+    """Return the uses of each expression in Java, and breaches of the law."""
     uses: list[Use] = []
     breaches: list[str] = []
     for room in found:
@@ -201,7 +202,7 @@ def _is_call_of(node: ast.AST, name: str, functions: set[str]) -> bool:
 
 
 def _value(node: ast.expr, room: Room) -> str | None:
-    """What an expression of constants of a module is; None where a function's own names are in it."""
+    """Return the value of an expression of a module's constants, or None if it has a function's own names."""
     try:
         found = eval(compile(ast.Expression(node), room.name, "eval"), dict(room.names))
     except NameError:

@@ -23,7 +23,7 @@ _PRINTING = Lock()
 
 
 def printed_plan(frame: DataFrame) -> str:
-    """The physical plan as Spark prints it, which adaptive execution does at every step; on Spark Connect, too."""
+    """Return the physical plan in Spark's format, with every step of adaptive execution, also on Spark Connect."""
     conf = frame.sparkSession.conf
     with _PRINTING, contextlib.redirect_stdout(io.StringIO()) as printed:
         before = {key: conf.get(key) or value for key, value in _PRINTED_WHOLE.items()}
@@ -38,9 +38,9 @@ def printed_plan(frame: DataFrame) -> str:
 
 
 def main_paths(frame: DataFrame, folder: str, *, through_kept: bool = False) -> list[list[str]]:
-    """The operators from the root to every scan of a table in ``folder`` that the rows themselves pass.
+    """Return the operators between the root and each scan of a table in ``folder``.
 
-    What is broadcast is not on their way, nor what was kept before, unless ``through_kept``.
+    Broadcast sides are ignored, and so are cached frames, unless ``through_kept``.
     """
     return list(_paths(_physical(frame), folder, [], through_kept))
 
@@ -61,7 +61,7 @@ def join_keys(frame: DataFrame, folder: str) -> list[tuple[str, ...]]:
 
 
 def columns_read(frame: DataFrame, folder: str) -> set[str]:
-    """The columns that the scans of a table in ``folder`` read for a frame, also for what was kept before."""
+    """Return the columns that the scans of a table in ``folder`` read for a frame, cached frames included."""
     return set(_columns_read(_physical(frame), folder))
 
 
@@ -73,9 +73,9 @@ def _columns_read(plan: Any, folder: str) -> Iterator[str]:
 
 
 def broadcast_tables(frame: DataFrame, folders: Iterable[str]) -> set[str]:
-    """Those of the folders whose tables are read for something that is broadcast, also if it was kept before.
+    """Return the folders with tables that are read for a broadcast side, cached frames included.
 
-    Rows that the driver holds do not tell where they come from.
+    The origin of rows in the driver is unknown.
     """
     wanted = list(folders)
     return {folder for plan in _broadcasts(_physical(frame)) for folder in wanted if _reads(plan, folder)}
@@ -93,7 +93,7 @@ def _reads(plan: Any, folder: str) -> bool:
 
 
 def _sources(plan: Any) -> list[Any]:
-    """A node's inputs; those of a kept frame are what it was computed from."""
+    """Return a node's inputs. The inputs of a cached frame are those of its computation."""
     is_kept = plan.nodeName().split(" ")[0] == KEPT
     return [plan.relation().cachedPlan()] if is_kept else _children(plan)
 
@@ -130,7 +130,7 @@ def _scans(plan: Any, folder: str) -> bool:
 
 
 def _children(plan: Any) -> list[Any]:
-    """A node's inputs; adaptive execution hides its own."""
+    """Return a node's inputs, also inside adaptive execution."""
     name = plan.nodeName().split(" ")[0]
     if name == "AdaptiveSparkPlan":
         return [plan.executedPlan()]

@@ -62,7 +62,7 @@ def page_blocks(text: str) -> Iterator[str]:
 
 
 def docstring_blocks(source: str) -> Iterator[str]:
-    """The paragraphs of a module's docstrings, without arguments, results, errors and examples."""
+    """Yield the paragraphs of a module's docstrings, without their sections and examples."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = _SECTION.split(ast.get_docstring(node) or "")[0]
@@ -70,7 +70,7 @@ def docstring_blocks(source: str) -> Iterator[str]:
 
 
 def sentences(blocks: Iterable[str]) -> Iterator[str]:
-    """The sentences of at least three words, with CODE for what stands in backquotes."""
+    """Yield the sentences of at least three words, with CODE for text in backquotes."""
     for block in blocks:
         plain = re.sub(r"``?[^`]*``?", "CODE", block.replace("**", ""))
         plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", plain)

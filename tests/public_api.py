@@ -1,7 +1,7 @@
-"""The names of ``routing.__all__``: their docstrings in sections, and the folder in which their examples run.
+"""The names of ``routing.__all__``: their docstrings in sections, and the folder for their examples.
 
-The folder has what a reader has after a first run: ``job.yaml``, the tables that it names, and the outputs of run
-``first``. Examples that mention ``spark`` or ``tables`` get a session, and the inputs as its DataFrames.
+The folder has the files after a first run: ``job.yaml``, its tables, and the outputs of run ``first``. Examples
+that mention ``spark`` or ``tables`` get a session, and the inputs as its DataFrames.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs"
 
 @dataclass(frozen=True)
 class PublicName:
-    """A name of ``routing`` with its object; ``docstring`` is empty where it has none of its own."""
+    """A name of ``routing`` with its object. ``docstring`` is empty if it has only an inherited one."""
 
     name: str
     value: Any
 
     @property
     def docstring(self) -> str:
-        """The docstring without indentation; an inherited one counts as none."""
+        """Return the docstring without indentation, or empty text for an inherited one."""
         said = vars(self.value).get("__doc__") if isinstance(self.value, type) else self.value.__doc__
         return inspect.cleandoc(said or "")
 
@@ -65,7 +65,7 @@ class PublicName:
 
     @property
     def is_enum(self) -> bool:
-        """Whether the name is an enumeration, whose members stand for its arguments."""
+        """Return whether the name is an enumeration, with members instead of arguments."""
         return isinstance(self.value, type) and issubclass(self.value, Enum)
 
     @property
@@ -105,7 +105,7 @@ def _source(example: str) -> str:
 
 
 def faults(public: PublicName) -> list[str]:
-    """Return what a docstring lacks, or says of parameters and errors that do not exist; a text each."""
+    """Describe missing parts of a docstring, and its parameters and errors that do not exist."""
     found = []
     if not public.sections.get("Example", "").strip().startswith(">>> "):
         found.append("it has no example")
@@ -153,7 +153,7 @@ def example_estate() -> Tables:
 
 
 def build_folder(folder: Path) -> None:
-    """Fill a folder with what the examples read."""
+    """Write the files for the examples into a folder."""
     save_estate(example_estate(), folder / "in", files=1)
     keys = sorted(path.name for path in (folder / "in").iterdir())
     job = {
@@ -165,7 +165,7 @@ def build_folder(folder: Path) -> None:
 
 
 def run_example(public: PublicName, **names: Any) -> str:
-    """Run the example of a name in the current folder; return a report of lines that print something else."""
+    """Run the example of a name in the current folder, and return a report of lines with other output."""
     namespace = {"routing": routing, **names}
     test = doctest.DocTestParser().get_doctest(
         public.sections["Example"], namespace, public.name, f"routing.{public.name}", 0

@@ -21,7 +21,7 @@ _FOLDERS = {"docs/reference/": "", "docs/how-to/": "../how-to/", "": ""}
 
 
 def listed_names(text: str) -> list[str]:
-    """Return the names whose docstrings a page shows, in their order."""
+    """Return the names with docstrings on a page, in order."""
     return [name for block in BLOCK.finditer(text) for name in block["names"].split(", ")]
 
 
@@ -53,7 +53,7 @@ def _render(public: PublicName) -> str:
 
 
 def _signature(public: PublicName) -> str:
-    """The call as it is typed: names, and the defaults that are plain values."""
+    """Return the call as users type it, with names and plain default values."""
     shown, is_keyword = [], False
     for one in inspect.signature(public.value).parameters.values():
         if one.kind is one.KEYWORD_ONLY and not is_keyword:

@@ -1,7 +1,7 @@
-"""Random estates that whatever decides is held to: every row as the tests' own resolver has it.
+"""Random estates for all deciders: every row must equal the result of the tests' own resolver.
 
-What each function is given decides, runs, traces or compares: another engine is one parameter more. The estates
-are drawn, and resolved by the tests' own resolver, once for all that decides.
+Each function gets a decider, which decides, runs, traces or compares. A new engine is one more parameter. The
+estates are drawn and resolved by the tests' own resolver once for all deciders.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ TEXTS = (
 
 @dataclass(frozen=True)
 class Decided:
-    """The rows of a run; of a table that a decider does not make, none.
+    """The rows of a run, or none of a table that the decider does not write.
 
-    Unless it ``is_whole``, a decider has some columns alone, which are compared.
+    Unless it ``is_whole``, a decider has only some columns, and these are compared.
     """
 
     resolved_routes: Sequence[Row]
@@ -88,12 +88,12 @@ def _hashable(value: Any) -> Any:
 
 
 def multiset(rows: Sequence[Row]) -> Counter[Any]:
-    """Whole rows with how often each stands there: message ids repeat on purpose."""
+    """Count equal rows, since message ids repeat on purpose."""
     return Counter(_hashable(row) for row in rows)
 
 
 def assert_same(got: Sequence[Row], expected: Sequence[Row], table: str) -> None:
-    """Both lists hold the same rows; the first differences are shown side by side."""
+    """Assert that both lists have the same rows, and show the first differences side by side."""
     mine, theirs = multiset(got), multiset(expected)
     only_mine, only_theirs = mine - theirs, theirs - mine
     shown = "\n".join(
@@ -126,7 +126,7 @@ def spoil_messages(rng: random.Random, tables: Tables) -> Tables:
 
 @dataclass(frozen=True)
 class DrawnEstates:
-    """Random estates, each with what the tests' own resolver decides; not to be changed."""
+    """Random estates with the results of the tests' own resolver. Tests must not change them."""
 
     each: tuple[tuple[Tables, Expected], ...]
 
@@ -142,7 +142,7 @@ class DrawnEstates:
 
     @cached_property
     def expected(self) -> Expected:
-        """What is decided of all of them: estates of different prefixes do not meet."""
+        """Return the decisions on all estates, which have different prefixes."""
         names = [field.name for field in fields(Expected)]
         return Expected(*([row for _, one in self.each for row in getattr(one, name)] for name in names))
 
@@ -153,9 +153,9 @@ def _resolve(tables: Iterable[Tables], as_of: datetime | None) -> DrawnEstates:
 
 @lru_cache(maxsize=2)
 def draw_batch(as_of: datetime | None, batch: int = 0) -> DrawnEstates:
-    """Draw a batch of estates; some have texts that are no UTF-8.
+    """Draw a batch of estates. Some have texts that are not UTF-8.
 
-    The first batch adds, of many more, those that reach a cell that none reached.
+    The first batch also has estates that reach otherwise missing cells.
     """
     if as_of is None and batch == 0:
         chosen = _draw_covering()
@@ -168,7 +168,7 @@ def draw_batch(as_of: datetime | None, batch: int = 0) -> DrawnEstates:
 
 @lru_cache(maxsize=2)
 def draw_few(as_of: datetime | None) -> DrawnEstates:
-    """Draw for what takes its time: of the first batch few estates, which reach every cell among them."""
+    """Draw a few estates of the first batch for slow deciders. Together they reach every cell."""
     if as_of is not None:
         return _resolve((tables for tables, _ in draw_few(None).each), as_of)
     reached = [({*one.cells()}, (tables, one)) for tables, one in _draw_covering().each]
@@ -216,7 +216,7 @@ def assert_agrees(decider: Decider, as_of: datetime | None, batch: int = 0) -> N
 
 
 def assert_few_agree(decider: Decider, as_of: datetime | None, *, is_apart: bool = False) -> None:
-    """The same for a decider that takes its time; if ``is_apart``, it has one estate at a time."""
+    """Assert the same for a slow decider, with one estate at a time if ``is_apart``."""
     drawn = draw_few(as_of)
     assert drawn.has_all_tables
     for tables, expected in drawn.each if is_apart else [(drawn.tables, drawn.expected)]:
@@ -226,7 +226,7 @@ def assert_few_agree(decider: Decider, as_of: datetime | None, *, is_apart: bool
 def assert_runs_agree(
     run: PartRunner, tables: Tables, parts: Sequence[list[Row]], times: Sequence[datetime]
 ) -> Increments:
-    """Incremental runs over messages that come in parts leave what the tests' own runs do; return those."""
+    """Assert that incremental runs over parts of messages equal the tests' own runs, and return these."""
     expected = Increments({key: rows for key, rows in tables.items() if key != "messages"})
     for number, (part, now) in enumerate(zip(parts, times, strict=True)):
         left = run(number, part, now)
@@ -243,7 +243,7 @@ def without_marks(rows: Sequence[Row]) -> list[Row]:
 
 
 def _print_coverage(cells: Counter[Any]) -> None:
-    """The coverage table; fails on a reachable cell that no row reached."""
+    """Print the coverage table. Fails if no row reached a reachable cell."""
     lines = [f"{'step':>4} {'tier':<10} {'outcome':<10} {'reason':<26} {'rows':>7} {'rerouted':>8}"]
     for cell in sorted(reachable_cells(), key=lambda c: (c.step is None, c.step or 0, *map(str, c[1:]))):
         lines.append(
@@ -262,7 +262,7 @@ _ENDS = {"DELIVERED", "DELAYED", "DROPPED", "LEFT_ESTATE", "LOOP", "NOT_KNOWN"}
 
 
 def with_own_hosts(value: Any, prefix: str) -> Any:
-    """The same with hosts of its own; ``value`` is made of lists, rows and texts."""
+    """Return the same value with renamed hosts. ``value`` has lists, rows and texts."""
     if isinstance(value, list):
         return [with_own_hosts(item, prefix) for item in value]
     if isinstance(value, dict):
@@ -272,7 +272,7 @@ def with_own_hosts(value: Any, prefix: str) -> Any:
 
 @lru_cache(maxsize=2)
 def networks(count: int = NETWORKS) -> Tables:
-    """As many networks, and as many estates in which every rule has something to do; not to be changed."""
+    """Return networks, and the same number of estates that use every rule. Tests must not change them."""
     rng, many = random.Random(SEED), []
     for number in range(count):
         estate = random_estate(rng, 40)
@@ -326,7 +326,7 @@ class ComparedSides:
 
     @property
     def changed(self) -> list[Row]:
-        """The messages of which the decisions differ."""
+        """Return the messages with different decisions."""
         return [row for row in self.rows if has_changed(row)]
 
 
@@ -340,7 +340,10 @@ def draw_altered(seed: int, *, is_altered: bool = True, count: int = SIDES) -> t
 
 @lru_cache(maxsize=2)
 def draw_network_sides(seed: int, before: datetime, after: datetime, *, count: int = NETWORKS) -> ComparedSides:
-    """Networks beside the same altered, or at two times: paths part anywhere; not to be changed."""
+    """Return networks with a changed copy or at two times, with paths that differ anywhere.
+
+    Tests must not change them.
+    """
     rng, first, second = random.Random(seed), [], []
     for number in range(count):
         tables = random_network(rng, 40)
@@ -359,7 +362,10 @@ def draw_network_sides(seed: int, before: datetime, after: datetime, *, count: i
 def draw_sides(
     seed: int, before: datetime, after: datetime, *, is_altered: bool = True, count: int = SIDES
 ) -> ComparedSides:
-    """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
+    """Return random estates with a changed copy, some with many changes and some without.
+
+    Tests must not change them.
+    """
     first, second = draw_altered(seed, is_altered=is_altered, count=count)
     return ComparedSides(first, second, (before, after), both(first, second, (before, after)))
 
@@ -392,7 +398,7 @@ def compare_sides(make: TableMaker, sides: ComparedSides, **options: Any) -> Dif
 
 
 def assert_compared(done: Diff, sides: ComparedSides) -> None:
-    """All that is told of messages is the difference of two runs of the tests' own resolver."""
+    """Assert that the reported changes equal the difference of two runs of the tests' own resolver."""
     expected = sides.changed
     assert_same(rows_in(done.messages), expected, "message_changes")
     worse = [row for row in expected if _rank(row, "after") > _rank(row, "before")]
@@ -406,7 +412,7 @@ def assert_compared(done: Diff, sides: ComparedSides) -> None:
 
 
 def _group_changes(changed: Iterable[Row]) -> list[Row]:
-    """How many messages of an instance and database to a service change alike; empty text is no database."""
+    """Count the equal changes of messages by instance, database and service. Empty text means no database."""
     arrivals = [{**row, "database_name": row["database_name"] or None} for row in changed]
     sides = [name for name in arrivals[0] if name.endswith(("_before", "_after"))] if arrivals else []
     names = ["instance_name", "database_name", "to_service_name", *sides, *HOP]
@@ -416,7 +422,7 @@ def _group_changes(changed: Iterable[Row]) -> list[Row]:
 
 
 def _count(rows: Iterable[Row], names: Sequence[str]) -> Counter[tuple[Any, ...]]:
-    """How often each combination of values stands there."""
+    """Count each combination of values."""
     return Counter(tuple(row[name] for name in names) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""A small estate with what SQL Server did there: an observation or more of every class, told by hand."""
+"""A small estate with hand-written actions of SQL Server, with an observation of every class."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def event(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
 
 
 def arrival(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
-    """An event of what has come over the network to hub, for //orders."""
+    """Return an event of an arrival from the network at hub, for //orders."""
     return (
         event(number, outcome, at, database_name=None, is_from_network=True, to_service_name="//orders") | columns
     )
@@ -49,13 +49,13 @@ def queued(number: int, at: float = 0, **columns: Any) -> Row:
 
 
 def message(number: int, service: str, **columns: Any) -> Row:
-    """A message of Sales on hub at noon, as import writes it but for the case of its conversation."""
+    """Return a message of Sales on hub at noon, as import writes it except for the case of its conversation."""
     own = {"message_id": f"{conversation(number)}:I:0", "message_sequence_number": None, "enqueue_time": NOON}
     return estate_rows.message(number, service, **own, **columns)
 
 
 def estate() -> Tables:
-    """An instance with two services afar, one of them balanced, and one of its own; and its messages."""
+    """Return an instance with two remote services, one of them balanced, its own service, and its messages."""
     return estate_rows.estate(
         instances=[instance("hub", "tcp://hub.example:4022")],
         services=[service("Sales", "//orders")],
@@ -144,7 +144,7 @@ ASK = {"remote_service_name": "SQL/ServiceBroker/BrokerConfiguration", "address"
 
 
 def hostile() -> tuple[Tables, list[Row]]:
-    """The estate told by hand, with what is rare besides: requests, a dialog that ends, ids in braces, no role."""
+    """Return the hand-written estate with rare additions, such as requests, ended dialogs and ids in braces."""
     tables = estate()
     tables["routes"].append({**tables["routes"][0], **ASK, "database_name": "Other"})
     tables["databases"].append({**tables["databases"][0], "name": "Other", "service_broker_guid": "0" * 8})

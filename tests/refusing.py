@@ -1,4 +1,4 @@
-"""Sessions that refuse, as serverless compute does, and what they say."""
+"""Sessions that refuse settings, as serverless compute does, with its errors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def refused(condition: str, text: str, kind: type[PySparkException] = AnalysisEx
 
 
 def not_available(key: str) -> PySparkException:
-    """What serverless compute says of a setting, whether it is set or asked for."""
+    """Return the error of serverless compute for setting or reading a setting."""
     return refused("CONFIG_NOT_AVAILABLE", f"Configuration {key} is not available. SQLSTATE: 42K0I")
 
 
 class Settings:
-    """A session's settings: ``refusing`` raises for those that it has an error for, in `set` and in `get`."""
+    """A session's settings. `set` and `get` raise the errors in ``refusing``."""
 
     def __init__(self, values: dict[str, str], refusing: dict[str, PySparkException] | None = None) -> None:
         self.values = values

@@ -44,7 +44,10 @@ def at(text: str) -> int:
 
 
 def _flow(sender: str, service: str, verdict: str, messages: int, oldest: str, *way: str | None) -> MessageFlow:
-    """Messages of ``instance/database``; ``verdict``: outcome and reason, ``way``: route, address, destination."""
+    """Return messages of ``instance/database``.
+
+    ``verdict`` is outcome and reason, ``way`` route, address and destination.
+    """
     instance, _, database = sender.partition("/")
     outcome, _, reason = verdict.partition(" ")
     route, address, destination = (*way, None, None, None)[:3]
@@ -206,14 +209,14 @@ OBSERVED = ObservedCounts(
 
 
 def bare_report() -> Report:
-    """The same without what need not be known."""
+    """Return the same report without optional facts."""
     return Report("1,892 messages", (), at("2026-01-06T09:00"), FLOWS, PLACES)
 
 
 def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> Report:
-    """Thousands of instances with long names, each with messages to services of its own, over many steps of time.
+    """Return thousands of instances with long names, each with messages to its own services over many time steps.
 
-    Every instance has ``services`` flows, of 1 message, 2, 3 and so on; one in four is delayed.
+    Every instance has ``services`` flows, of 1 message, 2, 3 and so on. One in four is delayed.
     """
     fates = (
         ("DELIVERED", "LOCAL_SERVICE"),

@@ -1,4 +1,4 @@
-"""Names of parametrised rows: what pytest prints of values that it would number."""
+"""Names for parametrised rows that pytest would only number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED_BY_PYTEST = (str, bytes, int, float, complex, Enum)
 
 
 def describe(value: object) -> str | None:
-    """Return a short text of a value that pytest only numbers; None where pytest has a name, or there is none."""
+    """Return a short text for a value that pytest only numbers, or None for other values."""
     if isinstance(value, str | bytes) and len(value) > LONGEST_OF_PYTEST:
         return f"{value[:LONGEST]!a}..."
     if value is None or isinstance(value, _NAMED_BY_PYTEST) or hasattr(value, "__name__"):
@@ -55,7 +55,7 @@ def _text(value: Any) -> str:
 
 
 def _call(value: object, fields: dict[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Return what makes a value, without what is as by default."""
+    """Return the call that creates a value, without default arguments."""
     told = [f"{name}={_text(one)}" for name, one in fields.items() if not _is_default(one, defaults.get(name))]
     return f"{type(value).__name__}({', '.join(told)})"
 

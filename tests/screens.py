@@ -1,4 +1,4 @@
-"""A console of commands that are run by tests, for what a test does not look at."""
+"""A console for commands in tests that ignore its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Busy:
-    """Is told what a command is busy with, and in which session, and keeps nothing of it."""
+    """Accepts the activities of a command and its session, and stores nothing."""
 
     def __init__(self) -> None:
         self.command_progress = CommandProgress()
@@ -36,7 +36,7 @@ class Busy:
         return nullcontext()
 
     def say(self, text: str) -> None:
-        """Nothing is shown of how far an activity has come."""
+        """Ignore the progress of an activity."""
 
     def watch(self, spark: SparkSession) -> None:
         """A session."""

@@ -1,10 +1,10 @@
-"""Run the commands that the documentation types, and put what they print where a page shows it.
+"""Run the commands of the documentation, and update the outputs on its pages.
 
-A block of commands (```sh) runs in a folder that has what a reader has: the files of ``conf``, exports, a script,
-the tables of the demo, and tables of the reader's own in ``conf/mine.yaml``. Where a block cannot run, a comment
-before it says why: ``<!-- not run: needs a cluster -->``. Directly below a block a page may show what its last
-command prints, between ``<!-- output -->`` and ``<!-- end of output -->``; ``<!-- output to WORDS -->`` shows the
-lines before the first one that begins with these words. ``python -m tests.shown_output`` renews the pages.
+A block of commands (```sh) runs in a folder with a reader's files: ``conf``, exports, a script, the tables of the
+demo, and the reader's own tables in ``conf/mine.yaml``. If a block cannot run, a comment before it gives the
+reason: ``<!-- not run: needs a cluster -->``. A page may show the output of a block's last command directly below
+it, between ``<!-- output -->`` and ``<!-- end of output -->``. ``<!-- output to WORDS -->`` shows the lines before
+the first one that begins with these words. ``python -m tests.shown_output`` renews the pages.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def blocks_of(text: str) -> Iterator[CommandBlock]:
 
 
 def split_commands(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the words of each command of a block; a line that ends in a backslash goes on in the next."""
+    """Return the words of each command of a block. A backslash at the end continues a line."""
     lines = text.replace("\\\n", " ").splitlines()
     return tuple(words for line in lines if (words := tuple(shlex.split(line, comments=True))))
 
@@ -73,7 +73,7 @@ def arguments_of(words: tuple[str, ...]) -> list[str] | None:
 
 
 def build_reader_folder(folder: Path) -> None:
-    """Fill a folder with what a reader has: see the module's docstring."""
+    """Fill a folder with a reader's files, as the module's docstring lists them."""
     shutil.copytree(ROOT / "conf", folder / "conf")
     shutil.copytree(ROOT / "conf" / "examples" / "exports", folder / "exports")
     shutil.copytree(ROOT / "conf" / "examples" / "scripts", folder / "routes")
@@ -98,7 +98,7 @@ def _own_configuration() -> str:
 
 
 def run_command(arguments: list[str]) -> str:
-    """Return what ``sbroute`` prints; raise AssertionError where it fails."""
+    """Return the output of ``sbroute``, or raise AssertionError if it fails."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(arguments)
@@ -107,7 +107,7 @@ def run_command(arguments: list[str]) -> str:
 
 
 def run_block(block: CommandBlock) -> str:
-    """Run the commands of a block in the current folder, and return what the last one prints."""
+    """Run the commands of a block in the current folder, and return the output of the last one."""
     printed = ""
     for words in block.commands:
         file = None

@@ -1,4 +1,4 @@
-"""Commands in a process of their own that are sent a signal, and what they leave behind."""
+"""Commands in separate processes that get a signal, and their leftovers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _take_ctrl_c() -> None:
 
 
 def started(arguments: Sequence[str], **environment: str) -> subprocess.Popen[str]:
-    """A Python process with these arguments, in a session of its own, as a terminal or a scheduler starts it."""
+    """Start a Python process in its own session, as a terminal or a scheduler does."""
     inherited = {key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"}
     path = os.pathsep.join(filter(None, (environment.pop("first_on_path", ""), str(ROOT))))
     return subprocess.Popen(
@@ -56,7 +56,7 @@ def wait_until_guarded(process: subprocess.Popen[str]) -> None:
 
 
 def ended(process: subprocess.Popen[str], seconds: float = 120) -> Ended:
-    """Wait for the end of a command; whatever it has left is killed once it has been listed."""
+    """Wait for the end of a command, list its remaining processes, and kill them."""
     try:
         out, err = process.communicate(timeout=seconds)
         return Ended(process.returncode, out, err, left_of(process))

@@ -1,4 +1,4 @@
-"""Disks that cannot be written: full, mounted read-only, or of somebody else; each is a small one of its own."""
+"""Small disks that cannot be written: full, mounted read-only, or owned by another user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOBODY = 65534
 
 @contextmanager
 def small_disk() -> Iterator[Path]:
-    """Mount a disk of four megabytes in a folder that every user may look into; skip where that is not allowed."""
+    """Mount a disk of four megabytes in a folder that every user may read. Skip if this is not allowed."""
     with tempfile.TemporaryDirectory(prefix="sbroute-disk-") as folder:
         Path(folder).chmod(0o755)
         disk = Path(folder) / "disk"
@@ -46,7 +46,7 @@ def full(disk: Path) -> Iterator[None]:
 
 @contextmanager
 def nearly_full(disk: Path) -> Iterator[None]:
-    """Leave room for what a command writes first: locks, marks and a line of a log."""
+    """Leave space for the first files of a command: locks, marks and a line of a log."""
     with full(disk):
         filler = disk / "filler"
         os.truncate(filler, filler.stat().st_size - 8_192)
@@ -63,7 +63,7 @@ def read_only(disk: Path) -> Iterator[None]:
 
 @contextmanager
 def of_somebody_else(disk: Path) -> Iterator[None]:
-    """Be a user who may read everything here, and write nothing."""
+    """Become a user with read access everywhere here and no write access."""
     os.seteuid(_NOBODY)
     try:
         yield

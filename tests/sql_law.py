@@ -1,7 +1,6 @@
-"""What may be parsed as SQL, read off the syntax tree: the law itself; its test has examples.
+"""The law on texts that are parsed as SQL, checked on the syntax tree. Its test has examples.
 
-That few rooms reach the one that runs SQL, and nobody a DeltaTable, is the import linter's; that a piece of SQL is
-of type `SqlText`, and a Column what is said to be one, is mypy's.
+The import linter limits the users of the SQL module and of DeltaTable. mypy checks the types `SqlText` and Column.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Known = dict[str, list[ast.expr | bool]]
 
 
 class Parsed(NamedTuple):
-    """The nodes of a syntax tree, and what each stands in."""
+    """The nodes of a syntax tree with their parents."""
 
     nodes: tuple[ast.AST, ...]
     up: dict[ast.AST, ast.AST]
@@ -54,7 +53,7 @@ def says(annotation: ast.expr | None, kind: str) -> bool:
 
 
 def bindings(tree: Parsed, kind: str) -> Known:
-    """What is assigned to each name, or whether it is said to be of this kind; False where nothing is known."""
+    """Return the values assigned to each name, or whether its annotation has this kind. False is unknown."""
     bound = Known()
     for node in tree.nodes:
         match node, tree.up.get(node):
@@ -89,7 +88,7 @@ def declared(*sources: str) -> Known:
 
 
 def follows(node: ast.expr, own: Known, others: Known, is_safe: Callable[[ast.expr], bool]) -> bool:
-    """Whether it is safe, or the name of what is never anything else, or such a function's call."""
+    """Return whether a node is safe: by itself, as a name for safe values, or as a call of such a function."""
     if is_safe(node):
         return True
     match node:
@@ -105,7 +104,7 @@ def follows(node: ast.expr, own: Known, others: Known, is_safe: Callable[[ast.ex
 
 
 def is_condition(node: ast.expr) -> bool:
-    """A literal, or what is no text: comparisons, logic, functions of Spark, and what only a Column has."""
+    """Return whether a node is a literal or certainly not a text."""
     match node:
         case ast.Constant() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
             return True
@@ -119,7 +118,7 @@ def is_made(node: ast.expr) -> bool:
 
 
 def words(node: ast.AST) -> set[str]:
-    """What one node spells, in lower case, as options are read."""
+    """Return the spelling of one node in lower case, as options are read."""
     match node:
         case ast.alias(name=name, asname=asname):
             return {*name.lower().split("."), (asname or "").lower()}
@@ -129,14 +128,14 @@ def words(node: ast.AST) -> set[str]:
 
 
 def arguments(node: ast.AST, parent: ast.AST | None) -> list[ast.expr] | None:
-    """What it is called with; None where it is not called, but handed on."""
+    """Return the arguments of a call, or None if the function is passed on instead."""
     if isinstance(parent, ast.Call) and parent.func is node:
         return [*parent.args, *(keyword.value for keyword in parent.keywords)]
     return None
 
 
 def breaches(source: str, others: Known | None = None) -> Iterator[str]:
-    """What a room does that only the one may; ``others`` are the declarations of all rooms."""
+    """Return a module's breaches of the law. ``others`` has the declarations of all modules."""
     tree, others = parsed(source), declared(source) if others is None else others
     up, own = tree.up, bindings(tree, "Column")
     for node in tree.nodes:
@@ -168,7 +167,7 @@ def breaches(source: str, others: Known | None = None) -> Iterator[str]:
 
 
 def breaches_inside(source: str) -> Iterator[str]:
-    """What the one room may not: hand Spark a text, or take a text for `SqlText`, but where it is quoted."""
+    """Return breaches in the SQL module: passing texts to Spark, or using unquoted texts as `SqlText`."""
     nodes, up = parsed(source)
     for node in nodes:
         passed, around = arguments(node, up.get(node)), up.get(node)
@@ -194,7 +193,7 @@ def breaches_inside(source: str) -> Iterator[str]:
 
 
 def function_of(node: ast.AST, up: dict[ast.AST, ast.AST]) -> ast.AST:
-    """The function, or the module, that it stands in."""
+    """Return the function or module that contains a node."""
     while not isinstance(node, ast.FunctionDef | ast.Module):
         node = up[node]
     return node

@@ -1,16 +1,14 @@
-"""Store what a release writes: ``python -m tests.store_release tests/stored_by_0_2_0 tests/stored_by_NEXT``.
+"""Store the tables of a release: ``python -m tests.store_release tests/stored_by_0_2_0 tests/stored_by_NEXT``.
 
-Run it by the code of the release itself, before anything that is stored changes. It copies the exports of the
-first folder to the second, and has the command line import and resolve them there:
+Run it with the code of the release itself, before any change of stored data. It copies the exports of the first
+folder to the second, and lets the command line import and resolve them there:
 
-| into | what happens |
-|---|---|
-| ``in`` | imports of catalog views, of a script and of events, one after another |
-| ``out`` | run ``first`` (full), run ``second`` (incremental; messages wait), and a third one that is killed -9 |
-| ``out`` | paths of messages and a reconciliation, after the second run |
-| ``catalog`` | the same by names of a catalog; run ``second`` counts, and is killed before it replaces the view |
+- ``in`` has imports of catalog views, of a script and of events, one after another. - ``out`` has run ``first``
+(full), run ``second`` (incremental, with waiting messages), and a third one that is killed with -9. It also has
+paths of messages and a reconciliation after the second run. - ``catalog`` has the same by names of a catalog. Run
+``second`` is recorded, and is killed before it replaces the view.
 
-The tests `test_stored_release` copy the folder elsewhere and go on from there.
+`test_stored_release` copies the folder and continues from there.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ TUESDAY, WEDNESDAY = (f"2026-01-{day}T20:00:00Z" for day in ("06", "07"))
 
 
 def main() -> None:
-    """Copy the exports, and store what this release makes of them."""
+    """Copy the exports, and store this release's tables from them."""
     exports, target = (Path(argument) for argument in sys.argv[1:])
     with tempfile.TemporaryDirectory(prefix="sbroute-") as made:
         folder = Path(made, target.name)
@@ -95,7 +93,7 @@ def _resolve(folder: Path, *more: str, point: str | None = None) -> None:
 
 
 def _sbroute(folder: Path, *arguments: str, point: str | None = None) -> None:
-    """Run the command in a process of its own; with a point it is killed there."""
+    """Run the command in a separate process, and kill it at the point if one is given."""
     module = ["routing"] if point is None else ["tests.crash.dying", point]
     line = [sys.executable, "-m", *module, *arguments, "--config", str(folder / "job.yaml")]
     done = subprocess.run(line, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)
@@ -114,7 +112,7 @@ def _run_named(spark: SparkSession, folder: Path, run_id: str, now: str) -> None
 
 @contextmanager
 def _session(folder: Path) -> Iterator[SparkSession]:
-    """A session whose catalog keeps the tables of a schema in the folder."""
+    """Return a session with a catalog that stores a schema's tables in the folder."""
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 

@@ -45,9 +45,9 @@ def store_estate(spark: SparkSession, tables: Tables, folder: Path) -> Path:
 
 
 def save_estate(tables: Tables, folder: Path, files: int = 2) -> Path:
-    """The same without Spark, by delta-rs; each table in two files, as what grows has several, or so many.
+    """Save the tables with delta-rs, without Spark, in two files each by default.
 
-    Each file is a commit, added to what is there.
+    Each file is a commit, appended to existing rows.
     """
     from deltalake import write_deltalake
 
@@ -68,7 +68,7 @@ def save_job(tables: Tables, folder: Path) -> Path:
 
 
 def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
-    """A configuration as YAML; ``tables`` replaces the locations of inputs, None leaves one out."""
+    """Return a configuration as YAML. ``tables`` replaces the locations of inputs, and None removes one."""
     from routing.schemas import TABLES
 
     found: dict[str, Path | None] = {key: inputs / key for key in TABLES if (inputs / key).exists()}
@@ -89,13 +89,13 @@ def config_of(inputs: Path, outputs: Path, *overrides: str, **tables: Path | Non
 
 @lru_cache(maxsize=16)
 def _load(file: str, overrides: tuple[str, ...], text: str) -> Config:
-    """A test asks for the same configuration again and again; nobody changes one."""
+    """Load a configuration once for all tests, which never change it."""
     import routing
 
     return routing.load_config(file, overrides, text=text)
 
 
 def written(folder: Path) -> list[str]:
-    """Every file under a folder with its size: equal before and after where nothing was written."""
+    """Return every file under a folder with its size, to check that a command wrote nothing."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files)

@@ -1,6 +1,6 @@
-"""A small server that speaks as much TDS as Microsoft's driver needs: it answers one script with results.
+"""A small server with enough TDS for Microsoft's driver: it answers one script with results.
 
-It says no to encryption unless it has a certificate. What the driver sends by itself is answered with nothing.
+It refuses encryption unless it has a certificate. The driver's own requests get empty answers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Rows:
-    """A result set: the names of its columns with their types, and its rows; ``fault`` comes after the last."""
+    """A result set: its columns with their types, and its rows. ``fault`` comes after the last row."""
 
     columns: Sequence[tuple[str, str]]
     rows: Sequence[Sequence[Any]]
@@ -42,14 +42,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Drop:
-    """The connection ends here, without so many bytes of what came before."""
+    """The connection ends here, without some bytes of the previous answer."""
 
     missing: int = 0
 
 
 @dataclass(frozen=True)
 class Pause:
-    """The answer goes on after so many seconds, or ends where the driver gives up before."""
+    """The answer continues after some seconds, or ends if the driver gives up before."""
 
     seconds: float
 
@@ -59,7 +59,7 @@ Answer = Rows | Fault | Drop | Pause
 
 @dataclass(frozen=True)
 class Login:
-    """What a client logs in with."""
+    """The login of a client."""
 
     user: str
     password: str
@@ -71,7 +71,7 @@ class Login:
 
 @dataclass
 class TdsServer:
-    """Listens at a port of its own while it is entered; ``answers`` follow the batch that is ``script``.
+    """Listens on a free port within a ``with`` block. ``answers`` follow the batch ``script``.
 
     ``refusal`` refuses every login. ``certificate`` has the files of a certificate and its key.
     """
@@ -102,7 +102,7 @@ class TdsServer:
 
     @property
     def name(self) -> str:
-        """What a client connects to."""
+        """Return the server name for clients."""
         return f"127.0.0.1,{self.port}"
 
     def _listen(self) -> None:
@@ -161,7 +161,7 @@ class _Conversation:
                 return
 
     def _answer(self) -> bool:
-        """Send the answers; False where the connection ends with them."""
+        """Send the answers. Return False if the connection ends with them."""
         pending = b""
         for answer in self._server.answers:
             if isinstance(answer, Rows):
@@ -187,7 +187,7 @@ class _Conversation:
         return True
 
     def _is_interrupted(self, seconds: float) -> bool:
-        """Wait for so long; return True once the driver sends anything, which is that it wants no more."""
+        """Wait for some seconds. Return True once the driver sends anything, which means cancel."""
         return bool(select.select([self._connection], [], [], seconds)[0])
 
     def _receive(self) -> tuple[int, bytes]:
@@ -219,7 +219,7 @@ class _Conversation:
 
 
 class _TlsWire:
-    """A connection under TLS, whose handshake goes in packets of PRELOGIN as TDS 7 has it."""
+    """A connection under TLS, with its handshake in packets of PRELOGIN as in TDS 7."""
 
     def __init__(self, connection: socket.socket, certificate: tuple[str, str]) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

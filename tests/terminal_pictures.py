@@ -1,6 +1,6 @@
-"""Make the pictures of a terminal that the pages show, from what the commands print: `make pictures`.
+"""Make the pictures of a terminal on the pages from the commands' output: `make pictures`.
 
-What a run measures (seconds) and its id differ each time: pictures have others in their place.
+Measured seconds and ids of runs differ each time, so the pictures have fixed values.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TEXT = re.compile(r'<text class="[^"]*-r\d+" x="([\d.]+)" y="([\d.]+)" textLeng
 
 
 def print_lines(name: str, *, is_coloured: bool) -> list[str]:
-    """Return what the command of a picture prints, as far as it shows it, in the current folder of a reader."""
+    """Return the shown part of the output of a picture's command, in a reader's folder."""
     command, most = PICTURES[name]
     colour = "always" if is_coloured else "never"
     printed = run_command([*shlex.split(command)[1:], "--width", str(WIDTH), "--color", colour, "--quiet"])

@@ -1,4 +1,4 @@
-"""Terminals to try commands on: a pseudo-terminal, and what somebody who looks at one would see."""
+"""Terminals for commands in tests: a pseudo-terminal, and the text that a user would see on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start_on(program: int, arguments: Sequence[str], **streams: Any) -> subproce
 
 
 def read_all(screen: int) -> str:
-    """What has been written to a terminal until nobody has it open any more."""
+    """Return the output to a terminal until all writers have closed it."""
     parts = []
     try:
         while part := os.read(screen, 65536):
@@ -47,10 +47,9 @@ def read_all(screen: int) -> str:
 
 
 def see(written: str, columns: int = 80) -> list[str]:
-    """The lines of a screen on which this was written, and ``|`` where the cursor is left.
+    """Return the lines of a screen with this output, and ``|`` at the cursor.
 
-    Anything that moves, hides or colours in another way than a line that comes and goes does is refused; and so is
-    a line that is longer than the screen is wide.
+    Output may only move, hide or colour text as a transient line does. Lines longer than the screen are refused.
     """
     lines, row, column = [""], 0, 0
     for part in re.finditer(r"(?s).", _KNOWN.sub("", written)):

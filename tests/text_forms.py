@@ -1,4 +1,4 @@
-"""One table of texts: as the rules, Spark and Arrow read each; and many more, on which they have to agree."""
+"""One table of texts as the rules, Spark and Arrow read them, and many more texts on which they must agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKED, _RANDOM, _GUIDS, _SEED = 256, 4000, 200, 20260105
 
 
 class TextForm(NamedTuple):
-    """What is read of a text: the function of the rules, and texts with what has to come out."""
+    """A function of the rules, and texts with its expected results."""
 
     rule: Callable[[Any], Any]
     table: Sequence[tuple[str | None, Any]]

@@ -1,7 +1,7 @@
-"""One table of what is asked of tables that grow with the traffic, and what either engine is to answer.
+"""One table of operations on tables that grow with the traffic, with the expected answers of both engines.
 
-The rows are hostile: nulls, bytes that are no UTF-8, the first and the last moment there is, names that differ in
-case alone, very long ones, doubled ids.
+The rows are hostile: nulls, invalid UTF-8, the first and last possible times, duplicate ids, and very long names
+or names that differ only in case.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ROWS = [
 
 
 class Operation(NamedTuple):
-    """What is asked of the rows above, and the rows of the answer, in order where ``is_ordered``."""
+    """An operation on the rows above, and the rows of its answer, in order if ``is_ordered``."""
 
     name: str
     ask: Callable[[TrafficTable], Iterable[tuple[Any, ...]]]
@@ -354,7 +354,7 @@ def check(operation: Operation, table: TrafficTable) -> None:
 
 
 def check_empty(operation: Operation, table: TrafficTable) -> None:
-    """See that a table without rows answers with none; a count is one row."""
+    """Check that a table without rows gives no rows, and one row for a count."""
     assert list(operation.ask(table)) in ([], [(0, 0)])
 
 

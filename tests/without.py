@@ -1,4 +1,4 @@
-"""A command in a process of its own, in which some packages cannot be imported and no Java is found."""
+"""A command in a separate process in which some packages cannot be imported and Java is missing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class CommandsWithout:
         assert (self._process.returncode, err) == (0, "")
 
     def run(self, *arguments: str) -> EndedCommand:
-        """The command, ended; where it ends the process as well, that is what fails."""
+        """Run the command and return its result. Fails if the command ends the process itself."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(arguments) + "\n")

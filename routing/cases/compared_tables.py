@@ -1,4 +1,4 @@
-"""Check with which configuration, version, time or script to compare, before a table is opened."""
+"""Check the other side of a comparison before a table is opened: configuration, versions, time or scripts."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class Scripts:
         return cls((), instance, database, text=text)
 
     def read(self, at: datetime, known_instances: Sequence[str]) -> ReadScripts:
-        """Read the scripts, as of an aware time, each batch for the instance that it is for.
+        """Read the scripts as of an aware time, each batch for its instance.
 
-        Raises InputError for a file that cannot be read, or is no script, or if nothing tells whose it is.
+        Raises InputError if a file cannot be read, is not a script, or names no instance.
         """
         if find_spec("sqlglot") is None:
             raise EnvironmentFault.no_package("sqlglot", "check")
@@ -128,7 +128,7 @@ def versions_of(texts: Sequence[str]) -> TableVersions:
 
 
 def labels_of(against: Against, named: str) -> tuple[str, str]:
-    """Return labels of the side before and the side after; ``named`` is that of the tables at hand."""
+    """Return labels for the side before and the side after. ``named`` is the label of the current tables."""
     if isinstance(against, TableVersions):
         versions = ", ".join(f"{key} at version {version}" for key, version in against.by_key.items())
         return f"{named} with {versions}", f"{named} as it is"
@@ -205,7 +205,7 @@ class TableCache:
         }
 
     def traffic(self, config: Config, writer: LocalTable | UnreadableTable | None) -> dict[str, Table]:
-        """Return messages and, where there are any, dialogs, read by one engine; ``writer`` writes the output."""
+        """Return messages and any dialogs, both read by the same engine. ``writer`` writes the output."""
         tables = {key: config.tables[key] for key in TRAFFIC if key in config.tables}
         opened = {key: self._open(key, location) for key, location in tables.items()}
         return {key: one.rows for key, one in self.opener.read_alike(opened, tables, "compared", writer).items()}
@@ -214,9 +214,10 @@ class TableCache:
 def give_sides(
     tables: Config | Mapping[str, Table], against: Against, at: datetime, table_cache: TableCache
 ) -> tuple[GivenTables, GivenTables]:
-    """Collect the tables of the side before and the side after; with scripts, still to be applied, both are equal.
+    """Collect the tables of the side before and the side after.
 
-    Raises ContractError where a table is not there.
+    Scripts are applied later, so with scripts both sides are equal here. Raises ContractError if a table is
+    missing.
     """
     named = tables.file if isinstance(tables, Config) else "the given tables"
     labels, now = labels_of(against, named), micros_of(at)
@@ -240,5 +241,5 @@ def give_sides(
 def _settings(tables: Config | Mapping[str, Table], table_cache: TableCache) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.settings(tables, {})
-    taken = take_tables(tables, ())
-    return {key: taken[key] for key in SETTINGS if key in taken}
+    arrow_tables = take_tables(tables, ())
+    return {key: arrow_tables[key] for key in SETTINGS if key in arrow_tables}

@@ -1,9 +1,9 @@
 """Find messages that may be decided or routed differently on two sides, by the settings only.
 
-No message is decided here. The decision on a message depends on its instance's row and databases. It also depends
-on the holders of its service, the requests on record for it, and the routes for its service, any service or the
-BrokerConfiguration service (rule book, sections 1 to 5). If these are equal, the decision is equal. The path is
-equal if this holds for every instance in both directions, and addresses lead to the same instances.
+No message is decided here. The decision on a message depends on its instance's row and databases, on the holders
+of its service and on the requests on record for it. It also depends on the routes for its service, for any service
+and for the BrokerConfiguration service (rule book, sections 1 to 5). If these are equal, the decision is equal.
+The path is equal if this holds for every instance in both directions, and addresses lead to the same instances.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gather what files hold: the rows that an import would make of them, and which files are of which instance."""
+"""Collect the contents of files as the rows that an import would write, and the instance of each file."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ Spot = tuple[str, "int | None"]
 
 
 class SubjectKey(NamedTuple):
-    """The subject of a row or a statement; ``database`` and ``name`` are empty where it has none.
+    """The subject of a row or a statement. ``database`` and ``name`` are empty if it has none.
 
-    The names are folded as a collation without case compares them.
+    Names are folded as in a collation without case.
     """
 
     view: str
@@ -71,7 +71,7 @@ class SubjectKey(NamedTuple):
 
 
 def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling) -> tuple[str, Unit]:
-    """Return the view that shows what a statement changes, and whose."""
+    """Return the view of the rows that a statement changes, with the instance and database of these rows."""
     view = VIEW_OF[type(statement)]
     if view not in _OF_A_DATABASE or statement.database is None:
         return view, (instance, None)
@@ -79,12 +79,12 @@ def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling
 
 
 def subject_key(view: str, instance: str, database: str | None, name: str | None) -> SubjectKey:
-    """Return the key of a subject with these names; a database is a subject of its instance."""
+    """Return the key of a subject with these names. A database is a subject of its instance."""
     return SubjectKey(view, instance, collated(database or ""), collated(name or ""))
 
 
 def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey, Spot]:
-    """Return the file of each row of an export; a view's first row also stands for its instance and database."""
+    """Return the file of each subject in an export. Views without names have one subject per database."""
     spots: dict[SubjectKey, Spot] = {}
     for view, rows in views.items():
         units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
@@ -99,7 +99,7 @@ def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey,
 def spots_of_statements(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> dict[SubjectKey, Spot]:
-    """Return the file and line of the statement that created or changed each subject; the last one counts."""
+    """Return the file and line of the last statement that created or changed each subject."""
     return {
         key: (one.file, one.line) for key, one in _statements_by_subject(statements, instance, spelling).items()
     }
@@ -134,11 +134,12 @@ class ScriptRead:
 
 @dataclass(frozen=True)
 class ReadViews:
-    """The views that were read of each instance, and what may be missing from them.
+    """The views of each instance that were read, and their possible gaps.
 
-    ``units`` are the instances and databases of each exported view with the times of these exports. ``scripted``
-    are those that only scripts mention. Scripts of instances ``in_part`` may make routes that are not known;
-    ``endpoints`` are the instances that have an endpoint. ``doubts`` are what unreadable rows of a view may be.
+    ``units`` has the instances and databases of each exported view with the times of the exports, and ``scripted``
+    the ones that only scripts mention. Scripts of the instances ``in_part`` may create unknown routes.
+    ``endpoints`` has the instances with an endpoint. ``doubts`` has the possible contents of unreadable rows by
+    view.
     """
 
     units: Mapping[str, Mapping[Unit, datetime]]
@@ -160,19 +161,19 @@ class ReadViews:
         return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
 
     def newest(self, instance: str, *views: str) -> datetime | None:
-        """Return the time of an instance's newest export, of some views or any; None without one."""
+        """Return the time of an instance's newest export of some views, or of any view, or None without one."""
         of_views = (units for view, units in self.units.items() if not views or view in views)
         return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
 
 
 @dataclass(frozen=True)
 class ReadLog:
-    """The counts and notes of what was read.
+    """The counts and notes of reading files.
 
-    ``rows_of`` counts the rows of a view and an instance. Of each view ``rows_read`` counts all rows,
-    ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
-    exported), ``rejected`` and ``notes`` are sentences. ``refused_messages`` counts the rows of queues that cannot
-    be read: what becomes of their messages is not known.
+    ``rows_of`` counts the rows by view and instance. By view, ``rows_read`` counts all rows, and ``rows_rejected``
+    and ``rows_left_out`` the unused ones. ``left_out`` (statements on exported objects), ``rejected`` and
+    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows of queues, whose messages have no
+    result.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -190,12 +191,12 @@ class ReadLog:
 
 @dataclass(frozen=True)
 class FileEvidence:
-    """The rows that files hold, which views they are of, and what was noted while they were read.
+    """The rows of files, their views, and the notes made while reading them.
 
-    ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
-    endpoint was not exported. ``spots`` tell where things are defined, ``problems`` are those of scripts, with
-    their instances. ``of_scripts`` says whose the scripts are that do not say so. ``server`` is what was exported
-    beside the routing.
+    ``rows`` are by table, as `import` would write them. ``without_endpoint`` has rows of queues whose conversation
+    endpoint was not exported. ``spots`` has the place of each definition, and ``problems`` those of scripts with
+    their instances. ``of_scripts`` has the instance and database for scripts that name none. ``server`` has the
+    exported facts other than routing.
     """
 
     rows: Mapping[str, Sequence[TableRow]]
@@ -265,7 +266,7 @@ def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatemen
 
 
 def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
-    """Return a note on each file of an export or a script whose time has not come yet, if a clock is given."""
+    """Return a note on each export or script with a time in the future, if a clock is given."""
     if options.clock is None:
         return []
     files = [file for file in scripts.every if file.exists()]
@@ -277,7 +278,7 @@ def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOpti
 def try_scripts(
     evidence: FileEvidence, paths: Sequence[str], options: FileOptions, scripted_at: datetime
 ) -> FileEvidence:
-    """Apply scripts, which may change what was exported, as of a time. Raises InputError."""
+    """Apply scripts to the evidence as of a time. They may change exported objects. Raises InputError."""
     scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
     options = replace(options, stand_ins=evidence.of_scripts)
     tried = replace(evidence, log=replace(evidence.log, scripts=(), left_out=(), rejected=(), notes=()))
@@ -336,7 +337,7 @@ def _is_one(endpoint: TableRow) -> bool:
 
 
 def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> FileEvidence:
-    """Add a script's statements on subjects that were not exported; it is in force throughout."""
+    """Add a script's statements on subjects that were not exported, as if they had always applied."""
     spelling = _spelling(evidence)
     return _apply(
         evidence, script, instance, lambda one: _is_exported(evidence, *subject_of(one, instance, spelling))
@@ -416,7 +417,7 @@ def _apply_to_rows(
     done: ImportResult,
     leaves_out: Callable[[ScriptStatement], bool],
 ) -> dict[str, Sequence[TableRow]]:
-    """Return all rows, those of one instance as a script leaves them; ``done`` gets the statements that failed."""
+    """Return all rows after applying a script to those of one instance. ``done`` collects failed statements."""
     instance_rows = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
     before = state_of(instance_rows, script.scripted_at)

@@ -1,4 +1,4 @@
-"""Read the exports in PATHs, and find whose each of them is."""
+"""Read the exports in PATHs and find the instance, database and time of each."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ _Parts = Mapping[str, Sequence[FoundResultSet]]
 def stand_in_for(
     result_sets: Sequence[FoundResultSet], options: StandIns, notes: list[str]
 ) -> dict[str, StandIns]:
-    """Return by file what stands in for columns that its exports lack; ``notes`` learns what was taken for what.
+    """Return by file the instance, database and time for exports without these columns, and add notes on them.
 
-    ``options`` come first. A time is that of the file. An instance is called like the nearest
-    folder that is named like one of other exports, or as the exports beside it say, else like the folder that
-    holds them all, or where they lie in folders of it like each of these. A database is called like a folder, or a
-    word of the file's name, that is known as one; else like the only one that is known; else like the folder where
-    there are several; else it stays unnamed.
+    The values of ``options`` come first. Otherwise the time is the file's own. The first name that exists counts:
+
+    - for an instance, a folder with the name of a known instance, the only instance in the folder's other exports,
+      the subfolder of the folder with all exports, or that folder
+    - for a database, a folder or a word in the file's name with the name of a known database, the only known
+      database, or the folder if there are several. Otherwise the database stays unnamed.
     """
     if not result_sets:
         return {}
@@ -89,7 +90,7 @@ def stand_in_for_scripts(of_exports: Iterable[StandIns], options: StandIns) -> S
 
 
 def find_in_folders(file: Path, known_instances: Iterable[str]) -> str | None:
-    """Return the instance that the nearest folder of a file is named like; None where none is."""
+    """Return the instance with the name of a folder of the file, nearest first, or None."""
     names = {spelt.casefold(): name for name in known_instances for spelt in _as_folders(name)}
     folders = (folder.name.casefold() for folder in file.absolute().parents)
     return next((names[folder] for folder in folders if folder in names), None)
@@ -101,7 +102,7 @@ def _as_folders(instance: str) -> Iterator[str]:
 
 
 def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
-    """Return the files with rows of which nothing says the value of an added column."""
+    """Return the files with rows that have no value for an added column."""
     if options.as_row()[column] is not None:
         return []
     return [file for file, theirs in parts.items() if any(_lacks(part, column) for part in theirs)]
@@ -118,7 +119,7 @@ def _text(cell: object) -> str:
 
 
 def _names(parts: Sequence[FoundResultSet], column: str) -> list[str]:
-    """Return the different values of a column, as they are first spelled."""
+    """Return the distinct values of a column without case, each in its first spelling."""
     spelt: dict[str, str] = {}
     for part in parts:
         for name in map(_text, part.rows.rows.different(column)):
@@ -211,7 +212,7 @@ def _named_by(file: Path, top: Path, known_databases: Sequence[str]) -> str | No
 
 
 def _is_part(name: str, stem: str) -> bool:
-    """Return True if a name stands in a file's name, and is not a part of a longer word."""
+    """Return whether a file's name contains a name as a whole word."""
     start = stem.find(name)
     while start >= 0:
         around = (stem[start - 1 : start], stem[start + len(name) : start + len(name) + 1])
@@ -267,7 +268,7 @@ _SHOWN_NOTES, _SHOWN_CHARACTERS = 3, 300
 
 
 def no_queue(paths: Sequence[str], notes: Sequence[str] = ()) -> InputError:
-    """Return the error that the paths hold no transmission queue; ``notes`` say what was not read."""
+    """Return the error for paths without a transmission queue, with ``notes`` on skipped files."""
     return InputError(
         f"there is no transmission queue in {say_unread(paths, notes)}",
         "export sys.transmission_queue; sbroute import queries prints the T-SQL for it",
@@ -275,7 +276,7 @@ def no_queue(paths: Sequence[str], notes: Sequence[str] = ()) -> InputError:
 
 
 def say_unread(paths: Sequence[str], notes: Sequence[str]) -> str:
-    """Return the paths, and the first notes on what was not read in them."""
+    """Return the paths and the first notes on skipped files."""
     named = join_bounded([quote(path) for path in paths], "path")
     unread = [printable(note[:_SHOWN_CHARACTERS]) for note in notes[:_SHOWN_NOTES]]
     return f"{named}; {join_bounded(unread, 'note', len(notes))}" if notes else named
@@ -303,11 +304,11 @@ PLAIN_TIMES = TimeFormats()
 
 @dataclass(frozen=True)
 class FileOptions:
-    """The options on files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
+    """The options for reading files: instance, database and time of rows and scripts, and sqlcmd's variables.
 
-    ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name. ``clock``
-    is the time of now: what says that it is of a later time gets a note, and none does where it is None. Of the
-    scripts of environments those of ``environment`` are applied.
+    With ``by_file``, a script without an instance is its own instance, named like its file. ``clock`` is the
+    current time. Files of a later time get a note, unless it is None. ``environment`` selects the scripts of one
+    environment.
     """
 
     stand_ins: StandIns = field(default_factory=StandIns)
@@ -320,19 +321,19 @@ class FileOptions:
 
     @property
     def instance(self) -> str | None:
-        """Whose scripts are that say nothing themselves."""
+        """The instance of scripts that name none."""
         return self.stand_ins.instance_name
 
 
 def read_exports(
     paths: Sequence[str], options: FileOptions, *, needed: str | None = None
 ) -> tuple[CatalogExport, FileOptions]:
-    """Read exports of files and folders, possibly none, and find whose the scripts beside them are.
+    """Read any exports in files and folders, and return them with the options for the scripts beside them.
 
-    Where neither a column nor an option says whose exports are, and of what time, their place and file do. Scripts
-    of which nothing tells the instance or the database are for the one that stands in for all exports, if there is
-    one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
-    Raises InputError, EnvironmentFault.
+    Folders and files give the instance, database and time of exports if no column or option does. Scripts without
+    an instance or database get the one of the exports if these have only one. With ``needed``, only exports of
+    that view must have all columns, and others without them are skipped with a note. Raises InputError,
+    EnvironmentFault.
     """
     result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT, _PROJECT))
     if needed is not None:

@@ -236,8 +236,8 @@ class EstateKnowledge:
             }
             # Without a match a LOCAL route is implied, whatever the id of the holder (step 6).
             asked = search.holders, search.sender, search.known_broker
-            found = unread if is_free else list_influential_holders(self.instances[name], unread, *asked)
-            self._influential[place] = tuple(unread[database] for database in found)
+            influential = unread if is_free else list_influential_holders(self.instances[name], unread, *asked)
+            self._influential[place] = tuple(unread[database] for database in influential)
         return self._influential[place]
 
     @cached_property

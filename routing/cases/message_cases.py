@@ -356,10 +356,10 @@ class _InstanceMessages:
         self, row: TableRow, message: RoutedMessage, dialog: DialogFacts, observed: TableRow
     ) -> MessageResult:
         handle = observed["conversation_handle"]
-        said = observed["observed_at"], observed["error_number"], observed["status_text"]
-        status_text = self._status_texts.get(said)
+        status = observed["observed_at"], observed["error_number"], observed["status_text"]
+        status_text = self._status_texts.get(status)
         if status_text is None:
-            status_text = self._status_texts[said] = StatusText(micros_of(said[0]), *said[1:])
+            status_text = self._status_texts[status] = StatusText(micros_of(status[0]), *status[1:])
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
             unlisted = (self._unlisted(row["database_name"]),)

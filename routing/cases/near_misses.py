@@ -102,12 +102,12 @@ class _NearHolders(NamedTuple):
     by_service: dict[str, list[_HeldService]]
     by_broker: dict[str | None, list[_HeldService]]
 
-    def add(self, held: _HeldService) -> None:
+    def add(self, held_service: _HeldService) -> None:
         """Add a database with a service."""
-        _, holder, service = held
-        self.by_service.setdefault(service, []).append(held)
+        _, holder, service = held_service
+        self.by_service.setdefault(service, []).append(held_service)
         for broker in {None, holder.broker}:
-            self.by_broker.setdefault(broker, []).append(held)
+            self.by_broker.setdefault(broker, []).append(held_service)
 
 
 _NO_NEAR_HOLDERS = _NearHolders({}, {})
@@ -203,11 +203,11 @@ class NearMisses:
         with_id = near.by_broker.get(broker, [])
         is_current = any(held_service == service for _, _, held_service in with_id)
         asked = SpelledName(service)
-        spellings = {held: asked.list_differences(held) for held in near.by_service}
+        spellings = {name: asked.list_differences(name) for name in near.by_service}
         # Of holders of the service itself only those with the id can differ then.
-        others = (one for held, holders in near.by_service.items() if held != service for one in holders)
-        own = with_id if is_current else near.by_service.get(service, [])
-        for where, holder, held_service in chain((one for one in own if one[2] == service), others):
+        others = (one for name, holders in near.by_service.items() if name != service for one in holders)
+        same_name = with_id if is_current else near.by_service.get(service, [])
+        for where, holder, held_service in chain((one for one in same_name if one[2] == service), others):
             service_differences = list(spellings[held_service])
             if not is_current and not has_id(holder, broker):
                 service_differences.append(OTHER_BROKER)

@@ -35,9 +35,9 @@ KnownInstances = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class ScriptFiles:
-    """Script files: those that were named, and those of folders, of which some may turn out to be no scripts.
+    """Named script files and possible scripts in folders.
 
-    ``is_lenient``: a named file may also turn out to be none.
+    Files in folders need not be scripts. With ``is_lenient`` named files need not be scripts either.
     """
 
     named: Sequence[Path] = ()
@@ -51,10 +51,10 @@ class ScriptFiles:
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
-    """Find files that may be exports, and scripts (``.sql``, ``.sqlproj``): as named, and in folders at any depth.
+    """Find possible exports, and scripts (``.sql``, ``.sqlproj``), among paths and in folders at any depth.
 
-    What is not read in a folder is named where its exports are read. Raises InputError for a URI, or a folder of
-    too many files.
+    Reading the exports notes the skipped files of folders. Raises InputError for a URI, or a folder with too many
+    files.
     """
     places = {path: on_this_disk(path) for path in paths}
     exports = [path for path in paths if places[path].suffix.lower() not in _SCRIPTS or places[path].is_dir()]
@@ -92,7 +92,7 @@ _Outlines = dict[Path, ScriptOutline]
 
 
 def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tuple[list[Path], _Outlines]:
-    """Return the scripts of folders that are applied, in their order, with their outlines; ``notes`` says why."""
+    """Return the scripts of folders to apply, in order and with their outlines. ``notes`` explains the choice."""
     chosen: list[Path] = []
     outlines: _Outlines = {}
     environments: set[str] = set()
@@ -184,12 +184,12 @@ def read_scripts(
     scripted_at: datetime | None = None,
     instance: str | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
-    """Yield scripts with their instances, in the order of the files; one that names several comes with each.
+    """Yield scripts with their instances, in the order of the files. A script for several instances is split.
 
-    A batch belongs to the instance that its ``:connect`` names, else to ``instance``, else to that of
-    ``known_instances`` that a folder of the file is named like, else to ``--instance``. Times as in `read_file`.
-    ``notes`` learns of files in folders that are not applied, and of servers whose names are nearly known. Raises
-    InputError where none tells whose a script is, and for a named file that is none.
+    A batch belongs to the first instance that exists: of its ``:connect``, of ``instance``, of a folder with the
+    name of one in ``known_instances``, or of ``--instance``. Times are as in `read_file`. ``notes`` gets the
+    skipped files of folders, and servers with almost known names. Raises InputError if a script has no instance,
+    or if a named file is not a script.
     """
     reader = _ScriptReader(known_instances, options, notes, scripted_at)
     for file in scripts.named:
@@ -222,7 +222,7 @@ def _holds_only_comments(file: Path) -> bool:
 
 
 def note_commented(scripts: ScriptFiles) -> Iterator[str]:
-    """Yield a note on each statement that stands in a comment of a script, and so is not applied."""
+    """Yield a note on each statement in a script's comments, which is not applied."""
     for file in scripts.named:
         comments = read_comments(file)
         for line, statement in comments.statements:
@@ -240,7 +240,7 @@ def read_text_by_instance(
     scripted_at: datetime,
     instance: str | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
-    """Yield a script that lies in no file with its instances, as `read_scripts` does; ``file`` is its name."""
+    """Yield the parts of a script's text with their instances, as `read_scripts`. ``file`` is its shown name."""
 
     def read(servers: Collection[str | None]) -> ReadScript:
         return read_script(
@@ -258,7 +258,7 @@ def read_text_by_instance(
 
 @dataclass(frozen=True)
 class _ScriptReader:
-    """Reads files of scripts, as of a time or of their own."""
+    """Reads script files, as of a time or of the files' own times."""
 
     known_instances: KnownInstances
     options: FileOptions
@@ -310,7 +310,7 @@ def _split_by_instance(
     known_instances: KnownInstances,
     notes: list[str],
 ) -> Iterator[tuple[str, ReadScript]]:
-    """Yield the parts of a script for each instance; ``read`` reads the batches of some servers."""
+    """Yield the parts of a script for each instance. ``read`` reads the batches for some servers."""
     spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
     # A script without any batch is read for what is wrong in it, such as a missing file of :r.
     for server in servers or (None,):

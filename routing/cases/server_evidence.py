@@ -1,4 +1,4 @@
-"""Collect exports other than routing: endpoints, queues, certificates, permissions, replicas and editions.
+"""Collect exports other than routing, such as endpoints, queues, certificates and permissions.
 
 Every view and every column is optional. Missing exports are None, or missing from a list.
 """
@@ -394,16 +394,16 @@ def collect_evidence(
     dialogs: Sequence[TableRow] = (),
 ) -> ServerEvidence:
     """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
-    kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
-    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs)
+    own_rows = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
+    return ServerEvidence(own_rows, units, tuple(_count_endpoints(rows, own_rows)), dialogs)
 
 
 def _count_endpoints(
-    rows: Mapping[str, Sequence[TableRow]], kept: Mapping[str, Sequence[TableRow]]
+    rows: Mapping[str, Sequence[TableRow]], own_rows: Mapping[str, Sequence[TableRow]]
 ) -> Iterable[EndpointCount]:
     """Yield the endpoints by state: as the queries count them, else from the rows of each."""
-    counted = {unit_of(row) for row in kept.get("endpoint_counts", ())}
-    for row in kept.get("endpoint_counts", ()):
+    counted = {unit_of(row) for row in own_rows.get("endpoint_counts", ())}
+    for row in own_rows.get("endpoint_counts", ()):
         if row["state"] and row["endpoints"]:
             yield EndpointCount(
                 *(row["instance_name"], row["database_name"], row["state"], row["service_name"]),
@@ -411,7 +411,7 @@ def _count_endpoints(
             )
     names = {
         (*unit_of(row), row["service_id"]): row["name"]
-        for row in kept.get("services", ())
+        for row in own_rows.get("services", ())
         if row["service_id"] is not None
     }
     counts: Counter[EndpointCount] = Counter()

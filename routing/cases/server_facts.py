@@ -18,7 +18,7 @@ _DENIED = (229, 262, 297, 300, 916)
 
 
 class DatabaseFacts(NamedTuple):
-    """The facts of a database other than its broker: owner, rights, state, replication and mirroring."""
+    """The facts of a database apart from its broker, such as owner, rights, state and replication."""
 
     owner_sid: str | None
     owner_is_known: bool | None

@@ -1,4 +1,4 @@
-"""The operations over a table that grows with the traffic; Spark and Arrow each do them in their own way."""
+"""The operations on a table that grows with the traffic, implemented by Spark and by Arrow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from routing.tables.table_columns import ALL, COUNT, Filter, Table, TableColumns
 from routing.terms import ReadRow
 
 TimeSpans = Mapping[tuple[str, str, str], "tuple[int | None, int | None]"]
-"""From when on and until when (microseconds; None: no bound), by instance, searched database and service."""
+"""First and end time in microseconds (None: no limit) by instance, searched database and service."""
 
 
 class RouteUse(NamedTuple):
-    """A route that messages took or might have taken, and where; ``rerouted_from`` led them back there."""
+    """A route that messages took or might have taken, and its place. ``rerouted_from`` led them back there."""
 
     instance: str
     database: str | None
@@ -23,7 +23,7 @@ class RouteUse(NamedTuple):
 
 
 class SentKey(NamedTuple):
-    """The facts that decide where messages end that were sent to an address."""
+    """The facts that decide where messages to an address end."""
 
     instance: str
     service: str
@@ -34,13 +34,13 @@ class SentKey(NamedTuple):
 
 
 SENT_KEY = ("instance_name", "to_service_name", "outcome", "address", "broker_instance", "is_initiator")
-"""The columns of ``resolved_routes`` that a `SentKey` holds."""
+"""The columns of ``resolved_routes`` in a `SentKey`."""
 
 
 class CountedMessages(NamedTuple):
-    """Messages decided in the step of time that begins at ``at``; None where a name is not kept apart.
+    """The number of messages decided in the time step that begins at ``at``.
 
-    ``ending`` is that of their `SentKey`, None if it has none.
+    A name is None if it is not counted separately. ``ending`` belongs to their `SentKey`, or is None without one.
     """
 
     at: int
@@ -52,7 +52,7 @@ class CountedMessages(NamedTuple):
 
 
 class BalancedTarget(NamedTuple):
-    """A broker instance that step 3 picks, and the search that it is picked in: ``database`` is searched."""
+    """A broker instance that step 3 picks in the routes of ``database``."""
 
     instance: str
     database: str
@@ -61,23 +61,23 @@ class BalancedTarget(NamedTuple):
 
 
 BalancedDialogs = Mapping[BalancedTarget, int]
-"""How many dialogs step 3 shared out to each broker instance, each dialog counted once.
+"""The number of dialogs that step 3 assigned to each broker instance, each dialog counted once.
 
-A row of ``resolved_routes`` counts with ``matching_step`` 3 and a ``decided_at`` in the scope's time. Its scope is
-that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
+A row of ``resolved_routes`` counts if its ``matching_step`` is 3 and its ``decided_at`` is in the scope's time
+span. Its scope is msdb if it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
 """
 
 
 class TrafficTable(Protocol):
-    """The rows of one table, which stay where they are: an operation reads no other columns than it names.
+    """The rows of one table, which are not loaded. An operation reads only the columns that it names.
 
-    Times are microseconds since 1970 in what is returned. A text that is no UTF-8 is an `UndecodedText` there.
-    A column that the table lacks is null.
+    Results have times in microseconds since 1970, and text that is not UTF-8 as `UndecodedText`. A column that the
+    table lacks is null.
     """
 
     @property
     def source(self) -> Table:
-        """The table as it was given."""
+        """The original table."""
 
     def rows(
         self,
@@ -88,14 +88,14 @@ class TrafficTable(Protocol):
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
-        """Return the first rows in an order, ascending and nulls last, in some columns (None: all).
+        """Return the first rows in an order, ascending and with nulls last, in some columns (None: all).
 
-        ``same`` are values that each row has, null and empty text being equal; a text that is no UTF-8 is known by
-        how it is shown.
+        Each row has the values in ``same``, where null equals empty text. Text that is not UTF-8 is compared in
+        its readable form.
         """
 
     def count(self, present: Sequence[str] = ()) -> int:
-        """Return how many rows have a value in each of some columns."""
+        """Count the rows with a value in each of some columns."""
 
     def groups(
         self,
@@ -106,16 +106,17 @@ class TrafficTable(Protocol):
         varying: str | None = None,
         only: Filter = ALL,
     ) -> TrafficTable:
-        """Return the rows' distinct values in some columns, and of each how many rows have it (`COUNT`).
+        """Group the rows by some columns and count the rows of each group (`COUNT`).
 
-        Of the columns ``least`` and ``most`` the least (``min_`` and its name) and the greatest value (``max_``)
-        of each group. Only groups in which column ``varying`` has two values that differ, if it is given.
+        Each group also has the minimum of the columns in ``least`` (as ``min_NAME``) and the maximum of those in
+        ``most`` (as ``max_NAME``). With ``varying``, only groups with different values in this column are
+        returned.
         """
 
     def last_attempts(self, names: Sequence[str]) -> TrafficTable:
-        """Return resolved messages without the rows that a later attempt has replaced.
+        """Return resolved messages without the rows that a later attempt replaced.
 
-        ``names`` are all columns that are asked for.
+        ``names`` has all columns that later operations need.
         """
 
     def matching(
@@ -126,29 +127,29 @@ class TrafficTable(Protocol):
         names: Sequence[str],
         only: Filter = ALL,
     ) -> TrafficTable:
-        """Return the rows whose values in columns ``on`` stand in a row of ``keys``, in columns ``names``."""
+        """Return the columns ``names`` of the rows that match a row of ``keys`` in the columns ``on``."""
 
     def folded(
         self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
     ) -> TrafficTable:
-        """Return the rows of which a text is one of some with the letters A to Z folded: few, in some columns."""
+        """Return the few rows with one of some folded texts in a column, ignoring the case of A to Z."""
 
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
-        """Yield messages in parts by (t, message_id), t their time or ``as_of``; none without a time.
+        """Yield messages in parts, ordered by (t, message_id) with t as their time or ``as_of``.
 
-        A part has as many rows as ``sizes`` says, or a few more. Of rows that are equal in all that decides a
-        message some may be left out at the end of a part.
+        Messages without a time are left out. The next value of ``sizes`` gives the rows of a part, which may have
+        a few more. Duplicates in all columns that decide a message may be missing at the end of a part.
         """
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:
-        """Return the rows of dialogs or route_requests (``key``) that lint can find something in at a moment.
+        """Return the rows of dialogs or route_requests (``key``) that lint may have findings for at a time.
 
-        These lack a value, may share their key, are no UTF-8 or, of dialogs, are of one conversation group; maybe
-        some more.
+        These lack a value, may share their key, have text that is not UTF-8 or share a conversation group. A few
+        other rows may be among them.
         """
 
     def route_uses(self) -> Iterable[RouteUse]:
-        """Return the distinct routes that resolved messages took or might have taken, and where."""
+        """Return the distinct routes that resolved messages took or might have taken, with their places."""
 
     def points(
         self,
@@ -157,26 +158,26 @@ class TrafficTable(Protocol):
         instances: Sequence[str],
         endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
-        """Yield how many resolved messages were decided in each step of so many microseconds.
+        """Count the resolved messages of each time step, in steps of ``step`` microseconds.
 
-        ``services`` (each with its instance) and ``instances`` are kept apart, all others are None. So are the
-        ``endings`` of messages.
+        The ``services`` (each with its instance), ``instances`` and ``endings`` are counted separately. All others
+        are None.
         """
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
-        """Return how many dialogs were balanced to each broker instance in the spans of time."""
+        """Count the dialogs that were balanced to each broker instance in the time spans."""
 
 
 def open_traffic(table: Table, key: str | None = None) -> TrafficTable:
-    """Return a table for the engine that has its rows.
+    """Open a table with the engine that it belongs to.
 
     Args:
-        table: a DataFrame of Spark, a table or a dataset of Arrow.
-        key: the key of an input or a kept table: its columns are matched without case and checked. Of an output
-            (None) the columns are those that stand there.
+        table: a Spark DataFrame, or a table or dataset of Arrow.
+        key: the key of an input or kept table, whose columns are matched without case and checked. None for an
+            output, which keeps the columns that it has.
 
     Raises:
-        InputError: a column of table ``key`` is missing, or of a type that is not accepted (tables.md).
+        InputError: a column of table ``key`` is missing, or has a type that is not accepted (tables.md).
     """
     return by_engine(
         {"table": table}, spark=lambda: _open_frame(table, key), arrow=lambda: _open_arrow(table, key)
@@ -196,7 +197,7 @@ def _open_arrow(table: Any, key: str | None) -> TrafficTable:
 
 
 def count_by(table: Table, names: Sequence[str], only: Filter = ALL) -> Counter[tuple[Any, ...]]:
-    """Return how many rows of a table have each combination of values in some columns."""
+    """Count the rows of a table by their values in some columns."""
     groups = open_traffic(table).groups(names, only=only).rows()
     counts: Counter[tuple[Any, ...]] = Counter()
     for *group, count in groups.rows(*names, COUNT):

@@ -31,11 +31,11 @@ class FileStat(Protocol):
 
 
 class FilePlace(Protocol):
-    """The place of a file or folder, as whose text it is named to users. What looks there raises OSError."""
+    """The place of a file or folder. Its text is the name for users. Its methods may raise OSError."""
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """The last part of the name."""
 
     @property
     def stem(self) -> str:
@@ -87,7 +87,7 @@ def on_this_disk(named: str) -> Path:
 
 
 def ordinary_place(named: str) -> Path:
-    """Return a path. Raises InputError for a pipe, device or socket, and for what is no name of a file."""
+    """Return a path. Raises InputError for a pipe, device or socket, and for an invalid file name."""
     path = Path(named)
     try:
         refuse_special_file(path)
@@ -164,7 +164,7 @@ def _escape(half: re.Match[str]) -> str:
 
 
 def find_undecodable(values: Iterable[object]) -> str | None:
-    """Return a sentence on the first value of a row that no table takes; None where there is none."""
+    """Return a sentence on the first value of a row that tables cannot store, or None."""
     for value in values:
         # Most values are plain ASCII, which is cheap to see.
         if isinstance(value, str) and not (type(value) is str and value.isascii()) and not is_writable(value):
@@ -199,11 +199,11 @@ _Place = TypeVar("_Place", bound=FilePlace)
 
 
 def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:
-    """List the files of a folder in the order of their names; a folder of Parquet files is one.
+    """List the files of a folder by name. A folder of Parquet files counts as one file.
 
-    Files and folders whose names begin with ``.`` or ``_`` are left out. A link to a folder that it lies in, or to
-    a place outside ``folder``, is not followed, and a pipe, device or socket is not read: ``notes`` names each.
-    Raises InputError where there are more than ``most`` files or folders, OSError where the system does.
+    Files and folders with names that begin with ``.`` or ``_`` are skipped. Links to a folder that contains them
+    or to a place outside ``folder`` are skipped with a note, and so are pipes, devices and sockets. Raises
+    InputError for more than ``most`` files or folders, and OSError.
     """
     return list(_Listing(folder, notes, most).files_of(folder))
 

@@ -1,4 +1,4 @@
-"""Recognise scripts of other databases than SQL Server by what no T-SQL has."""
+"""Recognise scripts for databases other than SQL Server by words that T-SQL does not have."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def find_dialect(text: str, path: PurePath) -> str | None:
 
 def _code_of(text: str) -> str:
     """Return the lines of a text without comments, the insides of strings, and blanks beside one another."""
-    kept = []
+    pieces = []
     for part in segments(text)[0]:
         if part.mode in (TextMode.CODE, TextMode.BRACKET):
-            kept.append(text[part.start : part.end])
+            pieces.append(text[part.start : part.end])
         else:
-            kept.append(
+            pieces.append(
                 "''" if part.mode is TextMode.STRING else " \n" if part.mode is TextMode.LINE_COMMENT else " "
             )
-    lines = (" ".join(line.split()) for line in "".join(kept).splitlines())
+    lines = (" ".join(line.split()) for line in "".join(pieces).splitlines())
     return "\n".join(filter(None, lines))

@@ -91,7 +91,7 @@ _UNDO_FOLDERS = re.compile(r"(?:down|downs|undo|revert|roll[ _-]?backs?|uninstal
 
 
 def is_undo(path: PurePosixPath) -> bool:
-    """Return True for a script whose name says that it undoes, rolls back or uninstalls something."""
+    """Return whether the name of a script says that it undoes, rolls back or uninstalls something."""
     flyway, callback = _FLYWAY.fullmatch(path.stem), _CALLBACK.fullmatch(path.stem)
     if flyway is not None and flyway["kind"]:
         return flyway["kind"].upper() == "U"
@@ -172,9 +172,10 @@ def _environment_names(path: PurePosixPath, *, of_any_name: bool) -> Iterator[_E
 
 
 def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dict[PurePosixPath, str]:
-    """Return the scripts of one environment, each with it: its name is certain, or has siblings of others.
+    """Return the scripts of single environments with their environment.
 
-    Siblings of a script of the environment that is asked for are of others, whatever these are called.
+    A script has an environment if its name is certain, or if there are siblings with other names. Siblings of a
+    script for the wanted environment always belong to other environments.
     """
     every = [(path, name) for path in paths for name in _environment_names(path, of_any_name=asked is not None)]
     of_asked = {name.rest for _, name in every if name.environment.casefold() == asked}
@@ -197,9 +198,9 @@ def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dic
 def arrange(
     folder: Path, files: Sequence[Path], environment: str | None, notes: list[str], environments: set[str]
 ) -> list[Path]:
-    """Return the scripts of a folder that are applied, in order; ``notes`` learns which are left out, and why.
+    """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
-    ``environment`` is the one of which scripts are applied; ``environments`` learns those that the folder has.
+    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder.
     """
     paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
     undo = [path for path in paths if is_undo(path)]

@@ -35,7 +35,7 @@ class NameSpelling:
         )
 
     def instance(self, name: str) -> str:
-        """Return the instance's name as it is spelled here; a new one is remembered as `instance_name` has it."""
+        """Return the known spelling of an instance's name. A new name is spelled as by `instance_name`."""
         if name.casefold() not in self._instances:
             new_name = instance_name(name)
             self._instances[name.casefold()] = self._instances.setdefault(new_name.casefold(), new_name)
@@ -53,7 +53,7 @@ class NameSpelling:
 
 
 def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
-    """Return a note on each new instance whose name is nearly that of one in ``rows`` of the tables."""
+    """Return a note on each new instance with almost the name of an instance in the tables' ``rows``."""
     known_names = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
     new = [name for name in names if name.casefold()[:_LENGTH] not in known_names]
     nearest = {name: find_near_name(name, list(known_names.values())) for name in new[:_COMPARED]}
@@ -65,9 +65,9 @@ def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
 
 
 def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable[TableRow]) -> list[str]:
-    """Return a note on each unknown server of ``:connect`` whose name is nearly that of a known instance.
+    """Return a note on each unknown server of ``:connect`` with almost the name of a known instance.
 
-    ``own_instance`` is the instance that the script is for; ``rows`` of the tables have the others.
+    Known are the script's ``own_instance`` and the instances in the tables' ``rows``.
     """
     rows = list(rows)
     names = [
@@ -122,7 +122,7 @@ def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
 
 
 def _host_and_part(instance: str) -> tuple[str, str]:
-    """Return the host without its domain, and what stands after the backslash; an IP address whole."""
+    """Return the host without its domain, but a complete IP address, and the text after the backslash."""
     host, part, _ = split_server(instance)
     is_address = host.replace(".", "").isdecimal()
     return host if is_address else host.partition(".")[0], part

@@ -151,27 +151,27 @@ class _ItemReader:
         self._lying = [_name_in(folder, file) for file in list_files(folder, []) if file.suffix.lower() == ".sql"]
 
     def items(self, kind: str) -> list[_Item]:
-        """Return the files of the items of a kind, without those that are removed."""
-        found: dict[str, _Item] = {}
+        """Return the files of the items of a kind, without removed ones."""
+        items: dict[str, _Item] = {}
         for one in self._root.all_named(kind):
             excluded = set(self._names(one, "Exclude"))
             for name in self._names(one, "Include"):
                 if name not in excluded:
-                    found.setdefault(name, _Item(name, one.line))
+                    items.setdefault(name, _Item(name, one.line))
             for name in self._names(one, "Remove"):
-                found.pop(name, None)
-        return list(found.values())
+                items.pop(name, None)
+        return list(items.values())
 
     def built(self, deployed: set[str]) -> list[_Item]:
         """Return the files that the build takes, in natural order."""
-        found = {item.name: item for item in self.items("Build")}
+        items = {item.name: item for item in self.items("Build")}
         if self._has_defaults:
             others = {*deployed, *(item.name for item in self.items("None"))}
             others.update(name for one in self._root.all_named("Build") for name in self._names(one, "Remove"))
             for name in self._lying:
                 if name not in others and name.partition("/")[0].casefold() not in _NOT_BUILT:
-                    found.setdefault(name, _Item(name, self._root.line))
-        return sorted(found.values(), key=lambda item: natural_key(item.name))
+                    items.setdefault(name, _Item(name, self._root.line))
+        return sorted(items.values(), key=lambda item: natural_key(item.name))
 
     def _names(self, element: _Element, attribute: str) -> Iterator[str]:
         """Yield the files of an attribute: names and patterns, apart by semicolons."""

@@ -33,7 +33,7 @@ from routing.terms import ReadRow
 
 
 class RequiredKnowledge(NamedTuple):
-    """The knowledge that a kind of finding requires: of its own place, or of other instances.
+    """The knowledge that a kind of finding requires, about its own place or other instances.
 
     ``in_scope`` is ``here`` without the endpoint, ``in_instance`` the same for all databases of the instance.
     """
@@ -91,9 +91,9 @@ class FileKnowledge:
         self._gaps = {name: frozenset(theirs) for name, theirs in gaps.items()}
 
     def gaps_behind(self, finding: LintFinding) -> list[SharedGaps]:
-        """Return the gaps that a finding rests on, in sets that are not empty; no set where it is certain.
+        """Return the gaps that a finding depends on, as sets. A certain finding has none.
 
-        Findings share sets: thousands of findings may each rest on thousands of gaps.
+        Findings share these sets, because thousands of findings may each depend on thousands of gaps.
         """
         rests, instance = self._rests_of(finding), finding.instance_name
         if rests is None or instance is None or instance not in self._gaps:
@@ -151,7 +151,7 @@ class FileKnowledge:
         return frozenset[KnowledgeGap]().union(*reached)
 
     def _rests_of(self, finding: LintFinding) -> RequiredKnowledge | None:
-        """Return the knowledge that a finding requires; a LOCAL route keeps requests in their scope."""
+        """Return the knowledge that a finding requires. A LOCAL route keeps requests in their scope."""
         if finding.code == _LOST_REQUESTS and self._is_local(finding):
             return _IN_SCOPE
         return _RESTS.get(finding.code)
@@ -187,7 +187,7 @@ class DefinitionPlaces:
             self._first.setdefault(key.instance, spot)
 
     def spot_of(self, finding: LintFinding) -> Spot | None:
-        """Return the place of a finding's route, service or database; else of its instance."""
+        """Return the place of a finding's route, service or database, or else of its instance."""
         instance, database, name = finding.instance_name, finding.database_name, finding.object
         if instance is None:
             return None
@@ -232,10 +232,10 @@ _NONE = LintSettings()
 class FilesLinted:
     """The result of `lint_files`.
 
-    findings, suppressed: rows as `lint` has them, and ``file`` and ``line`` (None where there is none), in the
-    order of printing. not_judged: how many findings of each code rest on what was not read; not_known: on what.
-    rejected (rows of exports), not_taken (statements of which not all is known), left_out (statements about what
-    was exported) and notes are sentences. is_judged: not all rows and statements that there are were refused.
+    ``findings`` and ``suppressed`` have the rows of `lint` with ``file`` and ``line`` (or None), in the printed
+    order. ``not_judged`` counts by code the findings that depend on missing exports, which ``not_known`` lists.
+    ``rejected`` (rows of exports), ``not_taken`` (partly unknown statements), ``left_out`` (statements on exported
+    objects) and ``notes`` are sentences. ``is_judged`` is false if all rows and statements were refused.
     """
 
     findings: Sequence[ReadRow]
@@ -255,11 +255,11 @@ class FilesLinted:
 def lint_files(
     paths: Sequence[str], options: FileOptions, *, now: datetime, settings: LintSettings = _NONE
 ) -> FilesLinted:
-    """Find faults and hazards in exports and scripts, at one moment, from which scripts are in force.
+    """Find faults and hazards in exports and scripts at one moment. Scripts are in force from then on.
 
-    ``paths`` are read as `check` reads them; a script of which nothing tells the instance stands for itself, and a
-    file that is no script of T-SQL is noted. What rests on something that was not read is no finding. Raises
-    InputError for a file that cannot be read, and where there is none; RuleError where a custom rule fails.
+    ``paths`` are read as by `check`. A script without an instance is its own instance, and a file that is not
+    T-SQL gets a note. Findings that depend on missing exports are left out. Raises InputError if there is no file
+    or one cannot be read, and RuleError if a custom rule fails.
     """
     evidence = _read(paths, replace(options, by_file=True), now)
     every, not_judged, gaps = _judge(evidence, micros_of(now), settings)
@@ -312,7 +312,7 @@ def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvid
 def _judge(
     evidence: FileEvidence, now: int, settings: LintSettings
 ) -> tuple[set[LintFinding], Counter[str], list[KnowledgeGap]]:
-    """Return the findings that stand, how many do not, and what these would need."""
+    """Return the certain findings, the number of uncertain ones by code, and the gaps behind these."""
     rows, findings = evidence.rows, set()
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()

@@ -1,8 +1,7 @@
-"""Read texts and messages by Arrow as the rules read them; each function equals that of plain Python (`rules`).
+"""Arrow versions of the functions of `rules` on texts and messages, with equal results.
 
-Forms of texts, as `tables.spark_forms` has them for Spark: fold, GUID, broker instance, leading address and hash.
-Forms of messages: the reasons to set one aside, and the last attempt of each. A function takes and returns an
-array, or an expression over a dataset where it says so.
+`tables.spark_forms` has the same functions for Spark. They take and return an array. Some also accept an
+expression over a dataset, and say so.
 """
 
 from __future__ import annotations
@@ -35,26 +34,26 @@ _P4 = 0x85EBCA77C2B2AE63
 
 
 def fold_texts(words: Any) -> Any:
-    """Return texts with the letters A to Z in lower case; an array, a table's column or an expression."""
+    """Return texts with the letters A to Z in lower case, for an array, a table's column or an expression."""
     import pyarrow.compute as pc
 
     return pc.ascii_lower(words)
 
 
 def is_guid(words: Any) -> Any:
-    """Return whether texts are GUIDs of 36 characters in any case; an array or an expression."""
+    """Return whether texts are GUIDs of 36 characters in any case, for an array or an expression."""
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(words, _GUID)
 
 
 def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
-    """Return broker instances as they are compared and written; null for what is none."""
+    """Return broker instances in the form that is compared and written. A text that is none becomes null."""
     import pyarrow
     import pyarrow.compute as pc
 
     folded = fold_texts(words)
-    # Most broker instances are written as they are compared; the others are read one by one.
+    # Most broker instances are stored in the form that is compared. Python converts each of the others.
     is_plain = pc.match_substring_regex(folded, _PLAIN_BROKER)
     others = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
     if not others:
@@ -66,14 +65,14 @@ def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
 
 
 def leading_addresses(names: pyarrow.Array) -> pyarrow.Array:
-    """Return the address that a TRANSPORT route reads from each service name; null where there is none."""
+    """Return the address that a TRANSPORT route reads from each service name, or null without one."""
     import pyarrow.compute as pc
 
     return pc.struct_field(pc.extract_regex(names, _ADDRESS_IN_NAME), "address")
 
 
 def hash_dialog_ids(ids: pyarrow.Array) -> pyarrow.Array:
-    """Return the dialog-ID hash of each folded GUID (rule book, section 6); the array has no nulls."""
+    """Return the dialog-ID hash of each folded GUID (rule book, section 6). The array must have no nulls."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -95,7 +94,7 @@ def hash_dialog_ids(ids: pyarrow.Array) -> pyarrow.Array:
 
 
 def _words_of(ids: pyarrow.Array) -> tuple[list[pyarrow.Array], pyarrow.Array]:
-    """Return the bytes of GUIDs as numbers: four of eight bytes each, and the last of four."""
+    """Return the 36 bytes of GUIDs as numbers: four numbers of eight bytes each and one of four bytes."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -132,7 +131,7 @@ def _rotate(numbers: Any, bits: int) -> Any:
 
 
 def is_int(numbers: Any) -> Any:
-    """Return whether integers are of 32 bits; an array or an expression."""
+    """Return whether integers fit 32 bits, for an array or an expression."""
     import pyarrow.compute as pc
 
     least, most = INT_RANGE
@@ -142,9 +141,9 @@ def is_int(numbers: Any) -> Any:
 def find_codes(
     rows: pyarrow.Table, instance_is_known: pyarrow.Array, database_is_known: pyarrow.Array
 ) -> dict[str, pyarrow.Array]:
-    """Return the rejection codes that may apply to messages, in the order of tables.md, and whether each does.
+    """Return a mask of messages for each rejection code, in the order of tables.md.
 
-    ``rows`` have all columns of messages. A code for a text that is no UTF-8 is left out where no row has one.
+    ``rows`` must have all columns of messages. The codes for invalid UTF-8 are left out if no row has such text.
     """
     import pyarrow.compute as pc
 
@@ -177,10 +176,10 @@ def _is_missing(column: pyarrow.Array) -> pyarrow.Array:
 
 @dataclass(frozen=True)
 class Attempts:
-    """Messages that were tried again: ``once`` is a condition for the rows of all others.
+    """The messages with several attempts.
 
-    ``last`` are rows that count, of these messages and of others of their ids; ``replaced`` are those that a later
-    attempt has replaced.
+    ``once`` is a condition for the rows of all other messages. ``last`` has the last attempt of each message, and
+    messages of other instances with the same ids. ``replaced`` has the earlier attempts.
     """
 
     once: Any
@@ -189,9 +188,9 @@ class Attempts:
 
 
 def split_attempts(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> Attempts | None:
-    """Return the messages that were tried again, in some columns and those that identify an attempt.
+    """Return the messages with several attempts, in the named columns and those that identify an attempt.
 
-    None where there is no second attempt, which the files' statistics mostly show. Else ids are compared once.
+    Returns None without a second attempt. The files' statistics usually show this without reading rows.
     """
     import pyarrow.compute as pc
 

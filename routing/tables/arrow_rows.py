@@ -1,4 +1,4 @@
-"""Convert the schemas and rows of plain Python to Arrow's, and columns of Arrow to plain values (tables.md)."""
+"""Convert schemas and rows of plain Python to Arrow, and Arrow columns to plain values (tables.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _NoPandas(MetaPathFinder):
-    """Finds pandas to be missing."""
+    """An import finder that reports pandas as missing."""
 
     def find_spec(self, fullname: str, *_: Any) -> None:
         if fullname == "pandas":
@@ -28,9 +28,9 @@ class _NoPandas(MetaPathFinder):
 
 
 def leave_pandas_out() -> None:
-    """Import Arrow's datasets without pandas, which they would import where it is installed: half a second.
+    """Import Arrow's datasets without pandas, which takes half a second where it is installed.
 
-    For a command, whose process is its own: pyarrow then looks for pandas once it is asked for a frame of it.
+    Only commands do so, since nothing else runs in their process. pyarrow still imports pandas when it needs it.
     """
     if "pandas" in sys.modules or "pyspark" in sys.modules or find_spec("pyarrow") is None:
         return
@@ -43,14 +43,14 @@ def leave_pandas_out() -> None:
 
 
 def arrow_schema(schema: Schema) -> pyarrow.Schema:
-    """Return a schema as Arrow's."""
+    """Return a schema as an Arrow schema."""
     import pyarrow
 
     return pyarrow.schema([pyarrow.field(f.name, arrow_type(f.kind), f.nullable) for f in schema])
 
 
 def arrow_type(kind: AnyKind) -> pyarrow.DataType:
-    """Return a kind as Arrow's type; times are microseconds in UTC."""
+    """Return a kind as an Arrow type. Times are microseconds in UTC."""
     import pyarrow
 
     if isinstance(kind, ArrayOf):
@@ -71,7 +71,7 @@ def arrow_type(kind: AnyKind) -> pyarrow.DataType:
 
 
 def table_of(rows: Iterable[ReadRow], schema: Schema) -> pyarrow.Table:
-    """Convert rows of plain Python to an Arrow table of a schema; keys left out are null.
+    """Convert rows of plain Python to an Arrow table of a schema. Missing keys become null.
 
     Times are aware, or microseconds since 1970.
     """
@@ -87,12 +87,12 @@ def table_of(rows: Iterable[ReadRow], schema: Schema) -> pyarrow.Table:
 
 
 def _entries(value: Any, kind: AnyKind) -> Any:
-    """Return a value as Arrow takes it: a map is a list of its entries."""
+    """Return a value as Arrow accepts it, with a map as a list of its entries."""
     return list(value.items()) if isinstance(kind, MapOf) and value is not None else value
 
 
 def plain_type(kind: Any) -> Any:
-    """Return the type in which the package reads values of a type: texts and lists have one form each."""
+    """Return the type as which the package reads a type. All kinds of texts become one, and so do lists."""
     import pyarrow
     from pyarrow import types
 
@@ -110,7 +110,7 @@ def plain_type(kind: Any) -> Any:
 
 
 def cast_table(rows: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
-    """Convert the columns of a table to other types; a part too large for the type becomes several."""
+    """Convert the columns of a table to other types. A chunk that is too large for its type is split."""
     import pyarrow
 
     arrays = [
@@ -128,10 +128,10 @@ def _cast_parts(values: Any, kind: Any) -> Iterator[Any]:
     import pyarrow
 
     try:
-        # A part of an array of large texts, cast to texts, is mistaken by Arrow's functions: a copy is none.
+        # Arrow's functions misread a slice of large texts that was cast to texts. A copy is read correctly.
         yield pyarrow.concat_arrays([values, values[:0]]).cast(kind)
     except pyarrow.ArrowInvalid:
-        # Plain texts take 2 GiB in one array.
+        # One array holds at most 2 GiB of plain texts.
         if len(values) < 2:
             raise
         for part in (values[: len(values) // 2], values[len(values) // 2 :]):
@@ -139,7 +139,7 @@ def _cast_parts(values: Any, kind: Any) -> Iterator[Any]:
 
 
 def values_of(column: Any, wanted: AnyKind) -> list[Any]:
-    """Convert an accepted column to plain values; times are microseconds since 1970, UTC without a zone."""
+    """Convert an accepted column to plain values. Times become microseconds since 1970, in UTC without a zone."""
     if wanted == ColumnKind.TIMESTAMP:
         column = micros_in(column)
     if wanted == ColumnKind.STRING:
@@ -149,10 +149,7 @@ def values_of(column: Any, wanted: AnyKind) -> list[Any]:
 
 
 def plain_values(column: Any) -> list[Any]:
-    """Return the values of any column as plain ones; a text that is no UTF-8 is an `UndecodedText`.
-
-    Such texts are read alone or in lists.
-    """
+    """Return the plain values of any column. Text that is not UTF-8, also in a list, is an `UndecodedText`."""
     import pyarrow
 
     values: list[Any]
@@ -184,9 +181,9 @@ def _decode(data: bytes | None) -> str | None:
 
 
 def find_undecodable(texts: Any) -> Any:
-    """Return a mask of texts of an array that are no UTF-8; None where all are.
+    """Return a mask of the texts that are not UTF-8, or None if all are UTF-8.
 
-    Arrow looks at all of them at once, or at the distinct ones of a dictionary, in a few nanoseconds each.
+    Arrow validates the whole array at once, or only the distinct texts of a dictionary.
     """
     import pyarrow
     import pyarrow.compute as pc
@@ -202,7 +199,7 @@ def find_undecodable(texts: Any) -> Any:
 
 
 def with_readable_texts(rows: pyarrow.Table) -> pyarrow.Table:
-    r"""Return rows whose texts are all UTF-8: of others each undecodable byte is written ``\xNN``."""
+    r"""Return rows with valid UTF-8 only: each undecodable byte is written as ``\xNN``."""
     import pyarrow
 
     for place, field in enumerate(rows.schema):
@@ -213,7 +210,7 @@ def with_readable_texts(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def micros_in(column: Any, kind: Any = None) -> Any:
-    """Convert a column of times to microseconds since 1970, UTC without a zone; ``kind``: an expression's type."""
+    """Convert times to microseconds since 1970, in UTC without a zone. ``kind`` is the type of an expression."""
     import pyarrow
 
     zone = (kind or column.type).tz
@@ -221,7 +218,7 @@ def micros_in(column: Any, kind: Any = None) -> Any:
 
 
 def _texts(chunk: Any) -> list[str | None]:
-    """Return the texts of a part of a column; equal texts are one object, for names stand in many rows."""
+    """Return the texts of a chunk. Equal texts share one object, because names occur in many rows."""
     import pyarrow
 
     if pyarrow.types.is_string_view(chunk.type):
@@ -231,11 +228,11 @@ def _texts(chunk: Any) -> list[str | None]:
     return [texts[place] for place in encoded.indices.fill_null(len(texts) - 1).to_pylist()]
 
 
-# Rows of plain Python that a function returns, and the same as an Arrow table or a DataFrame.
+# Rows of plain Python that a function returns, with conversions to an Arrow table and to a DataFrame.
 
 
 def with_moments(rows: Iterable[TableRow], names: Collection[str]) -> list[TableRow]:
-    """Convert the named columns of rows from microseconds to aware times; null stays null."""
+    """Convert the named columns of rows from microseconds to aware times. Null stays null."""
     timed_rows = list(rows)
     for row in timed_rows:
         row.update({name: None if row[name] is None else moment_of(row[name]) for name in names})
@@ -244,7 +241,7 @@ def with_moments(rows: Iterable[TableRow], names: Collection[str]) -> list[Table
 
 @dataclass(frozen=True)
 class SchemaRows:
-    """Rows of a known schema; times are aware, in UTC."""
+    """Rows of a known schema. Times are aware, in UTC."""
 
     schema: Schema
     rows: tuple[ReadRow, ...]

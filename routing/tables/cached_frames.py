@@ -1,6 +1,7 @@
-"""Small frames that several passes read: computed once, and where they are really small, rows of the driver.
+"""Cache small frames that several passes read, and choose how Spark joins them.
 
-Planning the scan of a small table, which each pass would do anew, takes longer than reading it.
+A frame is computed once, and the driver holds the rows of a very small one. Otherwise each pass plans the scan
+of the table again, which takes longer than reading it.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FrameLimits:
-    """Limits of how much of a frame the driver, a client and a task hold in memory.
+    """How much of a frame the driver, a client and a task hold in memory.
 
-    The driver carries a frame of up to ``held_rows`` rows, of ``held_bytes`` bytes of text each: 80 MB at most.
-    The client of a session that keeps nothing itself carries up to ``client_rows`` rows, of ``client_bytes``
-    together; so does the driver of frames that others are made of. Serverless compute takes 128 MB of local data
-    at a time.
-    A task holds up to ``task_bytes`` of a join's side; more is sorted, which goes to disk where it must.
+    The driver holds a frame of up to ``held_rows`` rows with ``held_bytes`` bytes of text each, so 80 MB at most.
+    If the session cannot cache frames, its client holds up to ``client_rows`` rows of ``client_bytes`` in total.
+    The same limits apply to frames that other cached frames are made of. Serverless compute accepts 128 MB of
+    local data at a time. A task holds up to ``task_bytes`` of a join's side. A larger side is sorted, on disk if
+    needed.
     """
 
     held_rows: int = 20_000
@@ -50,11 +51,11 @@ class FrameLimits:
 
 
 FRAME_LIMITS = FrameLimits()
-# Besides its texts a row is about so many bytes for each column.
+# A row takes about this many bytes for each column, plus its texts.
 _COLUMN = 8
 _OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
 _IS_LONG = "_is_long"
-# Python has no text of any bytes, and its times without a zone are told twice where clocks are set back.
+# Python cannot hold arbitrary bytes as text, and local times occur twice when clocks are set back.
 _Forms = Mapping[type[DataType], Callable[[Column], Column]]
 _AS_PLAIN: _Forms = {
     StringType: lambda text: text.cast("binary"),
@@ -67,12 +68,12 @@ _AS_READ: _Forms = {
 
 
 class FrameCache:
-    """Keeps frames that are read more than once, until `release`, or the end of a ``with`` block."""
+    """Keeps frames that are read more than once, until `release` or the end of a ``with`` block."""
 
     def __init__(self, limits: FrameLimits = FRAME_LIMITS) -> None:
         self.limits = limits
         self.frames: list[DataFrame] = []
-        """What the session's block storage holds."""
+        """The frames in the session's block storage."""
 
     def __enter__(self) -> FrameCache:
         return self
@@ -81,15 +82,15 @@ class FrameCache:
         try:
             self.release()
         except Exception:
-            # What ended the block may have ended the session; the block's own error says more.
+            # The block's error may have ended the session, and it explains more than this one.
             if error is None:
                 raise
 
     def keep(self, small: DataFrame) -> DataFrame:
-        """Compute a small frame once, now: the driver carries few rows, storage keeps more.
+        """Compute a small frame once, now. The driver holds few rows, block storage holds more.
 
-        Where the session keeps nothing its rows go by way of the client; very many are computed anew by each pass
-        that reads them.
+        If the session cannot cache frames, the client holds the rows. Each pass computes a frame again if it has
+        too many rows for the client.
         """
         if not takes_persist(small.sparkSession):
             return self._carry_by_client(small).rows
@@ -97,13 +98,14 @@ class FrameCache:
         return self._instead(stored, self.carry(stored)).rows
 
     def keep_sized(self, small: DataFrame, most_rows: int | None = None) -> CarriedFrame:
-        """Return a frame of which other kept frames are made, computed once, now; and its size.
+        """Compute a frame that other cached frames are made of, once and now, and return it with its size.
 
-        A plan that is printed has all that a frame in storage was made of, each time that the frame is read. So
-        more rows are carried by the driver here: up to ``client_rows``, of ``client_bytes`` together.
-        ``most_rows``: it has no more rows than that; where these are few it is not stored before it is read, for
-        what is stored is computed in as many tasks as a shuffle has partitions. Only one of long rows is computed
-        twice then.
+        Spark's plan repeats the plan of a stored frame at each use. So the driver holds more rows here: up to
+        ``client_rows`` of ``client_bytes`` in total.
+
+        ``most_rows`` is an upper limit of the frame's rows. If it is small, the frame is read without storing it
+        first, because storing takes a task for each shuffle partition. A frame with long rows is then computed
+        twice.
         """
         if most_rows is not None and most_rows <= self.limits.held_rows:
             few_rows = _carry(small, self._mark_long(small), most_rows)
@@ -118,12 +120,12 @@ class FrameCache:
         return self._instead(stored, carried)
 
     def hold(self, frame: DataFrame) -> DataFrame:
-        """Read a frame once into the driver; one of many or long rows, or without Arrow, stays as it is."""
+        """Read a small frame into the driver. Return a large one unchanged, and any frame without Arrow."""
         return self.carry(frame).rows if has_arrow() else frame
 
     def carry(self, frame: DataFrame) -> CarriedFrame:
-        """Read a frame of few and short rows into the driver; any other stays as it is."""
-        # A limit that comes last takes no exchange where there is one part.
+        """Read a frame of few and short rows into the driver, or return it unchanged."""
+        # A limit as the last step of a plan needs no exchange for a single partition.
         return _carry(frame, self._mark_long(frame).limit(self.limits.held_rows + 1), self.limits.held_rows)
 
     def _mark_long(self, frame: DataFrame) -> DataFrame:
@@ -135,7 +137,7 @@ class FrameCache:
         return _carry(frame, marked, self.limits.client_rows)
 
     def _instead(self, stored: DataFrame, carried: CarriedFrame) -> CarriedFrame:
-        """Return the rows that the driver carries in place of a frame in storage, or that frame."""
+        """Return the rows that the driver holds and drop the stored frame, or return the stored frame."""
         if carried.rows is stored:
             return carried
         read_once = self._read_by_workers_once(carried)
@@ -144,13 +146,13 @@ class FrameCache:
         return read_once
 
     def _read_by_workers_once(self, carried: CarriedFrame) -> CarriedFrame:
-        """Return carried rows, stored if Python workers hand them over: what made them is in no later plan."""
+        """Store the driver's rows if Python workers would read them. Later plans then omit that step."""
         return carried if has_arrow() else carried._replace(rows=self.store(carried.rows))
 
     def store(self, frame: DataFrame) -> DataFrame:
-        """Return a frame that many parts of one pass read: kept in storage, filled by the first of them.
+        """Put a frame that is too large for the driver into block storage. The first reader fills it.
 
-        For tables that are too large to be rows of the driver. Where the session keeps nothing the frame as it is.
+        If the session cannot cache frames, the frame is returned unchanged.
         """
         if not takes_persist(frame.sparkSession):
             return frame
@@ -159,7 +161,7 @@ class FrameCache:
         return cached
 
     def release(self) -> None:
-        """Release all frames; they can still be read, computed anew."""
+        """Release the cached frames. They stay readable, but Spark computes them again."""
         while self.frames:
             let_go(self.frames.pop())
 
@@ -173,9 +175,9 @@ def released_on_failure(limits: FrameLimits = FRAME_LIMITS) -> Iterator[FrameCac
 
 
 class CarriedFrame(NamedTuple):
-    """A frame, and the bytes of its values where the driver carries them, None where it does not.
+    """A frame and the bytes of its values, or None if the driver does not hold them.
 
-    ``values`` are its rows as Arrow, where the driver carries them so.
+    ``values`` has the rows if the driver holds them as an Arrow table.
     """
 
     rows: DataFrame
@@ -184,9 +186,9 @@ class CarriedFrame(NamedTuple):
 
 
 def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
-    """Read a frame into this process and give it back; one of more rows, or of long ones, stays as it is.
+    """Read a frame into this process, or return it unchanged if it has too many rows or long ones.
 
-    ``marked`` are its first rows, as `_without_long` marks them.
+    ``marked`` has its first rows, as `_without_long` marks them.
     """
     spark = frame.sparkSession
     if has_arrow():
@@ -210,7 +212,7 @@ def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:
 
 
 def _in_form(value: Column, kind: DataType, forms: _Forms) -> Column:
-    """Return a value of a type, each text and time of it in another form."""
+    """Return a value with each of its texts and times converted."""
     if isinstance(kind, ArrayType):
         return F.transform(value, lambda one: _in_form(one, kind.elementType, forms))
     if isinstance(kind, StructType):
@@ -221,20 +223,20 @@ def _in_form(value: Column, kind: DataType, forms: _Forms) -> Column:
 
 
 def _bytes_of(value: Any) -> int:
-    """Return about how many bytes rows of plain Python take."""
+    """Estimate the bytes of rows of plain Python."""
     if isinstance(value, bytes | bytearray):
         return len(value)
     return sum(map(_bytes_of, value)) if isinstance(value, list | tuple) else _COLUMN
 
 
 def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
-    """Mark long rows, and make them all null: a name may have a million characters."""
+    """Mark long rows and replace their values by null, since a name may have a million characters."""
     marked = rows.select(is_long.alias(_IS_LONG), "*")
     return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
 
 
 def _is_for_a_client(stored: DataFrame, limits: FrameLimits) -> bool:
-    """Return True if a client may carry a frame that is in storage: few enough rows and bytes."""
+    """Return whether a stored frame has few enough rows and bytes for a client."""
     size = F.coalesce(F.sum(_bytes_of_row(stored.schema)), F.lit(0))
     is_small = (F.count(F.lit(1)) <= limits.client_rows) & (size <= limits.client_bytes)
     [row] = stored.agg(is_small).collect()
@@ -242,8 +244,8 @@ def _is_for_a_client(stored: DataFrame, limits: FrameLimits) -> bool:
 
 
 def _all_bytes(schema: StructType) -> Column:
-    """Return the bytes of all rows together, which each of them says."""
-    # One partition for all: without any Spark warns of its size.
+    """Return a column with the bytes of all rows together."""
+    # A window needs a partition, or Spark warns about its size.
     return F.sum(_bytes_of_row(schema)).over(Window.partitionBy(F.lit(0)))
 
 
@@ -252,7 +254,7 @@ def _bytes_of_row(schema: StructType) -> Column:
 
 
 def bytes_of_texts(schema: StructType) -> Column:
-    """Return the bytes of those columns of a row that may be of any size."""
+    """Return the bytes of a row's columns of variable size."""
     lengths = [
         F.coalesce(F.octet_length(_as_text(field.name, field.dataType)), F.lit(0)).cast("bigint")
         for field in schema
@@ -266,19 +268,19 @@ def _as_text(name: str, kind: DataType) -> Column:
 
 
 def _loose(column: StructField) -> Column:
-    """Return a column of which every field may be null: Arrow takes no null struct of fields that may not."""
+    """Make all fields of a column nullable, because Arrow refuses a null struct of required fields."""
     value = F.col(column.name)
     is_nested = isinstance(column.dataType, StructType | ArrayType)
     return value.cast(_nullable(column.dataType).simpleString()) if is_nested else value
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
-    """Convert an Arrow table to a DataFrame, all nullable: Arrow refuses a null struct of required fields."""
+    """Convert an Arrow table to a DataFrame of nullable fields, because Arrow refuses null structs otherwise."""
     return spark.createDataFrame(rows, _nullable(schema))
 
 
 def _nullable(kind: Any) -> Any:
-    """Return a type in which every field and element may be null."""
+    """Return a type with nullable fields and elements."""
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in kind])
     if isinstance(kind, ArrayType):
@@ -286,72 +288,71 @@ def _nullable(kind: Any) -> Any:
     return kind
 
 
-# How the smaller side of a join gets to the larger one; the only room that gives Spark a hint.
+# Join hints for Spark. No other module gives any.
 #
-# What a configuration bounds is broadcast as it is (`small_side`). What messages make has no bound: it is
-# measured, and above ``resolve.broadcast_limit`` it is not broadcast but shuffled, and the run says so
-# (`BroadcastBudget`).
+# Rows that the configuration limits are always broadcast (`small_side`). Rows that grow with the messages are
+# measured. Above ``resolve.broadcast_limit`` both sides are shuffled, and the run notes it (`BroadcastBudget`).
 
 
 _BROADCAST, _HASH, _MERGE = "broadcast", "shuffle_hash", "merge"
 _CALLED = {_HASH: "shuffled hash join", _MERGE: "sort-merge join"}
-# What a row takes in a join's table besides its texts, roughly: for itself, and for each column.
+# Rough bytes of a row in a join's table without its texts: for the row, and for each column.
 _ROW, _BROADCAST_COLUMN = 100, 16
 
 
 def small_side(rows: DataFrame) -> DataFrame:
-    """Broadcast rows whose number the configuration, or a caller's question, bounds.
-
-    Never what messages make.
-    """
+    """Broadcast rows whose number the configuration or the caller limits, never rows made from messages."""
     return rows.hint(_BROADCAST)
 
 
 @dataclass(frozen=True)
 class JoinSide:
-    """The smaller side of a join, and how it is joined."""
+    """The smaller side of a join and its join hint."""
 
     rows: DataFrame
     how: str
 
     @property
     def fits(self) -> bool:
-        """Whether it is broadcast; else both sides are shuffled."""
+        """Whether the side is broadcast. Otherwise both sides are shuffled."""
         return self.how == _BROADCAST
 
     def with_hint(self) -> DataFrame:
-        """Return the rows with Spark's hint, which selects keep."""
+        """Return the rows with Spark's join hint. A later select keeps the hint."""
         return self.rows.hint(self.how)
 
 
 def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
-    """Return a side whose size its caller knows; one that does not fit is no more than tasks can hold."""
+    """Return a side of known size. If it is not broadcast, its part of a shuffle must fit a task's memory."""
     return JoinSide(rows, _BROADCAST if fits else _HASH)
 
 
 @dataclass(frozen=True)
 class BroadcastBudget:
-    """The budget for broadcasts: up to ``limit`` bytes. ``notes`` tell the rest; a task holds ``task_bytes``."""
+    """The budget of ``limit`` bytes for a broadcast. ``notes`` has a note for each larger side.
+
+    A task holds up to ``task_bytes`` of a join's side.
+    """
 
     limit: int
     notes: list[str] = field(default_factory=list)
     task_bytes: int = FRAME_LIMITS.task_bytes
 
     def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
-        """Return a side of the size that its rows have, which are read for it; ``what`` names them in the notes.
+        """Measure the rows and choose how to join them. ``what`` names them in the notes.
 
-        Where ``count``, the number of rows, tells enough they are not read.
+        The rows are not read if ``count``, their number, is enough to decide.
         """
         least = (count or 0) * _broadcast_joins_bytes_of_row(rows.schema)
         if least > self.limit:
-            # By how much is not known.
+            # The exact size is unknown.
             return self._without(what, rows, f"at least {least} bytes", _MERGE)
         if count == 0:
             return JoinSide(rows, _BROADCAST)
         return self.of_size(what, rows, int(rows.agg(_size(rows.schema)).collect()[0][0]))
 
     def of_size(self, what: str, rows: DataFrame, size: int) -> JoinSide:
-        """Return a side of a known size in bytes."""
+        """Choose how to join rows of a known size in bytes."""
         if size <= self.limit:
             return JoinSide(rows, _BROADCAST)
         part = size / _partitions(rows.sparkSession)
@@ -365,7 +366,7 @@ class BroadcastBudget:
 
 
 def _partitions(spark: SparkSession) -> int:
-    """Return the number of a shuffle's parts; a platform that decides it later promises none."""
+    """Return the number of shuffle partitions, or 1 if the platform decides it later."""
     parts = find_setting(spark, "spark.sql.shuffle.partitions") or ""
     return int(parts) if parts.isdigit() and int(parts) else 1
 
@@ -375,7 +376,7 @@ def _broadcast_joins_bytes_of_row(schema: StructType) -> int:
 
 
 def _size(schema: StructType) -> Column:
-    """Return the bytes of all rows, an aggregate."""
+    """Return an aggregate: the bytes of all rows."""
     return F.count(F.lit(1)) * _broadcast_joins_bytes_of_row(schema) + F.coalesce(
         F.sum(bytes_of_texts(schema)), F.lit(0)
     )

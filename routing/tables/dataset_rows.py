@@ -1,7 +1,6 @@
-"""Read the rows of a dataset that are wanted, of as few files and columns as it takes, or add them up to groups.
+"""Filter, sort and group the rows of a dataset, reading as few files and columns as possible.
 
-Times are compared once they are read where a file's statistics might mislead: what Delta's log says of a file's
-times is in milliseconds.
+Delta's log gives the times of a file in milliseconds only. So times are compared after reading.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# Texts that most rows have for themselves: to number them takes longer than to read them.
+# Columns with a distinct text in most rows. Numbering these takes longer than reading them.
 _IDS = frozenset(("message_id", "conversation_id", "conversation_handle", "conversation_group_id"))
 
 
@@ -39,9 +38,9 @@ _IDS = frozenset(("message_id", "conversation_id", "conversation_handle", "conve
 class DatasetRows:
     """The rows of a dataset.
 
-    ``shape``: its columns, each with its name in the dataset. ``attempts``: which rows later attempts have
-    replaced, None where there is none or these count too. ``rows_waiting`` rows wait before they are added up to
-    groups.
+    ``shape`` maps the columns to their names in the dataset. ``attempts`` has the rows that later attempts
+    replaced. It is None if there are none, or if replaced rows count too. ``rows_waiting`` rows are collected
+    before they are added to the groups.
     """
 
     dataset: pyarrow.dataset.Dataset
@@ -54,19 +53,19 @@ class DatasetRows:
         return self.dataset.schema.field(self.shape[name]).type
 
     def is_text(self, name: str) -> bool:
-        """Return True if there is such a column, and it holds texts."""
+        """Return whether a column exists and has texts."""
         import pyarrow
 
         return name in self.shape and pyarrow.types.is_string(self.type_of(name))
 
     def fields(self, names: Iterable[str]) -> TableRow:
-        """Return columns as expressions, without those that the dataset lacks."""
+        """Return the dataset's columns of some names, as expressions."""
         import pyarrow.compute as pc
 
         return {name: pc.field(self.shape[name]) for name in dict.fromkeys(names) if name in self.shape}
 
     def condition(self, only: Filter) -> Any:
-        """Return the condition that each row has one of some values, by column; None where all rows do."""
+        """Return the condition that each column has one of its values, or None without a filter."""
         import pyarrow.compute as pc
 
         conditions = []
@@ -76,13 +75,13 @@ class DatasetRows:
             elif values is None:
                 conditions.append(pc.field(self.shape[name]).is_null())
             else:
-                # One value is sooner compared than looked up.
+                # Comparing one value is faster than looking it up.
                 wanted, field = array_of(values, self.type_of(name)), pc.field(self.shape[name])
                 conditions.append(field == wanted[0] if len(wanted) == 1 else field.isin(wanted))
         return all_of(conditions)
 
     def count(self, present: Sequence[str] = ()) -> int:
-        """Return how many rows have a value in each of some columns."""
+        """Count the rows with a value in each of some columns."""
         import pyarrow.compute as pc
 
         if any(name not in self.shape for name in present):
@@ -99,20 +98,21 @@ class DatasetRows:
         *,
         has_replaced: bool = False,
     ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
-        """Yield some columns of the rows that ``only`` leaves, few of which are in memory at a time.
+        """Yield some columns of the rows that ``only`` selects, in batches of limited size.
 
-        Texts of the ``numbered`` columns, and of those of ``only``, are numbers where they are stored so. Each
-        part has a weight: 1, or with ``has_replaced`` -1 for rows that do not count, which are in other parts too.
+        Texts of the ``numbered`` columns, and of those in ``only``, are numbers if the files store them so. Each
+        batch has a weight. It is 1, or -1 with ``has_replaced`` for replaced rows, which other batches contain
+        too.
         """
         fields = self.fields((*names, *only))
         if any(name not in self.shape and values is not None for name, values in only.items()):
             return
         tests = {name: is_one_of(values) for name, values in only.items() if name in self.shape}
         texts = {self.shape[name] for name in (*numbered, *only) if name in self.shape and name not in _IDS}
-        # What all rows of a file have in common is looked at once, and not for each row.
+        # A condition that is the same for all rows of a file is checked once for the file.
         rows = encoded(in_files_with(self.dataset, self.condition(only)), texts)
         is_once = None if self.attempts is None or has_replaced else self.attempts.once
-        # What is read ahead is what takes memory.
+        # Read-ahead takes most of the memory.
         scanner = rows.scanner(fields, filter=is_once, batch_readahead=4, fragment_readahead=1)
         for batch in scanner.to_batches():
             yield 1, _rows_that_pass(batch, tests)
@@ -130,7 +130,7 @@ class DatasetRows:
         varying: str | None = None,
         only: Filter = ALL,
     ) -> pyarrow.Table:
-        """Count the rows of each group (see `TrafficTable.groups`); texts are numbers until all rows are read."""
+        """Count the rows of each group (see `TrafficTable.groups`). Texts are numbers until all rows are read."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -144,7 +144,7 @@ class DatasetRows:
         sums = GroupSums(
             present, {COUNT: "sum", **{name: how for name, (_, how) in measures.items()}}, self.rows_waiting
         )
-        # What is least or greatest of some rows is not told by those that are not there.
+        # A minimum or maximum cannot be corrected by subtracting replaced rows.
         has_replaced = not measures
         names = dict.fromkeys((*present, *(name for name, _ in measures.values())))
         for weight, part in self.parts(names, only, numbers, has_replaced=has_replaced):
@@ -167,12 +167,12 @@ class DatasetRows:
             table = table.drop_columns(["_least", "_most"])
         return table
 
-    # The first rows in an order: if it begins with a time, few rows but these are read whole.
+    # The first rows in an order. If the order begins with a time, few other rows are read completely.
 
     def first(
         self, names: Sequence[str], only: Filter = ALL, order: Sequence[str] = (), limit: int | None = None
     ) -> pyarrow.Table:
-        """Return the first rows in an order, in some columns and those of the order."""
+        """Return the first rows in an order, with the named columns and those of the order."""
         condition, replaced = self.condition(only), None if self.attempts is None else self.attempts.replaced
         rows, count = self._find_files(condition, counts=limit is not None)
         if limit is not None and order and count > limit:
@@ -185,14 +185,15 @@ class DatasetRows:
         return in_order(table, order)[:limit]
 
     def where(self, condition: Any, names: Sequence[str]) -> pyarrow.Table:
-        """Return the rows for which a condition holds, those that do not count too, in some columns."""
+        """Return some columns of the rows that meet a condition, replaced rows included."""
         rows, _ = self._find_files(condition)
         return rows.dataset.to_table(columns=self.fields(names), filter=condition)
 
     def _find_files(self, condition: Any, *, counts: bool = False) -> tuple[DatasetRows, int]:
-        """Return the files that have rows for which a condition holds, and with ``counts`` how many these are.
+        """Return the files with rows that meet a condition, and with ``counts`` the number of these rows.
 
-        Arrow reads every column of all files that may have such rows; so the condition's own are read first.
+        Arrow reads every column of all files that may have such rows. So only the columns of the condition are
+        read first.
         """
         rows = self.dataset
         if condition is None:
@@ -206,7 +207,7 @@ class DatasetRows:
         return replace(self, dataset=in_files(rows, +counted)), counted.total()
 
     def _is_among_first(self, condition: Any, time: str, limit: int) -> Any:
-        """Return a condition that holds for the first rows by a time, and for few others."""
+        """Return a condition that the first rows by a time meet, and few others."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -217,9 +218,9 @@ class DatasetRows:
         return all_of([condition, None if last is None else pc.field(self.shape[time]) <= last])
 
     def _find_time(self, name: str, condition: Any, wanted: int) -> Any:
-        """Return the time up to which there are as many rows as are wanted; None where there are no more.
+        """Return the time of the last of the ``wanted`` first rows, or None if there are no more rows than these.
 
-        Few more times than are wanted are in memory at once.
+        Only a few more times than ``wanted`` are in memory at once.
         """
         import pyarrow
 
@@ -235,7 +236,7 @@ class DatasetRows:
 
 
 def _least(parts: Sequence[pyarrow.Array], limit: int) -> pyarrow.Array:
-    """Return the least values of some arrays, in any order; a null is greater than all."""
+    """Return the least values of some arrays, in any order. Null is greater than all values."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -246,13 +247,13 @@ def _least(parts: Sequence[pyarrow.Array], limit: int) -> pyarrow.Array:
 
 
 def all_of(conditions: Iterable[Any]) -> Any:
-    """Return the condition that all of some hold; None, which is none, for no condition."""
+    """Combine conditions with AND, ignoring None. Return None if no condition remains."""
     present = [condition for condition in conditions if condition is not None]
     return reduce(operator.and_, present) if present else None
 
 
 def _rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any], Any]]) -> pyarrow.RecordBatch:
-    """Return the rows of a part for which tests of its columns hold."""
+    """Return the rows of a batch that pass the tests of its columns."""
     import pyarrow.compute as pc
 
     masks = [test(part[name]) for name, test in tests.items()]
@@ -260,20 +261,20 @@ def _rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any
 
 
 def as_measured(column: pyarrow.Array) -> pyarrow.Array:
-    """Return values whose least and greatest are looked for: times as numbers."""
+    """Return a column as minimum and maximum need it, with times as numbers."""
     import pyarrow
 
     return micros_in(column) if pyarrow.types.is_timestamp(column.type) else decoded(column)
 
 
 def type_measured(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """Return the type of what `as_measured` returns for a column of a type."""
+    """Return the type of the result of `as_measured` for a column of a type."""
     import pyarrow
 
     return pyarrow.int64() if pyarrow.types.is_timestamp(kind) else kind
 
 
 def in_order(table: pyarrow.Table, order: Iterable[str]) -> pyarrow.Table:
-    """Return rows in the ascending order of some columns, as far as they are there; nulls come last."""
+    """Sort rows by those of the named columns that exist, ascending and with nulls last."""
     keys = [(name, "ascending") for name in order if name in table.column_names]
     return table.sort_by(keys) if keys else table

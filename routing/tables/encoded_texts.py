@@ -1,4 +1,4 @@
-"""Read columns of texts as numbers: most of ten million texts are the same few, and numbers compare faster."""
+"""Read columns of texts as numbers, which compare faster. Most of ten million texts are the same few."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# So many rows wait, or as many as are kept, before they are reduced.
+# Rows collected before they are reduced, or as many as the last reduction left if these are more.
 WAITING = 1_000_000
 
 
 def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
-    """Read named columns in Parquet's own encoding: each text once, by number.
+    """Read named columns in Parquet's dictionary encoding, which takes a sixth of the time.
 
-    That takes a sixth of the time. Other files, and columns that are not in it (partitions), are read as usual.
+    Files of other formats, and columns that are not in the files (partitions), are read as usual.
     """
     import pyarrow
     from pyarrow.dataset import FileSystemDataset, ParquetFileFormat
@@ -41,29 +41,29 @@ def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.da
 
 @dataclass
 class MappedTexts:
-    """A function of texts, which is asked once for those of a part of a column and not for each row.
+    """Applies a function to the distinct texts of a batch instead of each row.
 
-    It takes an array of distinct texts, and gives one of as many values.
+    The function takes an array of distinct texts and returns an array of the same length.
     """
 
     function: Callable[[pyarrow.Array], pyarrow.Array]
     _last: tuple[Any, Any] | None = field(default=None, repr=False)
 
     def of(self, column: pyarrow.Array) -> pyarrow.Array:
-        """Return the values of a column's rows; null stays null."""
+        """Return the function's value for each row of a column. Null stays null."""
         words, places = split_words(column)
         last = self._last
-        # All parts of a group of rows in a file have the same. Another thread may ask meanwhile.
+        # All batches of a row group have the same texts. Another thread may replace `_last` at any time.
         if last is None or not words.equals(last[0]):
             last = self._last = words, self.function(words)
         return last[1].take(places)
 
 
-# Which rows have one of some values.
+# Filters on the values of a column.
 
 
 def array_of(values: Any, kind: pyarrow.DataType) -> pyarrow.Array:
-    """Return values to be compared with a column of a type, without null."""
+    """Return values without null, as an array to compare with a column of a type."""
     import pyarrow
 
     if isinstance(values, pyarrow.Array | pyarrow.ChunkedArray):
@@ -72,7 +72,7 @@ def array_of(values: Any, kind: pyarrow.DataType) -> pyarrow.Array:
 
 
 def is_one_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarrow.Array]:
-    """Return a test of a column's parts: that a row has one of some values, or null where these are None."""
+    """Return a test of a column's batches: is a row's value one of some values, or null if these are None?"""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -83,7 +83,7 @@ def is_one_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarr
 
     def test(column: pyarrow.Array) -> pyarrow.Array:
         if values is None:
-            # A row may be null by its text, too.
+            # An entry of the dictionary may be null too.
             return is_one(decoded(column))
         return by_text.of(column) if pyarrow.types.is_dictionary(column.type) else is_one(column)
 
@@ -91,7 +91,7 @@ def is_one_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarr
 
 
 def decoded(column: Any) -> Any:
-    """Return a column of texts as texts, where it is one of numbers of texts; any other as it is."""
+    """Decode a dictionary column. Return any other column unchanged."""
     import pyarrow
 
     return column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
@@ -99,7 +99,7 @@ def decoded(column: Any) -> Any:
 
 @dataclass
 class TextNumbering:
-    """Numbers for the texts of a column that is read part by part: a text has the same one in every part."""
+    """Numbers the texts of a column that is read in batches. A text has the same number in every batch."""
 
     _texts: pyarrow.Array | None = None
 
@@ -108,13 +108,13 @@ class TextNumbering:
 
     @property
     def texts(self) -> pyarrow.Array:
-        """The texts so far, each in the place that is its number."""
+        """The texts so far, in the order of their numbers."""
         import pyarrow
 
         return pyarrow.array([], pyarrow.string()) if self._texts is None else self._texts
 
     def number(self, column: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of a part of the column; null stays null."""
+        """Return the numbers of a batch of the column. Null stays null."""
         return self._mapped.of(column)
 
     def _learn(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -131,31 +131,32 @@ class TextNumbering:
 
 @dataclass(frozen=True)
 class TextPlaces:
-    """Some combinations of texts, all of one length, and how the rows that have one of them are found."""
+    """Finds rows by combinations of texts, which all have the same length."""
 
     names: Sequence[tuple[str | None, ...]]
 
     def find(self, columns: Sequence[pyarrow.Array]) -> pyarrow.Array:
-        """Return for each row the place of its combination among ``names``; null where it is none of them."""
+        """Return the place of each row's combination in ``names``, or null for a combination that is not in it."""
         import pyarrow
         import pyarrow.compute as pc
 
         if not self.names:
             return pyarrow.nulls(len(columns[0]), pyarrow.int32())
-        found: Any = 0
+        combination: Any = 0
         for column, (known_texts, codes) in zip(columns, self._levels, strict=True):
             words, places = split_words(column)
-            # A null is a text of its own; a text that is not known is none.
+            # Null counts as a text. An unknown text never matches.
             one = pc.if_else(pc.is_valid(words), pc.index_in(words, known_texts), len(known_texts)).take(places)
             one = pc.if_else(pc.is_valid(places), one, len(known_texts)).cast("int64")
-            found = pc.index_in(pc.add(pc.multiply(found, len(known_texts) + 1), one), codes).cast("int64")
-        return found.cast("int32")
+            code = pc.add(pc.multiply(combination, len(known_texts) + 1), one)
+            combination = pc.index_in(code, codes).cast("int64")
+        return combination.cast("int32")
 
     @cached_property
     def _levels(self) -> list[tuple[pyarrow.Array, pyarrow.Array]]:
-        """The texts of each column, and its combinations with what stands before it, as numbers.
+        """The texts of each column, and its combinations with the columns before it, as numbers.
 
-        A combination has the number of its first place, so that those of the last column are places of names.
+        Combinations are numbered in the order of ``names``, so that those of the last column are places in it.
         """
         import pyarrow
 
@@ -178,10 +179,10 @@ class TextPlaces:
 
 @dataclass
 class PartReducer:
-    """Rows of which a function keeps few, part by part: in memory are these, and about as many that wait.
+    """Reduces rows in parts, so that only the reduced rows and about as many others are in memory.
 
-    What ``reduce`` makes of all rows, it makes of what it has made of some and of the others too. ``least`` rows
-    wait before they are reduced.
+    ``reduce`` must give the same result for all rows as for an earlier result together with the remaining rows.
+    At least ``least`` rows are collected before they are reduced.
     """
 
     reduce: Callable[[pyarrow.Table], pyarrow.Table]
@@ -191,14 +192,14 @@ class PartReducer:
     _waiting: int = 0
 
     def add(self, rows: pyarrow.Table) -> None:
-        """Add a part, which has been reduced."""
+        """Add a part that is already reduced."""
         self._parts.append(rows)
         self._waiting += len(rows)
         if self._waiting > max(self.least, self._reduced_rows):
             self.all()
 
     def all(self) -> pyarrow.Table | None:
-        """Reduce all parts to one; None where there is no part."""
+        """Reduce all parts to one table, or return None without parts."""
         import pyarrow
 
         if not self._parts:
@@ -210,10 +211,10 @@ class PartReducer:
 
 @dataclass
 class GroupSums:
-    """Rows added up by some columns, part by part.
+    """Groups rows by some columns, part by part.
 
-    ``how`` names the other columns, and what becomes of them (sum, min, max); without it groups are but found.
-    ``least`` rows wait before they are added up.
+    ``how`` maps the other columns to their aggregate (sum, min, max). If it is empty, only the groups are
+    returned. At least ``least`` rows are collected before they are grouped.
     """
 
     names: Sequence[str]
@@ -228,7 +229,7 @@ class GroupSums:
         self._reducer.add(self._group(rows))
 
     def all(self) -> pyarrow.Table:
-        """Return the groups of all parts; of none columns without a type."""
+        """Return the groups of all parts. Without any part, the columns have Arrow's null type."""
         import pyarrow
 
         groups = self._reducer.all()
@@ -245,9 +246,9 @@ class GroupSums:
 
 
 def split_words(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
-    """Return the texts of a column, each once, and for each row the place of its text among them.
+    """Return the distinct texts of a column, and for each row the place of its text among them.
 
-    A row may be null by itself, or by its text: a column that is null throughout is read so.
+    A row may be null itself, or its text may be null. Arrow reads a column without values in the second form.
     """
     import pyarrow
 

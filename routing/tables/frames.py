@@ -1,4 +1,4 @@
-"""Convert schemas and rows of plain Python to Spark's, and frames to rows; by way of Arrow where that is there."""
+"""Convert schemas and rows of plain Python to Spark, and frames to rows, through Arrow if it is installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-# So many rows at a time are objects of Python.
+# Rows that are Python objects at the same time.
 _PART = 50_000
 _SPARK_TYPES: dict[ColumnKind, DataType] = {
     ColumnKind.STRING: StringType(),
@@ -48,12 +48,12 @@ _SPARK_TYPES: dict[ColumnKind, DataType] = {
 
 
 def spark_schema(schema: Schema) -> StructType:
-    """Return a schema as Spark's."""
+    """Return a schema as a Spark schema."""
     return StructType([StructField(field.name, spark_type(field.kind), field.nullable) for field in schema])
 
 
 def spark_type(kind: AnyKind) -> DataType:
-    """Return a kind as Spark's type."""
+    """Return a kind as a Spark type."""
     if isinstance(kind, ArrayOf):
         return ArrayType(spark_type(kind.element))
     if isinstance(kind, MapOf):
@@ -64,25 +64,25 @@ def spark_type(kind: AnyKind) -> DataType:
 
 
 def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Apply a function to each item, all at the same time; return the results in order.
+    """Apply a function to all items at the same time and return the results in order.
 
-    A small query keeps a fraction of a machine busy: most of its time is planning. One after the other where
-    pyspark cannot hand its session to a thread (before 4.0).
+    Spark spends most of a small query on planning, which uses only a part of a machine. Before pyspark 4.0 threads
+    cannot share a session, so the items are processed one after another.
     """
     if not has_arrow() or len(items) < 2:
         return [work(item) for item in items]
     from pyspark import inheritable_thread_target
 
-    # One for each item: what they inherit is a copy of this thread's properties, which two must not share.
+    # Each item needs its own target, because a target has a copy of this thread's properties.
     threads = [inheritable_thread_target(spark)(work) for _ in items]
     with ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(lambda thread, item: thread(item), threads, items))
 
 
 def collect(frame: DataFrame) -> TableColumns:
-    """Return the rows of a small frame as columns; a text that is no UTF-8 is an `UndecodedText`.
+    """Return the rows of a small frame as columns. Text that is not UTF-8 is an `UndecodedText`.
 
-    By Arrow where it is known. pyspark itself puts other characters in the place of undecodable bytes.
+    Without Arrow texts are read as bytes, because pyspark replaces undecodable bytes.
     """
     frame = times_as_numbers(frame)
     if has_arrow():
@@ -108,27 +108,27 @@ def _decoded(value: Any) -> Any:
 
 
 def where_in(frame: DataFrame, only: Only) -> DataFrame:
-    """Return the rows of a frame of which each has one of some values, by column."""
+    """Return the rows whose columns have one of the values in ``only``."""
     for name, values in only.items():
         frame = frame.where(F.col(name).isin(list(values)))
     return frame
 
 
 def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
-    """Select the columns of a schema from a table, matched without case; missing ones are null."""
+    """Select the columns of a schema from a table, ignoring case. Missing columns are null."""
     there = {name.lower() for name in rows.columns}
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
     return rows.select(*(nulls.get(name, F.col(name)).alias(name) for name in schema.names))
 
 
 def rows_of(frame: DataFrame) -> list[TableRow]:
-    """Collect a small frame in its order, times aware and UTC whatever the zone of session and machine."""
+    """Collect a small frame in its order. Times are aware and in UTC, in any time zone of session and machine."""
     times = _times_of(frame)
     return with_moments((row.asDict(recursive=True) for row in times_as_numbers(frame).collect()), times)
 
 
 def times_as_numbers(frame: DataFrame) -> DataFrame:
-    """Convert times to microseconds since 1970: a collected timestamp is in the zone of this machine."""
+    """Convert times to microseconds since 1970, because collected timestamps are in this machine's time zone."""
     times = _times_of(frame)
     return frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
 
@@ -138,10 +138,10 @@ def _times_of(frame: DataFrame) -> list[str]:
 
 
 def frame_of(spark: SparkSession, rows: Iterable[ReadRow], schema: Schema) -> DataFrame:
-    """Convert rows of plain Python to a DataFrame of a schema; keys left out are null, times must be aware.
+    """Convert rows of plain Python to a DataFrame of a schema. Missing keys become null, and times must be aware.
 
-    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
-    workers, in every job that uses them.
+    The rows go through Arrow if pyspark supports it. Otherwise Python workers read them in every job that uses
+    them.
     """
     rows = list(rows)
     if rows and has_arrow():
@@ -150,9 +150,9 @@ def frame_of(spark: SparkSession, rows: Iterable[ReadRow], schema: Schema) -> Da
 
 
 def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-    """Convert rows, in the order of a schema, to a DataFrame; times are microseconds since 1970.
+    """Convert tuples in the order of a schema to a DataFrame. Times are microseconds since 1970.
 
-    Times are handed over as numbers, whatever the zone of session and machine; not those inside other values.
+    Spark converts these numbers to times, so no time zone matters. Times inside other values are not converted.
     """
     times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
     numbers = Schema(tuple(Field(f.name, ColumnKind.BIGINT, f.nullable) if f.name in times else f for f in schema))
@@ -162,7 +162,7 @@ def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema
 
 
 def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
-    """Convert rows to Arrow, some at a time, so that many are never Python objects at once."""
+    """Convert rows to Arrow in parts, to limit the number of Python objects."""
     import pyarrow
 
     kinds = arrow_schema(schema)
@@ -171,7 +171,7 @@ def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
         columns = zip(*part, strict=True)
         arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
         batches.append(pyarrow.record_batch(arrays, schema=kinds))
-    # A table of no batches has columns of no parts, whose type pyspark does not find.
+    # pyspark cannot find the type of a column without chunks.
     return pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
 
 
@@ -181,9 +181,9 @@ def _as_tuple(row: ReadRow, schema: Schema) -> tuple[Any, ...]:
 
 @cache
 def has_arrow() -> bool:
-    """Return whether Spark and Python exchange rows by Arrow: from pyspark 4.0, with the pyarrow that it needs.
+    """Return whether Spark and Python exchange rows through Arrow, from pyspark 4.0 with the pyarrow it needs.
 
-    Platforms have brought `toArrow` to 3.5 as well, but not what goes with it.
+    Some platforms offer `toArrow` in 3.5 too, but not the functions that belong to it.
     """
     from pyspark import __version__
 

@@ -1,4 +1,4 @@
-"""Take the tables that a caller gives by key: of Spark, of Arrow, or frames that Arrow reads."""
+"""Accept a caller's tables by key: of Spark, of Arrow, or frames that Arrow can read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NUMBERS = (ColumnKind.INT, ColumnKind.BIGINT)
 def take_tables(
     tables: Mapping[str, Table], wanted: Iterable[str] = INPUTS, *, in_spark: bool = False
 ) -> dict[str, Table]:
-    """Return the tables that a caller gives, those of pandas, Polars and others as tables of Arrow.
+    """Check a caller's tables, and convert those of pandas, Polars and others to Arrow tables.
 
-    The optional ones of ``wanted`` may be missing. ``in_spark``: messages are a DataFrame of Spark. Raises
-    InputError where a key is unknown or missing, or where a value is no table.
+    Optional tables in ``wanted`` may be missing. With ``in_spark``, messages must be a Spark DataFrame. Raises
+    InputError if a key is unknown or missing, or if a value is not a table.
     """
     if not isinstance(tables, Mapping):
         raise InputError(
@@ -50,8 +50,8 @@ def _take(key: str, table: Any, *, in_spark: bool) -> Table:
             "spark.createDataFrame makes one of a frame in memory",
         )
     if is_arrow:
-        taken: Table = table
-        return taken
+        arrow_table: Table = table
+        return arrow_table
     if not hasattr(table, "__arrow_c_stream__"):
         raise InputError(
             f"table {key} is {describe_value(table)}, not a table",
@@ -61,7 +61,7 @@ def _take(key: str, table: Any, *, in_spark: bool) -> Table:
 
 
 def _is_arrow(table: Any) -> bool:
-    """Return whether Arrow made a table; an object of Arrow can only come from where it is imported."""
+    """Return whether a table is an Arrow table or dataset, without importing pyarrow for it."""
     import sys
 
     arrow, dataset = sys.modules.get("pyarrow"), sys.modules.get("pyarrow.dataset")
@@ -71,7 +71,7 @@ def _is_arrow(table: Any) -> bool:
 
 
 def _read_frame(key: str, frame: Any) -> pyarrow.Table:
-    """Read a frame of pandas, Polars or others by Arrow, in types that `tables.md` accepts. Raises InputError."""
+    """Convert a frame of pandas, Polars or others to Arrow, in accepted types (tables.md). Raises InputError."""
     try:
         import pyarrow
     except ImportError as error:
@@ -92,7 +92,7 @@ def _read_frame(key: str, frame: Any) -> pyarrow.Table:
 
 
 def _plain(column: Any, name: str, kind: AnyKind | None, faults: list[str]) -> Any:
-    """Return a column in a type that its kind accepts, as far as its values allow it, and add a fault if not."""
+    """Convert a column to a type that its kind accepts, or add a fault if its values do not allow it."""
     import pyarrow
     from pyarrow import types
 
@@ -101,14 +101,14 @@ def _plain(column: Any, name: str, kind: AnyKind | None, faults: list[str]) -> A
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_floating(column.type) and column.null_count == len(column):
-        # So pandas holds a column without any value.
+        # pandas stores a column without values as floats.
         return pyarrow.nulls(len(column))
     if types.is_large_string(column.type) or types.is_string_view(column.type):
         return column.cast(pyarrow.string())
     if isinstance(kind, ArrayOf) and _is_list(column.type):
         return column.cast(pyarrow.list_(pyarrow.string()))
     if kind in _NUMBERS and (types.is_floating(column.type) or types.is_unsigned_integer(column.type)):
-        # pandas makes fractions of whole numbers where one is missing.
+        # pandas stores integers as floats if a value is missing.
         try:
             return column.cast(pyarrow.int64())
         except pyarrow.ArrowInvalid:

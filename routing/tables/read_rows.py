@@ -1,4 +1,4 @@
-"""Read the rows of a table as it is stored, whatever it is opened as: DataFrames, Arrow tables or datasets."""
+"""Read rows of DataFrames, Arrow tables and datasets, and compare their columns with a schema."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
-# Input tables as columns of plain Python, whatever they are given as: DataFrames, Arrow tables or datasets.
+# Input tables as columns of plain Python.
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns:
-    """Read table ``key`` as columns; ``only`` are the values by column of which each row has one.
+    """Read the rows of table ``key`` whose columns have one of the values in ``only``, as columns.
 
-    Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
+    Raises InputError naming every column that is missing or has a type that is not accepted (tables.md).
     """
     if is_frame(table):
         from routing.tables.frames import collect, where_in
@@ -45,7 +45,7 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns
 
 
 def read_each(tables: Mapping[str, Table], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
-    """Read each table with a function, at the same time where Spark reads one of them; return by key."""
+    """Read each table with a function and return the results by key. Spark tables are read at the same time."""
     spark = next((table.sparkSession for table in tables.values() if is_frame(table)), None)
     if spark is None:
         return {key: read(key) for key in tables}
@@ -55,23 +55,20 @@ def read_each(tables: Mapping[str, Table], read: Callable[[str], TableColumns]) 
 
 
 def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
-    """Return the tables of `schemas.SETTINGS` that are given, as columns.
-
-    Raises InputError as `columns_of` does.
-    """
+    """Return the tables of `schemas.SETTINGS` that are present, as columns. Raises InputError as `columns_of`."""
     settings = {key: tables[key] for key in SETTINGS if key in tables}
     return read_each(settings, lambda key: columns_of(settings[key], key))
 
 
 def count_by_files(table: Table) -> int | None:
-    """Return how many rows a table has by what its files say; None for one of Spark, which would count them."""
+    """Return the number of rows from the statistics of a table's files, or None for a Spark table."""
     return None if is_frame(table) else as_dataset(table).count_rows()
 
 
 def condition_of(table: Any, only: Only) -> Any:
-    """Return the condition for Arrow that each row has one of some values in each of some columns; None for none.
+    """Return Arrow's condition that each column has one of its values, or None if ``only`` is empty.
 
-    Nothing is equal to null, as in SQL, so that no row has a value of a column that is missing.
+    Null equals nothing, as in SQL. So no row matches a column that is missing.
     """
     return DatasetRows(as_dataset(table), spell(table)).condition(only)
 
@@ -84,9 +81,9 @@ def read_rows(
     limit: int | None = None,
     only: Only | None = None,
 ) -> list[TableRow]:
-    """Read rows of a table in the columns of a schema; missing ones are null, times are aware, UTC.
+    """Read rows of a table in the columns of a schema. Missing columns are null, and times are aware, in UTC.
 
-    With ``last_by``, the greatest by these columns come first. Only as many as ``limit`` become objects of Python.
+    With ``last_by``, rows are sorted by these columns, descending. Only ``limit`` rows become Python objects.
     """
     if is_frame(table):
         return _read_frame(table, schema, last_by, limit, only or {})
@@ -98,7 +95,7 @@ def read_rows(
 
 
 def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[TableRow]:
-    """Convert Arrow's rows to plain ones in the columns of a schema."""
+    """Convert an Arrow table to plain rows in the columns of a schema."""
     times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
     return with_moments(columns_in(rows, schema, spell(rows)).dicts(), times)
 
@@ -116,29 +113,30 @@ def _read_frame(
     return rows_of(rows if limit is None else rows.limit(limit))
 
 
-# What columns a table has, as texts, and what keeps it from being of a schema.
+# Comparing a table's columns with a schema.
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """The columns that may be null and that a table and the schema of its output do not share.
+    """The nullable columns that only an output table or only its schema has.
 
-    ``missing`` are the schema's, which an older release did not write; ``added`` are columns that somebody added.
+    ``missing`` has columns of the schema that an older release did not write. ``added`` has columns that a user
+    added.
     """
 
     missing: list[str]
     added: list[str]
 
     def note(self, key: str) -> str | None:
-        """Return a note on added columns; None where there are none."""
+        """Return a note on added columns, or None without any."""
         names = ", ".join(self.added)
         return f"output.{key}: rows of this run have NULL in added columns: {names}" if self.added else None
 
 
 def check_shape(table: Table, key: str, location: str, schema: Schema) -> TableShape:
-    """Refuse a table of another schema than that of output ``key``, and return how it differs. Raises OutputError.
+    """Return the nullable columns in which a table differs from output ``key``. Raises OutputError for others.
 
-    Columns that may be null may be missing or added, but not in another case.
+    A column that differs only in case is refused too.
     """
     types = types_of(table)
     required = {field.name for field in table.schema if not field.nullable}
@@ -146,21 +144,21 @@ def check_shape(table: Table, key: str, location: str, schema: Schema) -> TableS
     missing = lacks({name: kind for name, kind in types.items() if name not in added}, schema)
     if missing is None:
         faults = differences({name: kind for name, kind in types.items() if name not in added}, schema)
-        # What may be null is no fault, so that an unknown column must have a value.
+        # Unknown nullable columns are allowed, so each of these is NOT NULL.
         faults = [f"{fault} and NOT NULL" if fault.endswith(" is unknown") else fault for fault in faults]
         raise OutputError.other_schema(key, location, faults)
     return TableShape(missing, added)
 
 
 def lacks(types: Mapping[str, str], wanted: Schema) -> list[str] | None:
-    """List the nullable columns that alone keep a table from a schema; None where more does."""
+    """List the nullable columns that a table lacks, or return None if it differs in any other way."""
     missing = [field for field in wanted if field.nullable and field.name not in types]
     rest = Schema(tuple(field for field in wanted if field not in missing))
     return None if differences(types, rest) else [field.name for field in missing]
 
 
 def cannot_hold(stored_types: Mapping[str, str], wanted: Schema) -> list[str]:
-    """List the columns of a table that rows of a schema cannot be written to, a text each."""
+    """Describe each column of a table that cannot store the values of a schema."""
     types = {name.lower(): kind for name, kind in stored_types.items()}
     return [
         f"column {field.name} is {types[field.name]}, not {field.kind}"
@@ -170,14 +168,14 @@ def cannot_hold(stored_types: Mapping[str, str], wanted: Schema) -> list[str]:
 
 
 def _holds(types: str, wanted: AnyKind) -> bool:
-    """Return True if a column takes every value of a kind, and gives it back."""
+    """Return whether a column can store every value of a kind without change."""
     if wanted == ColumnKind.STRING:
         return types == str(wanted) or types.startswith(("char(", "varchar("))
     return types == str(wanted) or (wanted == ColumnKind.INT and types == str(ColumnKind.BIGINT))
 
 
 def differences(types: Mapping[str, str], wanted: Schema) -> list[str]:
-    """List the differences between a table's schema and another, a text each."""
+    """Describe each difference between a table's columns and a schema."""
     faults = [
         f"column {field.name} is {types.get(field.name, 'missing')}, not {field.kind}"
         for field in wanted

@@ -1,6 +1,6 @@
-"""Find faults of configuration, dialogs and route_requests rows (tables.md) in plain columns.
+"""Find faults in rows of the configuration, dialogs and route_requests (tables.md).
 
-Each column is looked at as a whole: only rows that are at fault are looked at one by one.
+Each column is checked as a whole. Single rows are read only to describe their faults.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from routing.tables.table_columns import (
 )
 from routing.terms import ZERO_GUID
 
-# Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
+# Tables whose duplicate keys are faults. A duplicate route request changes nothing.
 _UNIQUE = ("databases", "services", "instances", "dialogs")
 _VERSIONED = ("instance_name", "database_name", "name")
 _EVER = (-(2**63), 2**63 - 1)
-# So many characters of a value are told, and so many faults; the others are counted.
+# Limits of the characters of a value and of the faults that are shown. The other faults are counted.
 _CHARACTERS = 100
 SHOWN = 20
 _DAY = 86_400
-# Python's calendar ends in year 9999; that of Spark repeats itself, as this one does, every 400 years.
+# Python's calendar ends with year 9999, Spark's does not. The calendar repeats itself every 400 years.
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 
 
@@ -54,7 +54,7 @@ class RowFault(NamedTuple):
 
 
 def findings(tables: Mapping[str, TableColumns]) -> Iterator[RowFault]:
-    """Yield all faults of the tables that are given; nothing where everything is fine."""
+    """Yield all faults of the given tables."""
     for key, columns in tables.items():
         if key in KEYS:
             yield from _row_faults(key, columns)
@@ -65,9 +65,9 @@ def findings(tables: Mapping[str, TableColumns]) -> Iterator[RowFault]:
 
 
 def refuse_faults(tables: Mapping[str, TableColumns], others: Collection[RowFault] = (), more: int = 0) -> None:
-    """Stop where a row is at fault. Raises InputError.
+    """Raise InputError if a row has a fault.
 
-    ``others`` are the first faults that were found elsewhere, ``more`` how many there are.
+    ``others`` are the first faults from other sources, and ``more`` is the number of these faults.
     """
     faults = list(findings(tables))
     count = len(faults) + more
@@ -77,13 +77,13 @@ def refuse_faults(tables: Mapping[str, TableColumns], others: Collection[RowFaul
 
 
 def phrase(sentence: str, *values: str | None) -> str:
-    """Return a sentence with each ``%s`` filled: with 100 characters at most, NULL for nothing."""
+    """Fill each ``%s`` of a sentence with up to 100 characters of a value, or NULL for None."""
     shown = tuple("NULL" if value is None else value[:_CHARACTERS] for value in values)
     return sentence % shown if shown else sentence
 
 
 def time_text(micros: int) -> str:
-    """Return a time as Spark writes it in UTC: ``2026-01-05 10:30:00``, a fraction only where there is one."""
+    """Return a time as Spark writes it in UTC, such as ``2026-01-05 10:30:00``, with a fraction if it has one."""
     seconds, fraction = divmod(micros, SECOND)
     days, second = divmod(seconds, _DAY)
     cycles, rest = divmod(days, _CYCLE_DAYS)
@@ -110,25 +110,25 @@ def _missing(key: str, columns: TableColumns) -> Iterator[tuple[int, str]]:
 
 
 def _undecoded(columns: TableColumns) -> Iterator[tuple[int, str]]:
-    """Yield texts that are no UTF-8."""
+    """Yield texts that are not UTF-8."""
     for name, place, value in columns.undecoded():
         yield place, phrase(f"{name} '%s' is not UTF-8", value)
 
 
 def _places(values: Sequence[Any], wanted: Collection[Any]) -> list[int]:
-    """Return the places where a column holds any of some values."""
+    """Return the places where a column has one of some values."""
     if not any(value in values for value in wanted):
         return []
     return [place for place, value in enumerate(values) if value in wanted]
 
 
 def _bad(values: Sequence[str | None], is_bad: Callable[[str], bool]) -> list[int]:
-    """Return the places where a column of text holds something bad; each text is judged once."""
+    """Return the places of bad texts in a column. Each distinct text is checked once."""
     return _places(values, {value for value in set(values) if value and is_bad(value)})
 
 
 def _shown(value: Any) -> str | None:
-    """Return a part of a key as Spark casts it to text, cut."""
+    """Return a part of a key as Spark casts it to text, shortened."""
     if isinstance(value, bool):
         return str(value).lower()
     return time_text(value) if isinstance(value, int) else value if value is None else value[:_CHARACTERS]
@@ -180,7 +180,7 @@ _SPECIAL: dict[str, Callable[[TableColumns], Iterator[tuple[int, str]]]] = {
 
 
 def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
-    """Yield keys that several rows have."""
+    """Yield a fault for each key of several rows."""
     values = [columns.values[name] for name in KEYS[key]]
     if key == "dialogs":
         place = KEYS[key].index("conversation_id")
@@ -194,7 +194,7 @@ def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
 
 
 def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
-    """Yield doubled keys and overlapping versions of one route: each must end before the next begins."""
+    """Yield duplicate keys and overlapping versions of a route. Each version must end before the next begins."""
     versioned_keys = {name for name, rows in Counter(routes.rows(*_VERSIONED)).items() if rows > 1}
     spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     if versioned_keys:
@@ -212,31 +212,29 @@ def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
             yield RowFault("routes", row_key, "its versions overlap")
 
 
-# Rows of tables that grow with the traffic, found by Arrow, among which are all that `faults` would refuse.
-#
-# What rows have in common is counted first; then those that matter are read, which are mostly none.
+# Tables that grow with the traffic. Arrow selects the rows that may have faults, and only these are checked.
 
 
 _ID, _END = "conversation_id", "is_initiator"
-# Texts that most rows have for themselves: to number them takes longer than to read them.
+# Columns with a distinct text in most rows. Numbering these takes longer than reading them.
 _DISTINCT = (_ID, "conversation_group_id", "message_id")
 
 
 def read_suspects(table: Any, key: str) -> TableColumns:
-    """Read the rows of dialogs or route_requests that lack a value, may share their key, or are no UTF-8.
+    """Read the rows of dialogs or route_requests that may have faults.
 
-    Raises InputError.
+    These lack a value, may share their key or have text that is not UTF-8. Raises InputError for wrong columns.
     """
     rows, shape = as_dataset(table), shape_of(table, key)
     return read_where(rows, key, shape, suspicion(rows, key, shape))
 
 
 def read_where(rows: Any, key: str, shape: Mapping[str, str], condition: Any) -> TableColumns:
-    """Read the rows of a dataset for which a condition holds, and those with a text that is no UTF-8.
+    """Read the rows of a dataset that meet a condition, and those with text that is not UTF-8.
 
-    ``shape`` as of `shape_of`.
+    ``shape`` is the result of `shape_of`.
     """
-    # Arrow reads every column of all files that may have such rows: these are the files that do have some.
+    # Arrow reads every column of all files that may have such rows. These files really have some.
     files = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
     matching_rows = read_arrow(in_files(rows, files), key, condition)
     texts = [shape[field.name] for field in INPUTS[key] if field.kind == ColumnKind.STRING and field.name in shape]
@@ -246,13 +244,13 @@ def read_where(rows: Any, key: str, shape: Mapping[str, str], condition: Any) ->
 
 
 def _any_undecodable(rows: Any, texts: Sequence[str]) -> bool:
-    """Return whether any text of some columns is no UTF-8."""
+    """Return whether some columns have text that is not UTF-8."""
     batches = rows.scanner(texts).to_batches()
     return any(find_undecodable(batch[name]) is not None for batch in batches for name in texts)
 
 
 def _read_undecodable(rows: Any, key: str, texts: Sequence[str], condition: Any) -> Iterator[TableColumns]:
-    """Read the rows with a text that is no UTF-8, of those for which a condition does not hold."""
+    """Read the rows that do not meet a condition and have text that is not UTF-8."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -265,7 +263,10 @@ def _read_undecodable(rows: Any, key: str, texts: Sequence[str], condition: Any)
 
 
 def suspicion(rows: Any, key: str, shape: Mapping[str, str]) -> Any:
-    """Return Arrow's condition that a row lacks a value or may share its key; ``shape`` as of `shape_of`."""
+    """Return Arrow's condition that a row lacks a value or may share its key.
+
+    ``shape`` is the result of `shape_of`.
+    """
     import pyarrow.compute as pc
 
     condition = _lacks(key, shape)
@@ -275,7 +276,7 @@ def suspicion(rows: Any, key: str, shape: Mapping[str, str]) -> Any:
 
 
 def _lacks(key: str, shape: Mapping[str, str]) -> Any:
-    """Return whether a row lacks a required value."""
+    """Return Arrow's condition that a row lacks a required value."""
     import pyarrow.compute as pc
 
     required = [field for field in INPUTS[key] if not field.nullable]
@@ -285,7 +286,7 @@ def _lacks(key: str, shape: Mapping[str, str]) -> Any:
 
 
 def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
-    """Return the folded ids of conversations one end of which stands in several rows."""
+    """Return the folded ids of conversations with several rows for the same endpoint."""
     import pyarrow.compute as pc
 
     ends = {_ID: fold_texts(pc.field(shape[_ID])), _END: pc.field(shape[_END])}
@@ -293,7 +294,7 @@ def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
 
 
 def repeated_values(rows: Any, names: Any) -> Any:
-    """Return the values in columns that several rows have."""
+    """Return the combinations of values that occur in several rows."""
     import pyarrow.compute as pc
 
     counted = rows.group_by(list(names)).aggregate([([], "count_all")])

@@ -1,9 +1,7 @@
-"""The forms that Spark needs of what the rules read, each equal to that of plain Python (`rules`).
+"""Spark versions of the functions of `rules` on texts and messages, with equal results.
 
-Forms of texts, as `tables.arrow_forms` has them for Arrow: fold, GUID, broker instance, leading address, hash, and
-bytes that are no UTF-8. Forms of messages: what they lack, the reasons to set one aside, and the last attempt.
-Names are compared exactly, so none of these touches one; addresses are compared folded, and so are broker
-instances, which are read in several steps (`read_brokers`).
+`tables.arrow_forms` has the same functions for Arrow. Names are compared exactly, so no function changes them.
+Addresses and broker instances are compared folded.
 """
 
 from __future__ import annotations
@@ -30,18 +28,18 @@ _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
 _SCHEME = r"[tT][cC][pP]://"
 _ADDRESS_IN_NAME = rf"\A({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\z)"
-# Characters listed, nothing repeated: Java takes two thirds of the time that it needs for ranges and counts.
+# Java matches listed characters in two thirds of the time that it needs for ranges and counts.
 _HEX = "[0123456789abcdefABCDEF]"
 GUID = rf"\A{_HEX * 8}-{_HEX * 4}-{_HEX * 4}-{_HEX * 4}-{_HEX * 12}\z"
 _GUID_LENGTH = 36
-# The bytes of a character beyond ASCII in UTF-8, or one byte; a byte is a character of ISO 8859-1 here.
+# The UTF-8 bytes of a character outside ASCII, or one byte. Each byte is a character of ISO 8859-1 here.
 _NEXT = "[\u0080-\u00bf]"
 _CHARACTER_OR_BYTE = (
     f"([\u00c2-\u00df]{_NEXT}|\u00e0[\u00a0-\u00bf]{_NEXT}|[\u00e1-\u00ec\u00ee\u00ef]{_NEXT}{_NEXT}"
     f"|\u00ed[\u0080-\u009f]{_NEXT}|\u00f0[\u0090-\u00bf]{_NEXT}{_NEXT}|[\u00f1-\u00f3]{_NEXT}{_NEXT}{_NEXT}"
     f"|\u00f4[\u0080-\u008f]{_NEXT}{_NEXT}|(?s:.))"
 )
-# No character of ISO 8859-1.
+# ISO 8859-1 does not have this character.
 _BETWEEN = "\uffff"
 _MESSAGE = ["instance_name", "message_id"]
 
@@ -52,47 +50,46 @@ def empty_as_null(text: Column) -> Column:
 
 
 def fold(text: Column) -> Column:
-    """Return the text with the letters A to Z in lower case; every other character stays as it is.
+    """Return the text with the letters A to Z in lower case and all other characters unchanged.
 
-    Spark's own ``lower`` is fast, and right where all is ASCII; on other characters it differs from Python's. To
-    hash ten million GUIDs took 1.1 s with ``lower``, 1.8 s with this, 4.4 s with ``translate`` alone.
+    Spark's ``lower`` is fast, but differs from Python's outside ASCII. Hashing ten million GUIDs took 1.1 s with
+    ``lower``, 1.8 s with this function and 4.4 s with ``translate`` only.
     """
     is_ascii = F.octet_length(text) == F.length(text)
     return F.when(is_ascii, F.lower(text)).otherwise(fold_any(text))
 
 
 def fold_any(text: Column) -> Column:
-    """Fold a text in less code but more time, for rare texts."""
+    """Fold a text with less generated code but more time, for rare texts."""
     return F.translate(text, _UPPER, _UPPER.lower())
 
 
 def conversation_id(text: Column) -> Column:
-    """Return a conversation id as it is compared, hashed and written."""
+    """Return a conversation id in the form that is compared, hashed and written."""
     return fold(text)
 
 
 def is_guid(text: Column) -> Column:
-    """Return whether a text is the 36 characters of a GUID in any case, without braces."""
+    """Return whether a text is a GUID of 36 characters in any case, without braces."""
     return text.rlike(GUID)
 
 
 def leading_address(service_name: Column) -> Column:
-    """Return the address that a TRANSPORT route reads from a service name, empty without one (section 3).
+    """Return the address that a TRANSPORT route reads from a service name, or empty text (section 3).
 
-    Nothing stands around it: folded it is as two are compared. To make it null takes another search, unless it is
-    a column before.
+    It has no blanks around it, so folding is enough to compare two. Returning null instead would search twice.
     """
     return F.regexp_extract(service_name, _ADDRESS_IN_NAME, 1)
 
 
 def read_brokers(rows: DataFrame, **text_columns: str) -> DataFrame:
-    """Return rows with more columns, each by its name the broker instance that the text of another column gives.
+    """Add a column for each name, with the broker instance in a text column (`rules.text.broker_id`).
 
-    As it is compared and written (`rules.text.broker_id`): no blanks, no braces, folded; null when none. Narrow;
-    every row is kept. Spark puts an expression in the place of every column that names it, unless a projection of
-    its own has it: in one expression these steps would be made thirty times over, longer than Java compiles.
+    It has no blanks or braces and is folded, and it is null if the text is no broker instance. The steps are
+    separate selects. Spark would repeat their code some thirty times in one expression, too much for Java to
+    compile.
     """
-    # What is never null takes half the code.
+    # Spark generates half the code for a column that is never null.
     with_brokers = rows.withColumns({name: F.coalesce(text, F.lit("")) for name, text in text_columns.items()})
     for step in (_folded, _without_braces, _if_an_id):
         with_brokers = with_brokers.withColumns({name: step(F.col(name)) for name in text_columns})
@@ -100,9 +97,9 @@ def read_brokers(rows: DataFrame, **text_columns: str) -> DataFrame:
 
 
 def _folded(text: Column) -> Column:
-    """Return no blanks around, folded; what is as long as a GUID and bare is spared what takes time.
+    """Trim and fold a text, with a faster path for a text that looks like a bare GUID.
 
-    Blanks come before the digits, and braces after the letters.
+    Blanks sort before the digits, and braces after the letters.
     """
     is_ascii = (F.length(text) == _GUID_LENGTH) & (F.octet_length(text) == _GUID_LENGTH)
     is_bare = is_ascii & text.between("0", "z") & (text.substr(-1, 1) > " ")
@@ -119,16 +116,16 @@ def _if_an_id(text: Column) -> Column:
 
 
 def is_utf8(text: Column) -> Column:
-    """Return whether the bytes of a text are UTF-8; Spark itself takes any."""
+    """Return whether the bytes of a text are UTF-8. Spark accepts any bytes."""
     if hasattr(F, "is_valid_utf8"):
         return F.is_valid_utf8(text)
-    # Before Spark 4.0: Java reads and writes them, and puts other bytes in the place of those that are none.
+    # Before Spark 4.0: encoding a text with Java replaces its invalid bytes.
     return F.encode(text, "UTF-8") == text.cast("binary")
 
 
 def readable(text: Column) -> Column:
-    r"""Return a text with each byte that cannot be decoded as ``\xNN``, as `rules.text.decode_utf8` writes it."""
-    # A character for each byte, so that Java's expressions see bytes.
+    r"""Return a text with each undecodable byte written as ``\xNN``, as by `rules.text.decode_utf8`."""
+    # ISO 8859-1 has a character for each byte, so Java's regular expressions can match bytes.
     bytes_of = F.decode(text.cast("binary"), "ISO-8859-1")
     parts = F.split(F.regexp_replace(bytes_of, _CHARACTER_OR_BYTE, f"$1{_BETWEEN}"), _BETWEEN)
     escaped = F.transform(parts, _escape_lone_byte)
@@ -137,18 +134,18 @@ def readable(text: Column) -> Column:
 
 
 def _escape_lone_byte(part: Column) -> Column:
-    """Return the bytes of a character as they are, and one byte beyond ASCII, which is no character, as text."""
+    r"""Return the bytes of a valid character unchanged, and a single byte outside ASCII as ``\xNN``."""
     is_lone = (F.length(part) == 1) & (part >= "\u0080")
     return F.when(is_lone, F.concat(F.lit("\\x"), F.lower(F.hex(F.encode(part, "ISO-8859-1"))))).otherwise(part)
 
 
 def hash_dialog_id(conversation_id: Column) -> Column:
-    """Return the dialog-ID hash (section 6) of an id as it is compared: Spark's own expression, a bigint."""
+    """Return the dialog-ID hash (section 6) of a folded conversation id, as a bigint."""
     return F.xxhash64(conversation_id)
 
 
 def is_int(number: Column) -> Column:
-    """Return whether an integer is one of 32 bits."""
+    """Return whether an integer fits 32 bits."""
     return number.between(*INT_RANGE)
 
 
@@ -159,17 +156,17 @@ def is_missing(name: str, kind: object) -> Column:
 
 
 def is_well_formed() -> Column:
-    """Return whether a message has all required columns, whatever its instance and database; null for no."""
+    """Return whether a message is valid apart from its instance and database. Null means false."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
     hops = F.col("hops_remaining").isNull() | is_int(F.col("hops_remaining"))
-    # All at once, which is less code for each row: what stands between two texts is no part of a character.
+    # One check of the joined texts needs less code. The blanks between texts cannot complete a character.
     utf8 = is_utf8(F.concat_ws(" ", *DECODED))
     return texts & values & hops & utf8 & is_guid(F.col("conversation_id"))
 
 
 def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Column]:
-    """Return the rejection codes of a message, each null where it does not apply, in the order of tables.md."""
+    """Return a column for each rejection code, null if it does not apply, in the order of tables.md."""
     database = empty_as_null(F.col("database_name"))
     conversation = empty_as_null(F.col("conversation_id"))
     instance = empty_as_null(F.col("instance_name"))
@@ -193,12 +190,12 @@ def _code(applies: Column, code: str) -> Column:
 
 
 def readable_texts() -> dict[str, Column]:
-    """Return the texts of a message as ``rejected_messages`` stores them, by column."""
+    """Return the texts of a message in the form that ``rejected_messages`` stores, by column."""
     return {name: readable(F.col(name)) for name in TEXTS}
 
 
 def last_rows(resolved: DataFrame) -> DataFrame:
-    """Return the last row of each message: a row that a later attempt has replaced is left out."""
+    """Return the row of each message's last attempt."""
     again = resolved.where("attempt > 1").groupBy(*_MESSAGE).agg(F.max("attempt").alias("last_attempt"))
     return (
         resolved.join(again, _MESSAGE, how="left")
@@ -207,18 +204,18 @@ def last_rows(resolved: DataFrame) -> DataFrame:
     )
 
 
-# One select a table that brings an input frame to its declared columns (tables.md, 'Types that are accepted').
+# A select that converts an input frame to its declared columns (tables.md, 'Types that are accepted').
 
 
 _MICROSECONDS_A_DAY = 86_400_000_000
 
 
 def conform(frame: DataFrame, key: str) -> DataFrame:
-    """Return the declared columns of table ``key``, in order, in the types that the rules work with.
+    """Return the declared columns of table ``key``, in order, in the types that the rules use.
 
-    Columns are matched without case, as Spark does. Extra ones are left out, missing optional ones are null.
-    Integers come out as bigint, so that a value which does not fit its column is still there to be reported.
-    Raises InputError naming every column that is missing or of a type that is not accepted.
+    Columns are matched without case, as in Spark. Extra columns are left out, and missing optional ones are null.
+    Integers become bigint, so that a value that does not fit its column can be reported. Raises InputError naming
+    every column that is missing or has a type that is not accepted.
     """
     schema, types = TABLES[key], _types_by_name(frame.schema)
     shape_of(frame, key)
@@ -236,16 +233,16 @@ def _types_by_name(columns: StructType) -> dict[str, DataType]:
 
 
 def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None = None) -> DataFrame:
-    """Select the columns of a schema in its types; ``values`` are the columns that are not there by name."""
+    """Select the columns of a schema in its types. ``values`` has the columns that ``rows`` does not have."""
     own_values = values or {}
-    # Types as text: pyspark hands over any other form of them by way of JSON and the session, five calls for one.
+    # Types are texts, because pyspark needs five calls to the JVM for any other form.
     return rows.select(*(own_values.get(f.name, F.col(f.name)).cast(str(f.kind)).alias(f.name) for f in shape))
 
 
 def as_declared(rows: DataFrame, shape: Schema) -> DataFrame:
-    """Declare the columns of a schema that are never null as not nullable; the rows stay as they are.
+    """Declare the required columns of a schema as not nullable, without changing the rows.
 
-    Spark takes a column for nullable unless an expression says otherwise. This one costs less than writing a null.
+    Spark treats a column as nullable unless an expression is never null. This one costs less than writing nulls.
     """
     return rows.select(
         *(
@@ -256,7 +253,7 @@ def as_declared(rows: DataFrame, shape: Schema) -> DataFrame:
 
 
 def _some_value(kind: AnyKind) -> Column:
-    """Return a value of a kind that is not null."""
+    """Return any value of a kind except null."""
     if kind == ColumnKind.TIMESTAMP:
         return F.timestamp_seconds(F.lit(0))
     empty = F.array() if isinstance(kind, ArrayOf) else F.lit("" if kind == ColumnKind.STRING else 0)
@@ -282,7 +279,7 @@ def _convert(column: Column, actual: DataType, wanted: AnyKind) -> Column:
 
 
 def _plain_text(column: Column, kind: DataType) -> Column:
-    """Return the text in the binary collation, whatever the column's own, so that names are compared exactly."""
+    """Convert a text to the binary collation, so that names are compared exactly."""
     collation = getattr(kind, "collation", "UTF8_BINARY")
     if isinstance(kind, StringType) and collation != "UTF8_BINARY":
         return F.call_function("collate", column, F.lit("UTF8_BINARY"))
@@ -290,9 +287,9 @@ def _plain_text(column: Column, kind: DataType) -> Column:
 
 
 def _as_utc(time: Column) -> Column:
-    """Return a time without zone as the UTC moment it names.
+    """Read a time without zone as UTC.
 
-    Built from its parts: a cast would read it in the session's zone, and that need not be UTC.
+    It is built from its parts, because a cast would read it in the session's time zone.
     """
     days = F.datediff(F.to_date(time), F.lit("1970-01-01").cast("date")).cast("bigint")
     seconds = (F.hour(time) * 3600 + F.minute(time) * 60).cast("bigint") * 1_000_000

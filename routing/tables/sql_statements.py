@@ -1,7 +1,7 @@
-"""Run SQL text and name tables by text: no other module does.
+"""Run SQL statements. No other module builds SQL text or names tables in it.
 
-Its functions take locations, numbers, schemas and names of columns, and quote what is a name. Nobody hands in a
-text that Spark parses: inside, the type `SqlText` tells such a text from any other.
+The functions take locations, numbers, schemas and names of columns, and quote all names. Callers never pass SQL.
+The type `SqlText` marks SQL text inside this module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SqlText(str):
-    """A piece of SQL of which every part is constant, a number or quoted; only this room makes it."""
+    """A piece of SQL made of constants, numbers and quoted names only."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ _COMMA, _DOT, _AND, _BLANK = SqlText(", "), SqlText("."), SqlText(" AND "), SqlT
 
 
 def _sql(template: str, /, **parts: SqlText | int) -> SqlText:
-    """Return a constant text with its ``{parts}`` put in; what is put in is not looked into for further ones."""
+    """Fill the ``{parts}`` of a constant text. Braces inside a part have no meaning."""
     for name, part in parts.items():
         if not isinstance(part, SqlText | int):
             raise TypeError(f"{name} is put into SQL without being quoted: {part!r}")
@@ -39,24 +39,24 @@ def _join(parts: Iterable[SqlText], by: SqlText = _COMMA) -> SqlText:
 
 
 def quote(name: str) -> SqlText:
-    """Return one name: of a column, or one part of a table's."""
+    """Quote the name of a column, or one part of a table's name."""
     return SqlText("`" + name.replace("`", "``") + "`")
 
 
 def sql_name(location: TableLocation) -> SqlText:
-    """Return the table as SQL names it, every part quoted."""
+    """Return the name of a table in SQL, with every part quoted."""
     parts = location.text.split(".") if location.is_name else ["delta", location.text]
     return _join((quote(part) for part in parts), by=_DOT)
 
 
 def _literal(text: str) -> SqlText:
-    r"""Quote a text by apostrophes; a dollar sign is written ``\u0024``, since Spark would replace ``${…}``."""
+    r"""Quote a text by apostrophes, with dollar signs as ``\u0024`` because Spark would replace ``${…}``."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
     return SqlText("'" + escaped + "'")
 
 
 def _kind(kind: AnyKind) -> SqlText:
-    """Return a type as SQL writes it, names of nested fields quoted."""
+    """Return a type in SQL, with the names of nested fields quoted."""
     if isinstance(kind, ArrayOf):
         return _sql("array<{element}>", element=_kind(kind.element))
     if isinstance(kind, MapOf):
@@ -72,12 +72,12 @@ def _column(field: Field) -> SqlText:
 
 
 def read_named(reader: DataFrameReader, location: TableLocation) -> DataFrame:
-    """Return a table of the catalog, with the options that the reader was given."""
+    """Read a table of the catalog with the reader's options."""
     return reader.table(sql_name(location))
 
 
 def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
-    """Write rows to a table of the catalog, with the options that the writer was given."""
+    """Write rows to a table of the catalog with the writer's options."""
     writer.saveAsTable(sql_name(location))
 
 
@@ -90,17 +90,17 @@ def describe_history(spark: SparkSession, location: TableLocation, limit: int | 
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:
-    """Return one row: where a table lies, its id, its properties."""
+    """Return one row with a table's location, id and properties."""
     return spark.sql(_sql("DESCRIBE DETAIL {table}", table=sql_name(location)))
 
 
 def describe_table(spark: SparkSession, location: TableLocation) -> DataFrame:
-    """Describe a table or view of the catalog: a row (col_name, data_type, comment) a column and detail."""
+    """Return a row (col_name, data_type, comment) for each column and detail of a table or view."""
     return spark.sql(_sql("DESCRIBE TABLE EXTENDED {table}", table=sql_name(location)))
 
 
 def read_current_catalog(spark: SparkSession) -> str:
-    """Return the catalog that the session takes for names of two parts."""
+    """Return the session's catalog for names of two parts."""
     return str(spark.catalog.currentCatalog())
 
 
@@ -111,7 +111,7 @@ def restore(spark: SparkSession, location: TableLocation, version: int) -> None:
 
 
 def create_table(spark: SparkSession, location: TableLocation, schema: Schema) -> None:
-    """Create an empty Delta table, if there is none."""
+    """Create an empty Delta table unless it exists."""
     columns = _join(
         _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
     )
@@ -142,9 +142,9 @@ def merge(
     folded: Collection[str] = (),
     insert_only: bool = False,
 ) -> None:
-    """Merge rows into a table by the columns of their key; those in ``folded`` are compared without case.
+    """Merge rows into a table by their key columns. Those in ``folded`` are compared without case.
 
-    A row whose column ``removed_by`` is true is removed; with ``insert_only`` nothing that stands is touched.
+    A row is deleted if its column ``removed_by`` is true. With ``insert_only``, existing rows stay unchanged.
     """
     removed = quote(removed_by)
     names = [quote(name) for name in rows.columns if name != removed_by]
@@ -161,7 +161,7 @@ def merge(
             values=_join(_sql("s.{name}", name=name) for name in names),
         )
     )
-    # A name of its own: the session may be shared, by other imports or by people.
+    # The name must be unique, because other imports and users may share the session.
     view = _sql("sbroute_merge_{number}", number=uuid.uuid4().int)
     text = _sql(
         "MERGE INTO {table} AS t USING {view} AS s ON {same} {clauses}",
@@ -186,7 +186,7 @@ def _same(name: str, is_folded: bool) -> SqlText:
 def show_version(
     spark: SparkSession, view: TableLocation, resolved: TableLocation, version: int, replaces: bool = True
 ) -> None:
-    """Create or replace a view of the last rows of ``resolved_routes`` at one version."""
+    """Create or replace a view of each message's last attempt in one version of ``resolved_routes``."""
     pinned = _sql("(SELECT * FROM {table} VERSION AS OF {version})", table=sql_name(resolved), version=version)
     create = SqlText("CREATE OR REPLACE VIEW") if replaces else SqlText("CREATE VIEW")
     text = _sql("{create} {view} AS {query}", create=create, view=sql_name(view), query=_last_rows(pinned))
@@ -194,7 +194,7 @@ def show_version(
 
 
 def _last_rows(routes: SqlText) -> SqlText:
-    """Return the last row of each message: a row that a later attempt has replaced is left out."""
+    """Return a query for the row of each message's last attempt."""
     return _sql(
         "SELECT r.* FROM {routes} AS r LEFT JOIN (SELECT instance_name,"
         " message_id, max(attempt) AS last_attempt FROM {routes} WHERE attempt > 1"
@@ -206,12 +206,12 @@ def _last_rows(routes: SqlText) -> SqlText:
 
 
 def has_function(spark: SparkSession, name: str) -> bool:
-    """Return True if the session, or its current schema, has a function of a name."""
+    """Return whether the session or its current schema has a function of a name."""
     return not spark.sql(_sql("SHOW USER FUNCTIONS LIKE {name}", name=_literal(name))).isEmpty()
 
 
 def create_hash_function(spark: SparkSession, name: str) -> None:
-    """Create the dialog-ID hash as an SQL function of the session. Raises PySparkException where it exists."""
+    """Create the dialog-ID hash as an SQL function of the session. Raises PySparkException if it exists."""
     text = _sql(
         "CREATE TEMPORARY FUNCTION {name}(conversation_id STRING) RETURNS BIGINT"
         " RETURN xxhash64(lower(conversation_id))",
@@ -221,6 +221,6 @@ def create_hash_function(spark: SparkSession, name: str) -> None:
 
 
 def call_function(spark: SparkSession, name: str, texts: Sequence[str]) -> list[Any]:
-    """Call a function of one text with each of some texts."""
+    """Call a function of one argument with each of some texts."""
     calls = _join(_sql("{name}({text})", name=quote(name), text=_literal(text)) for text in texts)
     return list(spark.sql(_sql("SELECT {calls}", calls=calls)).collect()[0])

@@ -1,4 +1,4 @@
-"""Small tables as columns of plain Python, and how Arrow's are read into them."""
+"""Hold small tables as columns of plain Python, and read Arrow tables and datasets into them."""
 
 from __future__ import annotations
 
@@ -24,45 +24,48 @@ if TYPE_CHECKING:
 Table = Union["DataFrame", "pyarrow.Table", "pyarrow.dataset.Dataset"]
 """A table: a DataFrame of a classic session or of Spark Connect, an Arrow table, or files that Arrow reads."""
 Only = Mapping[str, Collection[Any]]
-"""The values of which each row has one, by column."""
+"""A filter: the allowed values by column."""
 Filter = Mapping[str, "Collection[Any] | None"]
-"""The same; None where the column is null. Nothing is equal to null."""
+"""The same, with None for a column that must be null. A value never equals null."""
 ALL: Filter = MappingProxyType({})
 COUNT = "count"
-"""The column of groups that says how many rows each has."""
+"""The column with the number of rows of a group."""
 T = TypeVar("T")
 FILE = "__filename"
-"""Arrow's name for a column that any dataset has: the file that a row is from."""
+"""Arrow's name for a column of every dataset, with the file of a row."""
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """A table's columns by name, in its declared columns; times are microseconds since 1970 in UTC."""
+    """The declared columns of a table by name. Times are microseconds since 1970, in UTC."""
 
     values: Mapping[str, Sequence[Any]]
 
     @classmethod
     def of_rows(cls, rows: Collection[ReadRow], schema: Schema) -> TableColumns:
-        """Convert rows of plain Python, with aware times, to the columns of a schema; missing ones are null."""
+        """Convert rows of plain Python, with aware times, to the columns of a schema. Missing ones are null."""
         return cls({field.name: _column_of(rows, field.name, field.kind) for field in schema})
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values()), ()))
 
     def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Return the values of some columns, a tuple for each row."""
+        """Return a tuple of the values of some columns for each row."""
         return zip(*(self.values[name] for name in names), strict=True)
 
     def where(self, name: str) -> TableColumns:
-        """Return the rows whose value in a column is true, or a number that is not zero."""
+        """Return the rows whose value in a column is true or a number other than zero."""
         return self.take([place for place, value in enumerate(self.values[name]) if value])
 
     def naming(self, name: str, wanted: Collection[Any]) -> TableColumns:
-        """Return the rows whose value in a column is one of some."""
+        """Return the rows whose column has one of the wanted values."""
         return self.take([place for place, value in enumerate(self.values[name]) if value in wanted])
 
     def undecoded(self) -> Iterator[tuple[str, int, UndecodedText]]:
-        """Yield each text that is no UTF-8, of a list the first: its column, the place of its row, the text."""
+        """Yield the column, the row's place and the text of each value that is not UTF-8.
+
+        Only the first such text of a list is yielded.
+        """
         for name, values in self.values.items():
             kinds = set(map(type, values))
             if UndecodedText in kinds:
@@ -73,17 +76,17 @@ class TableColumns:
                     yield from ((name, place, one) for one in bad[:1])
 
     def take(self, places: Sequence[int]) -> TableColumns:
-        """Return the rows in these places."""
+        """Return the rows at some places."""
         return TableColumns({name: [values[place] for place in places] for name, values in self.values.items()})
 
     def dicts(self) -> Iterator[TableRow]:
-        """Yield whole rows."""
+        """Yield the rows as dictionaries."""
         names = list(self.values)
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
 
 
 def joined(first: TableColumns, *others: TableColumns) -> TableColumns:
-    """Return the rows of several columns of one table, one after another."""
+    """Concatenate the rows of several parts of one table."""
     return TableColumns(
         {
             name: [*values, *(v for one in others for v in one.values[name])]
@@ -100,20 +103,20 @@ def _column_of(rows: Iterable[ReadRow], name: str, kind: AnyKind) -> list[Any]:
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:
-    """Convert Arrow's rows to the columns of a schema, each by its name in ``names``; others are null."""
+    """Convert an Arrow table to the columns of a schema. ``names`` has their names there, and others are null."""
     there = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
     return TableColumns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
 
 
 def is_frame(table: Table) -> TypeGuard[DataFrame]:
-    """Return whether a table is Spark's, of a classic session or of Spark Connect, and not Arrow's."""
+    """Return whether a table is a DataFrame of Spark, classic or through Spark Connect."""
     return hasattr(table, "sparkSession")
 
 
 def by_engine(tables: Mapping[str, Table], *, spark: Callable[[], T], arrow: Callable[[], T]) -> T:
-    """Call the function for the engine that has the rows of some tables, and return its result.
+    """Call the function of the engine that the tables belong to, and return its result.
 
-    Raises ContractError where some are DataFrames and others are Arrow's.
+    Raises ContractError if some are DataFrames and others are Arrow tables.
     """
     kinds = {is_frame(table) for table in tables.values()}
     if len(kinds) > 1:
@@ -124,7 +127,7 @@ def by_engine(tables: Mapping[str, Table], *, spark: Callable[[], T], arrow: Cal
 
 
 def spell(table: Any) -> dict[str, str]:
-    """Return the columns of an Arrow table by their names in lower case: matched without case, as Spark does."""
+    """Return the columns of an Arrow table by their names in lower case, to match them without case."""
     return {name.lower(): name for name in table.schema.names}
 
 
@@ -139,7 +142,7 @@ _SPARK_NAMES = {
     "large_binary": "binary",
     "null": "void",
 }
-# By Spark's names; a text may have a length or a collation.
+# By Spark's names. A text may have a length or a collation.
 _ACCEPTED = {
     ColumnKind.INT: re.compile(r"tinyint|smallint|int|bigint"),
     ColumnKind.BIGINT: re.compile(r"tinyint|smallint|int|bigint"),
@@ -151,7 +154,7 @@ _ACCEPTED = {
 
 
 def types_of(table: Table) -> dict[str, str]:
-    """Return the types of a table's columns, by Spark's names for them."""
+    """Return the types of a table's columns, under Spark's names."""
     if is_frame(table):
         return {field.name: field.dataType.simpleString() for field in table.schema}
     fields: Any = table.schema
@@ -159,7 +162,7 @@ def types_of(table: Table) -> dict[str, str]:
 
 
 def _spark_name(kind: pyarrow.DataType) -> str:
-    """Return Spark's name for the Delta type of a plain Arrow type; Arrow's name where there is none."""
+    """Return Spark's name for a plain Arrow type, or Arrow's name if Spark has none."""
     from pyarrow import types
 
     if types.is_map(kind):
@@ -176,7 +179,7 @@ def _spark_name(kind: pyarrow.DataType) -> str:
 
 
 def _is_accepted(actual: str, wanted: AnyKind) -> bool:
-    """Return whether values of a type, by Spark's name, are taken for a column (tables.md)."""
+    """Return whether a column accepts a type, given by Spark's name (tables.md)."""
     if isinstance(wanted, ColumnKind):
         return _ACCEPTED[wanted].fullmatch(actual) is not None
     if isinstance(wanted, ArrayOf):
@@ -186,9 +189,9 @@ def _is_accepted(actual: str, wanted: AnyKind) -> bool:
 
 
 def shape_of(table: Table, key: str) -> dict[str, str]:
-    """Return the declared columns of table ``key`` that one has, each with its name there; matched without case.
+    """Return the declared columns of ``key`` that a table has, mapped to their names in it, ignoring case.
 
-    Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
+    Raises InputError naming every column that is missing or has a type that is not accepted (tables.md).
     """
     types, faults, shape = types_of(table), [], {}
     spelled = {name.lower(): name for name in types}
@@ -206,9 +209,9 @@ def shape_of(table: Table, key: str) -> dict[str, str]:
 
 
 def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> TableColumns:
-    """Return the rows of an Arrow table ``key`` for which a condition holds; the named columns.
+    """Return the rows of Arrow table ``key`` that meet a condition, in all or the named columns.
 
-    Raises InputError.
+    Raises InputError as `shape_of` does.
     """
     schema = TABLES[key] if names is None else TABLES[key].only(*names)
     shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
@@ -216,12 +219,12 @@ def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[st
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
-    """Select some columns of an Arrow table, and the rows for which a condition holds."""
+    """Select some columns of an Arrow table, and the rows that meet a condition."""
     return as_dataset(table).to_table(columns=list(names), filter=condition)
 
 
 def rows_where(rows: Any, mask: Any) -> Any:
-    """Return the rows of an Arrow table, or the values of a column, for which a mask is true."""
+    """Return the rows of an Arrow table, or the values of a column, where a mask is true."""
     import pyarrow.compute
 
     # pyarrow 25, the newest for Python 3.10, crashes on a mask of no chunks.
@@ -230,9 +233,9 @@ def rows_where(rows: Any, mask: Any) -> Any:
 
 
 def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
-    """Convert an Arrow table or dataset to a dataset whose columns have the types that the package works with.
+    """Convert an Arrow table or dataset to a dataset with the types that the package uses.
 
-    Files are still read when they are asked for, with the same filters.
+    Files are not read yet, and filters still skip files.
     """
     import pyarrow.dataset as datasets
 
@@ -253,7 +256,7 @@ def _plain_schema(schema: pyarrow.Schema) -> pyarrow.Schema:
 
 
 def _with_schema(rows: Any, schema: pyarrow.Schema) -> Any:
-    """Return a dataset in other columns; a column that it lacks is null."""
+    """Return a dataset with another schema. Missing columns are null."""
     import pyarrow.dataset as datasets
 
     if isinstance(rows, datasets.FileSystemDataset):
@@ -261,16 +264,15 @@ def _with_schema(rows: Any, schema: pyarrow.Schema) -> Any:
     return rows.replace_schema(schema)
 
 
-# Datasets whose files were examined before: each file takes a tenth of a millisecond.
+# Datasets whose files are already examined, since each file takes a tenth of a millisecond.
 _EXAMINED = WeakSet[Any]()
 
 
 def _with_plain_files(rows: Any) -> pyarrow.dataset.Dataset:
-    """Return a dataset of files in plain types, those of its files included.
+    """Return a dataset of files in plain types, also inside its files.
 
-    Arrow compares a filter with the statistics of a file in the file's own type, and cannot do that for views of
-    texts, as delta-rs writes them. Its functions mistake large texts of a file that it has cast to usual ones. It
-    reads both as dictionaries rightly.
+    Arrow cannot compare a filter with the statistics of string views, which delta-rs writes. Its functions misread
+    large strings that it has cast while reading. It reads both types correctly as dictionaries.
     """
     import pyarrow.dataset as datasets
 
@@ -292,9 +294,9 @@ def _with_plain_files(rows: Any) -> pyarrow.dataset.Dataset:
 
 
 def _find_unusual(file: Any, file_system: Any) -> list[str]:
-    """Return the columns of a Parquet file that Arrow would read as views of texts or bytes, or as large ones.
+    """Return the columns of a Parquet file that Arrow reads as views or as large strings or bytes.
 
-    Only files that carry a schema of Arrow's can have them: for others the end of the file shows that sooner.
+    Only files with an Arrow schema have such columns. The file's footer shows quickly if it has one.
     """
     try:
         with file_system.open_input_file(file.path) as opened:
@@ -305,14 +307,14 @@ def _find_unusual(file: Any, file_system: Any) -> list[str]:
             if b"ARROW:schema" not in opened.read(footer):
                 return []
     except OSError:
-        # Whoever reads the rows of the file reports it: a filter may leave the file out.
+        # Reading the rows reports the error, unless a filter skips the file.
         return []
     unusual = {"string_view", "binary_view", "large_string", "large_binary"}
     return [field.name for field in file.physical_schema if str(field.type) in unusual]
 
 
 def with_dictionaries(options: Any, names: Collection[str]) -> Any:
-    """Return a format for Parquet files of which some more columns are read as dictionaries."""
+    """Return a Parquet format that also reads the named columns as dictionaries."""
     from pyarrow.dataset import ParquetFileFormat, ParquetReadOptions
 
     unit = options.coerce_int96_timestamp_unit
@@ -323,17 +325,17 @@ def with_dictionaries(options: Any, names: Collection[str]) -> Any:
 
 
 def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
-    """Return the rows of some of a dataset's files; one that is in memory as it is."""
+    """Select some of a dataset's files. Return a dataset in memory unchanged."""
     return _of_files(rows, lambda: (file for file in rows.get_fragments() if file.path in names))
 
 
 def in_files_with(rows: pyarrow.dataset.Dataset, condition: Any) -> pyarrow.dataset.Dataset:
-    """Select the files that may have rows for which a condition holds, as far as the table's log tells."""
+    """Select the files that may have rows that meet a condition, by the statistics in the table's log."""
     return rows if condition is None else _of_files(rows, lambda: rows.get_fragments(condition))
 
 
 def _of_files(rows: Any, choose: Callable[[], Iterable[Any]]) -> pyarrow.dataset.Dataset:
-    """Return a dataset of some of a dataset's files; one that is in memory as it is."""
+    """Return a dataset of the chosen files, or a dataset in memory unchanged."""
     import pyarrow.dataset
 
     if not hasattr(rows, "files"):

@@ -1,4 +1,4 @@
-"""What all crashing tests begin with."""
+"""The setup of all crash tests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True, scope="session")
 def _interpreted(spark: SparkSession) -> Iterator[None]:
-    """Have Spark interpret queries about a few rows: it takes longer to compile them than to do what they say.
+    """Make Spark interpret queries over a few rows, because compiling them takes longer.
 
-    Runs in processes of their own are as they are.
+    Runs in separate processes are not affected.
     """
     for key, value in INTERPRETED.items():
         spark.conf.set(key, value)

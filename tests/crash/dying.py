@@ -1,4 +1,4 @@
-"""``python -m tests.crash.dying POINT ARGUMENT…``: sbroute, killed by ``kill -9`` when a run comes to a point."""
+"""Run sbroute and kill it by ``kill -9`` at a point: ``python -m tests.crash.dying POINT ARGUMENT…``."""
 
 from __future__ import annotations
 

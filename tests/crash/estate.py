@@ -1,7 +1,7 @@
-"""The estate that crashing runs work on, and what one clean run leaves of it.
+"""The estate of crash tests, and the results of one clean run over it.
 
-`before` is the state after a first run, with new messages appended; each test copies it, has runs killed there,
-and compares what the next run leaves with what a single run left.
+`before` is the state after a first run, with new messages appended. Each test copies it, kills runs there, and
+compares the next run's results with those of a single run.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Case:
-    """A folder with tables and a configuration of its own."""
+    """A folder with tables and its own configuration."""
 
     folder: Path
 
     @property
     def file(self) -> Path:
-        """The configuration file, whose paths are relative."""
+        """The configuration file with relative paths."""
         return self.folder / "job.yaml"
 
     def config(self, *overrides: str) -> Config:
@@ -79,7 +79,7 @@ def write_config(folder: Path) -> Case:
 
 
 def tables() -> Tables:
-    """The input tables; m4 waits in a dialog that ends between the runs, m8 in one that stays."""
+    """Return the input tables. m4 waits in a dialog that ends between the runs, m8 in one that stays."""
     found = small_estate()
     found["dialogs"].append(endpoint(4, lifetime="2026-01-05T13:30:00Z"))
     found["messages"].append(message(8, "//nowhere-either"))
@@ -105,9 +105,9 @@ def copied(case: Case, folder: Path) -> Case:
 
 
 def started(case: Case, point: str | None = None, *more: str) -> subprocess.Popen[str]:
-    """``sbroute resolve`` in a process of its own, as a scheduler starts it; killed when it comes to a point.
+    """Start ``sbroute resolve`` in a separate process, as a scheduler does, killed at a point.
 
-    ``more`` are further options.
+    ``more`` has further options.
     """
     module = ["routing"] if point is None else ["tests.crash.dying", point]
     line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat(), *more]
@@ -124,7 +124,7 @@ def started(case: Case, point: str | None = None, *more: str) -> subprocess.Pope
 
 
 def ended(process: subprocess.Popen[str], seconds: float = 400) -> tuple[int, str]:
-    """The exit status and standard error of a run; what it started ends with it."""
+    """Wait for a run to end with its child processes, and return its exit status and standard error."""
     try:
         _, err = process.communicate(timeout=seconds)
     finally:
@@ -141,7 +141,7 @@ def end_group(process: subprocess.Popen[str]) -> None:
 
 
 def state(case: Case) -> dict[str, list[dict[str, Any]]]:
-    """The output tables without what differs from run to run."""
+    """Return the output tables without the parts that differ between runs."""
     tables = {}
     for key in WRITTEN:
         rows = rows_at(case.config().output[key])

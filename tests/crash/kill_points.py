@@ -1,4 +1,4 @@
-"""Run a command and keep what a kill would leave at each point where it changes a file (``kill_points.c``)."""
+"""Run a command and copy the files that a kill would leave at each write (``kill_points.c``)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build_library(folder: Path) -> Path:
 
 
 def run_to_each_point(library: Path, folder: Path, command: Sequence[str], copies: Path) -> list[KillPoint]:
-    """Run ``sbroute`` to its end and return its points in order; the copies of the folder are in ``copies``."""
+    """Run ``sbroute`` completely and return its points in order. ``copies`` gets a copy of the folder for each."""
     copies.mkdir()
     done = _run(library, folder, command, copies)
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,7 @@ def run_to_each_point(library: Path, folder: Path, command: Sequence[str], copie
 
 
 def kill_at(library: Path, folder: Path, command: Sequence[str], number: int) -> int:
-    """Run ``sbroute`` and kill it with what it started at the point of this number; return its exit status."""
+    """Run ``sbroute``, kill it with its children at the point of this number, and return its exit status."""
     scratch = folder.with_name(f"{folder.name} killed")
     scratch.mkdir()
     done = _run(library, folder, command, scratch, {"POINTS_KILL": str(number)})

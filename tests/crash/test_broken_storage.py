@@ -1,4 +1,4 @@
-"""A corrupted log, a missing file: exit code 3; a full disk: 2. One sentence, and the tables as they were."""
+"""A corrupt log or a missing file gives exit code 3, a full disk gives 2. The tables stay unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_missing_file(case: Case, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte; only root may mount one."""
+    """Mount a disk of one megabyte, which only root may do."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False)

@@ -1,4 +1,4 @@
-"""Each command, interrupted at each point where it changes a file, leaves what the same command then completes."""
+"""Each command completes its own work after an interruption at any write."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_copy_is_what_a_kill_leaves(library: Path, folder: Path, tmp_path: Pat
 def _find_faults(
     library: Path, folder: Path, steps: Sequence[Step], spark: SparkSession | None = None
 ) -> Iterator[str]:
-    """Run the steps one after another; yield where an interrupted one was not completed."""
+    """Run the steps in order, and yield each interrupted one that was not completed."""
     tried = 0
     for number, step in enumerate(steps):
         if SHORT and step.is_long:
@@ -146,7 +146,7 @@ def _find_faults(
 
 
 def _choose(points: Sequence[KillPoint], *, is_by_spark: bool) -> list[KillPoint]:
-    """Choose all points; for Spark, which takes seconds for each, ten among the data files or even fewer."""
+    """Choose all points. Spark takes seconds for each, so there at most ten among the data files are chosen."""
     if not is_by_spark:
         return list(points)
     of_data = [point for point in points if point.is_of_data]
@@ -168,7 +168,7 @@ def _forget_logs(spark: SparkSession | None) -> None:
 
 
 def _read_state(folder: Path) -> dict[str, list[str]]:
-    """Read the rows of all tables that have any, without what differs from run to run."""
+    """Read the rows of all tables without the parts that differ between runs."""
     from routing.config import TableLocation
 
     state = {}

@@ -1,4 +1,4 @@
-"""Runs killed at every commit and at random times: the next one leaves what one clean run would."""
+"""Runs killed at every commit and at random times. The next run leaves the same results as one clean run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KILLED = -signal.SIGKILL
 
 @pytest.fixture(scope="module")
 def clean(spark: SparkSession, case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What a single run leaves."""
+    """Return the results of a single run."""
     import routing
 
     single = copied(case, tmp_path_factory.mktemp("clean") / "case")
@@ -48,7 +48,7 @@ def clean(spark: SparkSession, case: Case, tmp_path_factory: pytest.TempPathFact
 
 
 def test_killed_at_every_commit(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
-    """One after the other, so that each run finds what a killed one left; at the end two start at once."""
+    """Each run continues after a killed one. At the end two runs start at the same time."""
     again = copied(case, tmp_path / "case")
     for point in SHORT_POINTS if SHORT else POINTS:
         status, err = ended(started(again, point))
@@ -81,7 +81,7 @@ def test_killed_when_it_counts(case: Case, clean: dict[str, object], tmp_path: P
 
 
 def test_tried_again_under_one_id(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
-    """Killed midway, then when it counts; the third try finds that it does, and does nothing."""
+    """The first try is killed in the middle, the second after recording the run. The third has nothing to do."""
     if SHORT:
         pytest.skip("a long test: make test-crash")
     again = copied(case, tmp_path / "case")

@@ -1,6 +1,6 @@
-"""Two runs at once without a lock, as on an object store: schedules that were chosen, on Delta in one session.
+"""Two runs at the same time without a lock, as on an object store, in selected schedules on Delta in one session.
 
-`tests/unit/exactly_once` explores every schedule on a log in memory; these see that Delta does the same.
+`tests/unit/exactly_once` explores every schedule on a log in memory. These tests show that Delta behaves the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLEAN = NOW.replace(hour=15)
 
 
 class Schedule(NamedTuple):
-    """Run A comes to a moment; B runs, and may die at one of its own; then A goes on, if it is not to die."""
+    """Run A pauses at a moment. Then B runs and may die. Then A continues unless it is killed."""
 
     at: str
     dies: str | None

@@ -1,8 +1,8 @@
-"""Break the rules one at a time in a copy of the project, and demand that the tests see each break.
+"""Break single rules in a copy of the project, and check that the tests fail.
 
-``python -m tests.mutants [--fast] [NAME …]``: exit status 0 where every mutant turned a test red; 1 where one did
-not, or where the tests are red without any. ``--fast``: only the mutants of the rule book in plain Python, which
-take a minute together and start no Spark. The others share one session, so that none costs a start of its own.
+``python -m tests.mutants [--fast] [NAME …]`` has exit status 0 if a test failed for every mutant. It has 1 if none
+failed for a mutant, or if the tests fail without any. ``--fast`` tries only the mutants of the rule book in plain
+Python, which take a minute together without Spark. The others share one session to save its start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RANDOM = {"SBROUTE_RANDOM_ESTATES": "160", "SBROUTE_RANDOM_MESSAGES": "40", "SBR
 
 
 class FirstFailure:
-    """Remembers the first test that was red, and whether an assertion of its own said so."""
+    """Stores the first failed test, and whether one of its own assertions failed."""
 
     def __init__(self) -> None:
         self.test = ""
@@ -48,7 +48,7 @@ class FirstFailure:
 
 
 def run_tests(copy: Path, selection: Sequence[str]) -> tuple[FirstFailure, int, str]:
-    """Run the selection on the copy: the first failure, pytest's exit status and what it printed."""
+    """Run the selection on the copy, and return the first failure, pytest's exit status and its output."""
     for name in [name for name in sys.modules if name.partition(".")[0] in ("routing", "tests")]:
         del sys.modules[name]
     importlib.invalidate_caches()
@@ -64,7 +64,7 @@ def run_tests(copy: Path, selection: Sequence[str]) -> tuple[FirstFailure, int, 
 
 
 def judged(mutant: Mutant, copy: Path) -> tuple[str, str]:
-    """What became of a mutant (seen, survived or broken) and the first red test."""
+    """Return the result of a mutant (seen, survived or broken) and the first failed test."""
     file = copy / mutant.file
     right = file.read_text(encoding="utf-8")
     file.write_text(mutant.applied(copy), encoding="utf-8")
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _copy() -> Iterator[Path]:
-    """A copy of what is tested, from which Python now imports."""
+    """Copy the tested files, from which Python then imports."""
     with tempfile.TemporaryDirectory(prefix="sbroute-mutants-") as folder:
         copy = Path(folder).resolve()
         for name in COPIED:

@@ -1,4 +1,4 @@
-"""All ways to get a rule, or the order of runs, wrong; and what of the rule book must be among them."""
+"""All mutants of rules and of the order of runs, and the parts of the rule book that they must cover."""
 
 from __future__ import annotations
 

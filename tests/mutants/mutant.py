@@ -12,9 +12,9 @@ PLAIN = ("tests/unit/rules",)
 
 @dataclass(frozen=True)
 class Mutant:
-    """A rule and the change that breaks it: ``before``, which stands once in ``file``, becomes ``after``.
+    """A rule and a change that breaks it: ``before``, which occurs once in ``file``, becomes ``after``.
 
-    ``tests`` must see it. ``breaks`` names what of the rule book it breaks, in the words of `catalogue.RULE_BOOK`.
+    ``tests`` must fail. ``breaks`` names the broken part of the rule book, in the words of `catalogue.RULE_BOOK`.
     """
 
     name: str
@@ -46,5 +46,5 @@ class Mutant:
 
 
 def in_rules(room: str, name: str, breaks: str, rule: str, before: str, after: str) -> Mutant:
-    """A mutant of a room of the rule book; ``breaks`` with commas between."""
+    """Return a mutant of a module of the rule book. ``breaks`` has commas between its parts."""
     return Mutant(name, rule, f"routing/rules/{room}.py", before, after, breaks=tuple(breaks.split(", ")))

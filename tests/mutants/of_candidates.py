@@ -1,4 +1,4 @@
-"""Ways to get the ranking of all routes wrong, in its rules and where Spark makes it."""
+"""Mutants of the ranking of routes, in its rules and in Spark."""
 
 from __future__ import annotations
 

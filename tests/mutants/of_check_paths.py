@@ -1,4 +1,4 @@
-"""Ways to get wrong where check says that messages end which leave their instance."""
+"""Mutants of check's ends of messages that leave their instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to get sections 3 and 4 wrong: which route is used, and where a message is delivered."""
+"""Mutants of sections 3 and 4: the used route, and the place of delivery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to get wrong how a message is followed from instance to instance, and the reply back."""
+"""Mutants of following a message between instances, and its reply."""
 
 from __future__ import annotations
 

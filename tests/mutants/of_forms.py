@@ -1,4 +1,4 @@
-"""Ways to get wrong what an engine has in a form of its own, and why a message is set aside."""
+"""Mutants of the engines' own versions of functions, and of rejections."""
 
 from __future__ import annotations
 

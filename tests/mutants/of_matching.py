@@ -1,4 +1,4 @@
-"""Ways to get sections 0 to 2 wrong: how ids are read, what is in force, which routes match."""
+"""Mutants of sections 0 to 2: reading ids, times of validity and matching routes."""
 
 from __future__ import annotations
 

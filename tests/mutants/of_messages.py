@@ -1,4 +1,4 @@
-"""Ways to get wrong what Spark does with each message: its dialog, its request, its hops."""
+"""Mutants of Spark's work on each message: its dialog, its request and its hops."""
 
 from __future__ import annotations
 

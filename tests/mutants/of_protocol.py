@@ -1,4 +1,4 @@
-"""Ways to get the order of runs wrong."""
+"""Mutants of the order of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to get wrong how what SQL Server did is put beside what the routes say."""
+"""Mutants of comparing SQL Server's actions with the routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to get wrong what is a message's own: its dialog, its hash, its request, its hops (sections 0, 3, 5, 6)."""
+"""Mutants of a message's own facts: dialog, hash, request and hops (sections 0, 3, 5, 6)."""
 
 from __future__ import annotations
 

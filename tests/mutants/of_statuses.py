@@ -1,4 +1,4 @@
-"""Ways to get wrong what a transmission_status means, and what is told of it."""
+"""Mutants of the meaning of a transmission_status and of the texts on it."""
 
 from __future__ import annotations
 

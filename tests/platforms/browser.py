@@ -1,4 +1,4 @@
-"""Chromium without a window, driven by its DevTools: a page is opened and asked what it shows."""
+"""Headless Chromium, controlled through its DevTools, to open a page and read it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEEP_ALERTS = "window.alerted = []; window.alert = text => { window.alerted.pus
 
 
 class Browser:
-    """One tab; each `open` shows a file anew, in the width, colours and medium that it is given."""
+    """One tab. Each `open` shows a file in the given width, colours and medium."""
 
     def __init__(self, driver: WebDriver) -> None:
         self._driver = driver
@@ -43,7 +43,7 @@ class Browser:
     def open(
         self, page: Path, *, width: int = WIDE, height: int = HIGH, dark: bool = False, scripts: bool = True
     ) -> None:
-        """Show a file, and forget what was logged before."""
+        """Show a file and forget earlier log entries."""
         self._command("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.show_as(width=width, height=height, dark=dark)
         # From a page of its own: a file that differs from the one shown by nothing but its fragment is not loaded.
@@ -62,11 +62,11 @@ class Browser:
         self._command("Emulation.setEmulatedMedia", media=medium, features=[scheme])
 
     def ask(self, script: str, *arguments: Any) -> Any:
-        """What a function of JavaScript, run in the page, returns; it may return a promise."""
+        """Return the result of a JavaScript function in the page. It may return a promise."""
         return self._driver.execute_script(script, *arguments)
 
     def log(self, kind: str) -> list[Mapping[str, Any]]:
-        """What was logged since it was last asked for."""
+        """Return the log entries since the previous call."""
         return list(self._driver.execute("getLog", {"type": kind})["value"])
 
     def complaints(self) -> list[str]:
@@ -74,14 +74,14 @@ class Browser:
         return [str(entry["message"]) for entry in self.log("browser") if entry["level"] in ("WARNING", "SEVERE")]
 
     def requests(self) -> list[str]:
-        """Every address that the page asked for besides its own, whether or not it was let through."""
+        """Return every address that the page requested apart from its own, allowed or not."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         sent = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
         timed = self.ask("return performance.getEntriesByType('resource').map(entry => entry.name)")
         return sorted({*sent, *timed} - {self._shown})
 
     def texts(self, selector: str) -> list[str]:
-        """The texts of elements, as they are shown; those that are hidden left out."""
+        """Return the visible texts of elements."""
         return list(
             self.ask(
                 "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())"
@@ -113,7 +113,7 @@ class Browser:
         self._driver.switch_to.active_element.send_keys(getattr(Keys, key.upper()))
 
     def picture(self, file: Path, *, whole: bool = True) -> Path:
-        """Store the page as a PNG, the whole of it or what the window shows."""
+        """Store the complete page, or the visible part, as a PNG."""
         found = self._command(
             "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole)
         )
@@ -143,7 +143,7 @@ def programs() -> Sequence[str]:
 
 @contextlib.contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A browser that knows nothing yet, its profile in a folder; ended at the end."""
+    """Start a browser with a new profile in a folder, and end it afterwards."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

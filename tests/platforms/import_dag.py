@@ -1,7 +1,7 @@
-"""``build/airflow/bin/python tests/platforms/import_dag.py``: the example DAG, as Airflow imports and runs it.
+"""``build/airflow/bin/python tests/platforms/import_dag.py`` imports and runs the example DAG in Airflow.
 
-With the Python of `make test-airflow`, which alone has Airflow. The DAG is read with Airflow's own DagBag; its
-operator then runs a stand-in for the command that ends with each exit code. Ends with 1 where anything is amiss.
+Only the Python of `make test-airflow` has Airflow. Airflow's own DagBag reads the DAG. Its operator then runs a
+stand-in for the command with each exit code. Ends with 1 on any fault.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def run(task: object, code: int) -> str:
-    """What becomes of a task whose command ends with this exit code."""
+    """Return the state of a task whose command ends with this exit code."""
     task.arguments = [str(code)]  # type: ignore[attr-defined]
     try:
         task.execute({})  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def render(task: object) -> list[str]:
 
 
 def say(line: str) -> None:
-    """A line for whoever looks on."""
+    """Print a line on the progress."""
     sys.stdout.write(f"{line}\n")
 
 

@@ -1,4 +1,4 @@
-"""What must hold of any page that is shown: told as faults, none where it is well."""
+"""Checks for any page. They return faults, and none for a good page."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ return axe.run(document, { rules, resultTypes: ['violations'] }).then(({ violati
 
 
 def stands_out(shown: Browser) -> list[str]:
-    """Elements and texts that reach over the window's edge, or out of a box that hides the rest of them.
+    """Return elements and texts that exceed the window, or a box that hides the rest.
 
-    What lies in a box that scrolls may be as wide as it likes; the box itself may not.
+    The content of a scrolling box may have any width, but not the box itself.
     """
     return list(shown.ask(_STANDS_OUT))
 
@@ -93,10 +93,7 @@ def made_of_text(shown: Browser) -> list[str]:
 
 
 def barriers(shown: Browser, without: Sequence[str] = ()) -> list[str]:
-    """What axe-core finds in the way of those who do not see, or see less, or use no mouse.
-
-    By all its rules, but for those that are named.
-    """
+    """Return the findings of axe-core on accessibility, by all its rules except the named ones."""
     shown.ask(f"if (!window.axe) {{ {_axe()} }}")
     return list(shown.ask(_RUN_AXE, list(without)))
 
@@ -106,7 +103,7 @@ def _axe() -> str:
 
 
 def faults(shown: Browser, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Everything at once, by what was looked at, but for some rules of axe-core; empty where a page is well."""
+    """Return the findings of all checks by name, except for some rules of axe-core."""
     looks = {
         "complaints": shown.complaints(),
         "requests": shown.requests(),

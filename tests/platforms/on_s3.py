@@ -1,4 +1,4 @@
-"""What test_s3 runs as a process of its own: it needs a Java that has the JARs of s3a."""
+"""The separate process of test_s3, which needs a Java with the JARs of s3a."""
 
 from __future__ import annotations
 

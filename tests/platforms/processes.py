@@ -25,7 +25,7 @@ def free_port() -> int:
 def running(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with its output in ``log``; at the end it and what it started are ended."""
+    """Run a process with its output in ``log``, and end it with its children afterwards."""
     with log.open("wb") as out:
         process = subprocess.Popen(
             command,
@@ -50,7 +50,7 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL) 
 
 
 def until(holds: Callable[[], bool], what: str, log: Path, seconds: float = 120) -> None:
-    """Wait until something holds; where it does not in time, fail with the end of the log."""
+    """Wait until a condition holds. On timeout, fail with the end of the log."""
     last = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > last:
@@ -61,7 +61,7 @@ def until(holds: Callable[[], bool], what: str, log: Path, seconds: float = 120)
 
 
 def answer(url: str) -> str:
-    """What a web address answers, empty while it does not."""
+    """Return the response of a web address, or empty text without one."""
     try:
         with urllib.request.urlopen(url, timeout=5) as reply:
             return str(reply.read().decode())

@@ -16,7 +16,7 @@ NOW = "2026-01-07T09:00:00Z"
 
 
 def write_demo_page(folder: Path) -> Path:
-    """The page of the demo's last run; its tables and configuration are stored in the same folder."""
+    """Write the page of the demo's last run, with its tables and configuration in the same folder."""
     file = folder / "report.html"
     config = store_demo_runs(folder / "sbroute-demo")
     status = cli.main(["report", "--config", str(config), "--out", str(file), "--now", NOW, "--quiet"])
@@ -26,7 +26,7 @@ def write_demo_page(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Write the picture: what a wide window shows of the page, and a bit of what is below."""
+    """Write the picture of a wide window, extended a little below."""
     with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as shown:
         shown.open(write_demo_page(Path(folder)), height=1150)
         settle(shown)

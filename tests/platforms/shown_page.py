@@ -27,13 +27,13 @@ def tiles(shown: Browser) -> dict[str, str]:
 
 
 def table(shown: Browser, name: str, *heads: str) -> list[tuple[str, ...]]:
-    """The rows of a table, of each the cells under these heads; one that says that there is none is none."""
+    """Return the rows of a table, with the cells under these headers. A row that says "none" does not count."""
     rows = shown.ask(_TABLE, name)
     return [tuple(row[head] for head in heads) for row in rows]
 
 
 def words(shown: Browser, picture: str) -> list[str]:
-    """The words and numbers that stand in a chart, in the one of its forms that is shown."""
+    """Return the visible words and numbers in a chart."""
     return list(shown.ask(_WORDS, picture))
 
 

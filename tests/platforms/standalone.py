@@ -15,7 +15,7 @@ from tests.platforms.processes import answer, free_port, running, until
 
 @dataclass
 class Standalone:
-    """A master with its workers; ``folder`` has their logs, and a folder for the executors of each."""
+    """A master with its workers. ``folder`` has their logs, and a folder for the executors of each."""
 
     master: str
     ui: str
@@ -37,7 +37,7 @@ def home() -> Path:
 
 @contextlib.contextmanager
 def standalone(folder: Path, workers: int, memory: str = "1500m") -> Iterator[Standalone]:
-    """A cluster whose workers are there (worker-0, worker-1 and so on); ended with everything they started."""
+    """Start a cluster with workers (worker-0, worker-1 and so on), and end all its processes afterwards."""
     port, ui = free_port(), free_port()
     found = Standalone(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{ui}", folder)
     start, environment = str(home() / "bin" / "spark-class"), {**os.environ, "SPARK_HOME": str(home())}

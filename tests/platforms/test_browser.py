@@ -34,12 +34,12 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def times(shown: Browser) -> list[tuple[str, ...]]:
-    """The hours, and what was decided in them."""
+    """Return the hours and the counts of their decisions."""
     return [(at[-5:], *numbers) for at, *numbers in table(shown, "times", "From", *ENDINGS, "Messages")]
 
 
 def everything(shown: Browser) -> list[object]:
-    """What the filter may change."""
+    """Return everything that the filter may change."""
     grids = ("times", "services", "reasons", "stuck", "estate")
     heads = [shown.texts(f"#{name} thead th") for name in grids]
     tables = [table(shown, name, *of) for name, of in zip(grids, heads, strict=True)]
@@ -49,7 +49,7 @@ def everything(shown: Browser) -> list[object]:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_nothing_is_in_anybodys_way(shown: Browser, sample: Path, width: int, dark: bool) -> None:
-    """No error, no request, nothing over the edge or cut off, nothing that axe-core has found."""
+    """There is no error, request, overflow, cut text or finding of axe-core."""
     shown.open(sample, width=width, dark=dark)
     settle(shown)
     shown.picture(SCREENSHOTS / f"sample-{width}-{'dark' if dark else 'light'}.png")
@@ -281,7 +281,7 @@ def test_tables_are_sorted_by_a_click_and_by_a_key(shown: Browser, sample: Path)
 
 @pytest.mark.parametrize("width", [400, 1400, 1920])
 def test_every_number_is_seen(shown: Browser, sample: Path, width: int) -> None:
-    """No table is wider than its place, on a wall and on a phone; what is told is whole."""
+    """On a large screen and on a phone, no table exceeds its place and all texts are complete."""
     shown.open(sample, width=width)
     open_all(shown)
     assert stands_out(shown) == []
@@ -310,7 +310,7 @@ def test_names_stay_text(shown: Browser, sample: Path) -> None:
 
 
 def test_without_scripts(shown: Browser, sample: Path) -> None:
-    """Every table is there, whole; what would do nothing is not."""
+    """All tables are complete, and controls without effect are hidden."""
     shown.open(sample)
     open_all(shown)
     names = shown.ask("return [...document.querySelectorAll('table')].map(one => one.id)")
@@ -351,8 +351,8 @@ def test_a_page_of_little(shown: Browser, tmp_path: Path) -> None:
     assert tiles(shown)["DELIVERED"] == "1,320"
 
 
-def test_a_page_of_much(shown: Browser, tmp_path: Path) -> None:
-    """Each of 300 instances: 45 delivered, 50 sent, 55 delayed, 60 dropped."""
+def test_a_large_page(shown: Browser, tmp_path: Path) -> None:
+    """Each of 300 instances has 45 delivered, 50 sent, 55 delayed and 60 dropped messages."""
     file = tmp_path / "huge.html"
     file.write_text(report_page.render(samples.huge_report(300)), encoding="utf-8")
     shown.open(file, width=NARROW)
@@ -365,8 +365,8 @@ def test_a_page_of_much(shown: Browser, tmp_path: Path) -> None:
     assert faults(shown, without=["color-contrast"]) == {}
 
 
-def test_what_is_not_told_apart_over_time(shown: Browser, tmp_path: Path) -> None:
-    """Of 1,200 services 200 are told together on the page, and all but two over time."""
+def test_services_that_are_grouped_over_time(shown: Browser, tmp_path: Path) -> None:
+    """The page groups 200 of 1,200 services, and all but two over time."""
     of_one = ("DELAYED", "NO_ROUTE", None, None, None)
     flows = [
         MessageFlow("A", "D", f"s{number:04}", *of_one, 2 if number < 600 else 1, 0) for number in range(1_200)

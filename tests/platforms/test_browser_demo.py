@@ -33,7 +33,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stored(demo: Path) -> pyarrow.Table:
-    """What is stored of each message, as nobody but this test reads it, and where it ends by the tests' walk."""
+    """Return the stored rows of each message, read independently, and its end by the tests' own walk."""
     from deltalake import DeltaTable
 
     out = demo.parent / "sbroute-demo" / "out"
@@ -72,8 +72,8 @@ def only(rows: pyarrow.Table, **values: str) -> pyarrow.Table:
     return rows
 
 
-def assert_told(shown: Browser, rows: pyarrow.Table) -> None:
-    """Tiles and tables show the counts of these rows, of which each has where its message ends."""
+def assert_shown(shown: Browser, rows: pyarrow.Table) -> None:
+    """Assert that tiles and tables show the counts of these rows, each with the end of its message."""
     endings = {ending: told(count) for (ending,), count in counted(rows, "ending").items()}
     assert {ending: count for ending, count in tiles(shown).items() if count != "0"} == endings
     services = counted(rows, "instance_name", "to_service_name")
@@ -97,7 +97,7 @@ STUCK = ("To service", "Instance", "Database", "Ending", "Reason", "Messages", "
 
 
 def waiting(rows: pyarrow.Table) -> list[tuple[str, ...]]:
-    """Messages that are stuck, and since when the first of them is."""
+    """Return the stuck messages and the time of the first one."""
     by = ["to_service_name", "instance_name", "database_name", "ending", "why"]
     groups = rows.group_by(by).aggregate([("message_id", "count"), ("enqueue_time", "min")]).to_pylist()
     return [
@@ -119,7 +119,7 @@ def test_the_numbers_are_those_of_the_tables(shown: Browser, demo: Path, stored:
     settle(shown)
     open_all(shown)
     assert stored.num_rows == 12_050
-    assert_told(shown, stored)
+    assert_shown(shown, stored)
 
 
 def test_the_numbers_of_a_filter_are_those_of_the_tables(
@@ -128,11 +128,11 @@ def test_the_numbers_of_a_filter_are_those_of_the_tables(
     shown.open(demo)
     settle(shown)
     choose(shown, instance=EAST)
-    assert_told(shown, only(stored, instance_name=EAST))
+    assert_shown(shown, only(stored, instance_name=EAST))
     choose(shown, service=LABELS, outcome="DELAYED")
     rows = only(stored, instance_name=EAST, to_service_name=LABELS, ending="DELAYED")
     assert rows.num_rows > 100
-    assert_told(shown, rows)
+    assert_shown(shown, rows)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])

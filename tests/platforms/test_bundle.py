@@ -1,7 +1,6 @@
-"""The Databricks bundle, held to the schema that the Databricks CLI of this machine prints: `make test-bundle`.
+"""The Databricks bundle against the schema of this machine's Databricks CLI: `make test-bundle`.
 
-The schema is made from the CLI itself and needs neither a workspace nor a sign-in. Where the CLI is missing, the
-tests fail: whoever asks for them wants to know.
+The CLI prints the schema without a workspace or sign-in. Without the CLI the tests fail.
 """
 
 from __future__ import annotations

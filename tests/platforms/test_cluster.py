@@ -97,7 +97,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @dataclass
 class Estate:
-    """Stored input tables and what they resolve to."""
+    """Stored input tables and the expected results."""
 
     tables: Tables
     folder: Path
@@ -109,7 +109,7 @@ class Estate:
         return file
 
     def assert_resolved(self, spark: SparkSession, outputs: Path) -> None:
-        """The outputs hold what the tests' own resolver says, and one run counts."""
+        """Assert that the outputs equal the tests' own resolver, and that one run is recorded."""
         (run,) = rows_of(spark.read.format("delta").load(str(outputs / "runs")))
         expected = reference(self.tables, as_of=None, run_id=run["run_id"])
         for key in ("resolved_routes", "new_route_requests", "rejected_messages"):
@@ -119,7 +119,7 @@ class Estate:
 
 @pytest.fixture(scope="module")
 def estate(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    """Estates that use every rule; the messages lie in many files, so that every worker reads some."""
+    """Store estates that use every rule, with messages in many files, so that every worker reads some."""
     from routing.schemas import INPUTS
 
     tables = joined(draw_estates(random.Random(5), ESTATES, MESSAGES))
@@ -158,7 +158,7 @@ def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) 
 
 
 def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
-    """Last of all, for the cluster goes on with one worker."""
+    """This test is the last one, because the cluster continues with one worker."""
     command, environment = cluster.submit("--config", str(estate.config(tmp_path / "out")), "--log-format", "json")
     log = tmp_path / "driver.log"
     with running(command, log, environment) as driver:

@@ -1,4 +1,4 @@
-"""What is looked for in a page is found where it is: each page here has one fault, which no other look sees."""
+"""Each check of pages finds its fault. Each page here has one fault that no other check finds."""
 
 from __future__ import annotations
 

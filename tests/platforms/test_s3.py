@@ -1,4 +1,4 @@
-"""An S3-compatible store (moto's server) by s3a: inputs, outputs, and catalog names whose tables lie there."""
+"""An S3-compatible store (moto's server) through s3a: inputs, outputs, and catalog names for tables there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _configuration(folder: Path, endpoint: str) -> Path:
-    """Everything in the bucket; the settings that a user of s3a gives, in the section that is there for them."""
+    """Return a configuration with all tables in the bucket, and a user's settings of s3a in their section."""
     from tests.platforms.on_s3 import JARS
 
     tables = ("routes", "databases", "services", "instances", "messages", "dialogs", "route_requests")

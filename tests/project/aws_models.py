@@ -1,7 +1,7 @@
-"""Requests to AWS, held to the service models that AWS publishes, in the release of botocore that is installed.
+"""Requests to AWS, checked against the service models that AWS publishes, in the installed release of botocore.
 
-botocore's validator looks at fields, types and what is required; the models know more, which the services check:
-words, patterns and greatest lengths.
+botocore's validator checks fields, types and required values. The models also have words, patterns and maximal
+lengths, which the services check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def filled(value: Any) -> Any:
 
 
 def request_faults(service: str, operation: str, request: dict[str, Any]) -> list[str]:
-    """What in the request of an operation is not as AWS publishes it, each with its path."""
+    """Describe each deviation of an operation's request from AWS's model, with its path."""
     model = _service(service).operation_model(operation)
     # Whoever sends a request makes these.
     tokens = {name: "a-token" for name in model.idempotent_members if name not in request}
@@ -39,7 +39,7 @@ def request_faults(service: str, operation: str, request: dict[str, Any]) -> lis
 
 
 def shape_faults(service: str, shape: str, value: Any) -> list[str]:
-    """What in a value is not of this shape of the service's model."""
+    """Describe each deviation of a value from a shape of the service's model."""
     model, sent = _service(service).shape_for(shape), filled(value)
     found = ParamValidator().validate(sent, model)
     return found.generate_report().splitlines() if found.has_errors() else list(_word_faults(sent, model, ""))
@@ -51,7 +51,7 @@ def _service(name: str) -> ServiceModel:
 
 
 def _word_faults(value: Any, shape: Any, path: str) -> list[str]:
-    """Words that a value may not hold; fields and types are right already."""
+    """Describe words that a value must not have. Its fields and types are already correct."""
     if shape.type_name == "structure":
         parts = [(inner, shape.members[name], f"{path}.{name}") for name, inner in value.items()]
     elif shape.type_name == "list":

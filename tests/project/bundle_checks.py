@@ -1,4 +1,4 @@
-"""What the files for Databricks name must exist here: each check returns its findings as sentences."""
+"""Checks that all names in the files for Databricks exist here. Each check returns its findings as sentences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Files = dict[str, Any]
 
 
 def bundle_files() -> Files:
-    """databricks.yml first, then what it includes."""
+    """Return databricks.yml and then its included files."""
     bundle = yaml.safe_load((ROOT / "databricks.yml").read_text(encoding="utf-8"))
     included = [path for pattern in bundle["include"] for path in sorted(ROOT.glob(pattern))]
     parsed = {
@@ -38,7 +38,7 @@ def bundle_files() -> Files:
 
 
 def entry_point(name: str) -> Any:
-    """The function that a name under [project.scripts] stands for."""
+    """Return the function behind a name under [project.scripts]."""
     module, _, function = SCRIPTS[name].partition(":")
     return getattr(import_module(module), function)
 
@@ -79,14 +79,14 @@ def _reference_faults(bundle: dict[str, Any], jobs: set[str], text: str) -> list
 
 
 def _artifact_faults(artifact: dict[str, Any]) -> list[str]:
-    """Compute that has a wheel of this version installs no other; the version is patched for wheels alone."""
+    """Compute with a wheel of this version must not install another. Only wheels have a patched version."""
     if artifact.get("type") == "whl" and artifact.get("dynamic_version") is True:
         return []
     return ["what is deployed anew may not be installed: its version stays"]
 
 
 def _right_faults(bundle: dict[str, Any], jobs: dict[str, Any]) -> list[str]:
-    """The principal of the jobs reads the files; to start a job from another takes more."""
+    """The principal of the jobs may read the files. Starting a job from another one needs more rights."""
     starts = any("run_job_task" in task for job in jobs.values() for task in job["tasks"])
     who = bundle["run_as"]["service_principal_name"]
     levels = {right["level"] for right in bundle["permissions"] if right.get("service_principal_name") == who}
@@ -112,7 +112,7 @@ def _job_faults(bundle: dict[str, Any], job: dict[str, Any]) -> list[str]:
 
 
 def _compute_faults(bundle: dict[str, Any], job: dict[str, Any], task: dict[str, Any]) -> list[str]:
-    """What is wrong with what a task runs on, and with what is installed there."""
+    """Describe faults of a task's compute and its libraries."""
     faults, compute = [], [key for key in _COMPUTE if key in task]
     installed = [one.get("whl") or one.get("pypi", {}).get("package") for one in task.get("libraries", [])]
     if compute == ["environment_key"]:

@@ -1,10 +1,10 @@
 """A JSON schema for the files of a Databricks bundle.
 
-`databricks bundle schema` prints the published one, which no package registry has and whose licence ties it to the
-use of Databricks. What it says of jobs is published as typed models as well, in the package databricks-bundles,
-made from the same source: each model becomes a schema here when it is asked for, so that jobs, tasks and clusters
-have the fields, types and words of the installed release. What frames them (artifacts, targets, variables …) has
-no models, and stands below. tests/platforms/test_bundle.py holds all of it to what the command itself prints.
+`databricks bundle schema` prints the official one. It is in no package registry, and its licence binds it to the
+use of Databricks. The package databricks-bundles has typed models of its part on jobs, made from the same source.
+Each model becomes a schema here, so that jobs, tasks and clusters have the fields, types and words of the
+installed release. The other parts (artifacts, targets, variables …) have no models and are listed below.
+tests/platforms/test_bundle.py compares everything with the output of the command.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _REFERENCE = {"type": "string", "pattern": r"^\$\{[^{}]+\}$"}
 
 
 def bundle_schema_faults(file: object) -> list[str]:
-    """What in a file of a bundle is not as Databricks publishes it, each with its path."""
+    """Describe each deviation of a bundle's file from the schema, with its path."""
     return schema_faults(bundle_schema(), file)
 
 
 def schema_faults(schema: Schema, file: object) -> list[str]:
-    """What of a file does not fit a schema, each with its path."""
+    """Describe each deviation of a file from a schema, with its path."""
     errors = jsonschema.Draft202012Validator(schema).iter_errors(file)
     return sorted(f"{error.json_path}: {error.message}"[:300] for error in errors)
 
 
 @lru_cache
 def bundle_schema() -> Schema:
-    """The schema of databricks.yml and of every file that it includes; its parts are under ``$defs``."""
+    """Return the schema of databricks.yml and all included files, with its parts under ``$defs``."""
     models: dict[str, Schema] = {}
     # One property for each kind of resource; of them this project has jobs.
     kinds = {name for name, _ in inspect.getmembers(Resources, lambda member: isinstance(member, property))}
@@ -60,7 +60,7 @@ def bundle_schema() -> Schema:
 
 
 def _frame(resources: Schema, run_as: Schema) -> dict[str, Schema]:
-    """What stands around the resources, as the configuration reference of November 2026 lists it."""
+    """Return the schema around the resources, as in the configuration reference of November 2026."""
     text, flag = {"type": "string"}, _or_reference({"type": "boolean"})
     texts = {"type": "array", "items": text}
     git = _fields({"branch": text, "origin_url": text})
@@ -97,7 +97,7 @@ def _frame(resources: Schema, run_as: Schema) -> dict[str, Schema]:
 
 
 def _schema_of(kind: Any, models: dict[str, Schema]) -> Schema:
-    """The schema of a type hint; a model's is put under its name, since models hold each other."""
+    """Return the schema of a type hint. Models contain each other, so their schemas are shared by name."""
     if kind in _PLAIN:
         return _PLAIN[kind]
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
@@ -124,7 +124,7 @@ def _model(kind: Any, models: dict[str, Schema]) -> Schema:
 
 
 def _alternatives(kinds: tuple[Any, ...], models: dict[str, Schema]) -> Schema:
-    """A value, or a reference to one; None stands for a field that is left out, and may not be written."""
+    """Return the schema for a value or a reference to one. None allows a missing field, but not null."""
     values = [kind for kind in kinds if typing.get_origin(kind) is not Variable and kind is not NoneType]
     (value,) = (_schema_of(kind, models) for kind in values)
     return _or_reference(value)

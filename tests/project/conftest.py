@@ -1,4 +1,4 @@
-"""What tests of notebooks and benchmarks share with those of Spark: its demo, and queries that are interpreted."""
+"""Fixtures of notebooks and benchmarks that Spark's tests have too: the demo, and interpreted queries."""
 
 from __future__ import annotations
 

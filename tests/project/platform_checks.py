@@ -1,6 +1,6 @@
-"""What the files for EMR name must exist here: each check returns its findings as sentences.
+"""Checks that all names in the files for EMR exist here. Each check returns its findings as sentences.
 
-A check takes parsed files, so that a changed copy can show that it finds something. bundle_checks.py is the sister
+A check takes parsed files, so that a changed copy can show that it finds faults. bundle_checks.py does the same
 for Databricks.
 """
 
@@ -44,7 +44,7 @@ def read_json(name: str) -> Any:
 
 
 def changed(value: Any, change: Change) -> Any:
-    """A changed copy; the change must be one."""
+    """Return a copy with a change, which must have an effect."""
     other = copy.deepcopy(value)
     change(other)
     assert other != value
@@ -52,7 +52,7 @@ def changed(value: Any, change: Change) -> Any:
 
 
 def command_faults(arguments: Sequence[str]) -> list[str]:
-    """What the parser of the command line says of these arguments."""
+    """Return the errors of the command line's parser for these arguments."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
         cli._parser().parse_args(list(arguments))
@@ -102,7 +102,7 @@ def steps_request(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _step_config(step: dict[str, Any]) -> dict[str, Any]:
-    """What is neither the step's own nor about its logs is the JAR's."""
+    """Return the configuration of the JAR, without the step's own part and its logs."""
     parts: dict[str, dict[str, Any]] = {"own": {}, "logs": {}, "jar": {}}
     places = {"Type": "", "Name": "own", "ActionOnFailure": "own", "LogUri": "logs", "EncryptionKeyArn": "logs"}
     for name, value in step.items():
@@ -118,7 +118,7 @@ def settings_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def submit_faults(words: Sequence[str], pythons: set[str]) -> list[str]:
-    """What is wrong with a spark-submit command: its options, the job, the job's arguments."""
+    """Describe faults of a spark-submit command: its options, the job, and the job's arguments."""
     options, rest = {}, list(words)
     while rest and rest[0].startswith("--"):
         options[rest[0]], rest = rest[1], rest[2:]
@@ -145,7 +145,7 @@ def uploaded_faults(uri: str) -> list[str]:
 
 
 def schedule_faults(schedule: dict[str, Any], request: dict[str, Any], call: str) -> list[str]:
-    """What is wrong with a schedule that makes this request of this API call."""
+    """Describe faults of a schedule with this request of this API call."""
     faults = request_faults("scheduler", "CreateSchedule", schedule)
     if faults:
         return faults

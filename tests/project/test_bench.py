@@ -1,4 +1,4 @@
-"""What `make bench` and `make bench-check` do with what they measure."""
+"""The use of measurements by `make bench` and `make bench-check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparators outside Spark against rows worked out by hand; `make bench` installs what they need."""
+"""The comparators outside Spark against rows worked out by hand. `make bench` installs their packages."""
 
 from __future__ import annotations
 

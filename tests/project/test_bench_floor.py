@@ -1,4 +1,4 @@
-"""What `make floor` does with what it measures, and which processes it starts."""
+"""The use of measurements by `make floor`, and the processes that it starts."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def program(file: Path, *lines: str) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """The only folder with programs: what the script needs, and a user who is root."""
+    """Return a folder with the only programs that the script needs, and a user who is root."""
     for name in ("bash", "env", "sed"):
         found = shutil.which(name)
         assert found
@@ -33,7 +33,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def run(machine: Path, **variables: str) -> tuple[int, list[str], str]:
-    """The exit status, the lines of standard output, and what is said."""
+    """Return the exit status, the lines of standard output, and the messages."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CHROMIUM", "CHROMEDRIVER")}
     line = [str(machine / "bash"), str(SCRIPT)]
     environment = {**environment, "PATH": str(machine), **variables}

@@ -1,4 +1,4 @@
-"""The page for those who work on the project names files, modules, classes and functions that exist."""
+"""The page for contributors names existing files, modules, classes and functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUILT = ("build/", "dist/")
 
 
 def faults(text: str) -> list[str]:
-    """Names of files, modules and what is in them that do not exist, of what a text has in backquotes."""
+    """Return missing files, modules and their members among a text's names in backquotes."""
     return [code for code in dict.fromkeys(_CODE.findall(text)) if not _exists(code)]
 
 
@@ -63,7 +63,7 @@ def _is_found(name: str) -> bool:
 
 
 def names_of(folder: Path) -> frozenset[str]:
-    """Every name below a folder of the package: modules, classes, functions, constants and methods."""
+    """Return every name below a folder of the package: modules, classes, functions, constants and methods."""
     found = set[str]()
     for path in [folder.with_suffix(".py"), *folder.rglob("*.py")]:
         if path.exists():
@@ -77,7 +77,7 @@ def names_of(folder: Path) -> frozenset[str]:
 
 
 def rows_of_rooms(text: str) -> list[tuple[str, str]]:
-    """The rows of the table of rooms: what names the rooms, and what is said of them."""
+    """Return the rows of the table of rooms, with their names and descriptions."""
     table = text.partition("\n| room | |\n")[2].partition("\n\n")[0]
     return [(cells[1], "|".join(cells[2:])) for line in table.splitlines()[1:] for cells in [line.split("|")]]
 

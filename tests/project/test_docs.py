@@ -1,4 +1,4 @@
-"""What README and docs say is what the project does."""
+"""README and docs describe the project correctly."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ READ_BY_USERS = [*DOCS, *sorted(ROOT.glob("tests/golden/*.txt"))]
 
 
 def test_sentences_that_users_read_have_an_actor() -> None:
-    """Pages, and what the commands print as the golden files have it: help, errors, results."""
+    """The texts are pages and the golden outputs of commands: help, errors and results."""
     found = [
         f"{file.relative_to(ROOT)}:{number}: {match[0]}"
         for file in READ_BY_USERS
@@ -218,7 +218,7 @@ def test_sentences_that_users_read_have_an_actor() -> None:
 
 
 def test_texts_of_the_package_have_an_actor() -> None:
-    """Every text of the source that is no docstring: help, errors, notes, headings."""
+    """These are all texts of the source except docstrings: help, errors, notes and headings."""
     found = [
         f"{file.relative_to(ROOT)}:{number}: {match[0]}"
         for file in sorted(ROOT.glob("routing/**/*.py"))

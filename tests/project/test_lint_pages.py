@@ -1,4 +1,4 @@
-"""What the pages on lint show of code hosts and of rules of one's own is what the command does."""
+"""The pages on lint show code hosts and custom rules as the command handles them."""
 
 from __future__ import annotations
 

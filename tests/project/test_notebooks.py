@@ -1,4 +1,4 @@
-"""The notebooks are questions and answers, which hold wherever they are asked; read here, not run."""
+"""The notebooks ask questions whose answers hold on any platform. These tests read them without running."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _code(name: str) -> list[ast.Module]:
 
 
 def _named(cell: ast.Module) -> set[str]:
-    """What a cell gives a name to."""
+    """Return the names that a cell defines."""
     nodes = list(ast.walk(cell))
     names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     aliases = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
@@ -82,7 +82,7 @@ def test_no_output_is_of_one_machine_or_run(name: str) -> None:
 
 @by_notebook
 def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
-    """Later cells import and define nothing, start no session, and know but what the first one hands on."""
+    """Later cells import and define nothing and start no session. They use only names of the first one."""
     first, *later = _code(name)
     assert _named(first) >= HANDED_ON_BY[name]
     nodes = [node for cell in later for node in ast.walk(cell)]

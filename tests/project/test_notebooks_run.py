@@ -1,4 +1,4 @@
-"""Each notebook shows what is stored in it: in a kernel over the demo's files, and where a session is given."""
+"""Each notebook gives its stored outputs, in a kernel over the demo's files and with a given session."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_shows_what_is_stored(name: str, outputs: Outputs, tmp_path: Path) -> No
 
 @pytest.fixture(scope="module")
 def catalog(demo: DemoRun, spark: SparkSession) -> Iterator[list[str]]:
-    """The demo's tables under names of a catalog, as what ``--set`` takes."""
+    """Return the demo's tables under names of a catalog, as values for ``--set``."""
     import routing
 
     config = routing.load_config(str(demo.folder / "demo.yaml"))

@@ -1,4 +1,4 @@
-"""The pairs of Spark and Delta: what is locked, what the README says, and the UDF that hangs on one of them."""
+"""The pairs of Spark and Delta: their locks, the README, and the UDF that depends on one of them."""
 
 from __future__ import annotations
 

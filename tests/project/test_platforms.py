@@ -1,7 +1,7 @@
-"""The files for Databricks: as the platform documents them, and naming only what exists here.
+"""The files for Databricks follow the platform's documentation and name only existing things.
 
-Nothing is run on the platform. test_platforms_emr.py is the sister for EMR, test_platforms_pages.py looks at
-configurations and pages, tests/platforms/test_bundle.py asks the Databricks CLI itself.
+Nothing runs on the platform. test_platforms_emr.py covers EMR, test_platforms_pages.py configurations and pages,
+and tests/platforms/test_bundle.py uses the Databricks CLI.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files for EMR Serverless and EMR clusters: as AWS publishes them, and naming only what exists here."""
+"""The files for EMR Serverless and EMR clusters follow AWS's documentation and name only existing things."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_changed_step_is_found(what: str) -> None:
 
 
 def docker_faults(text: str) -> list[str]:
-    """EMR Serverless takes an image of AWS's own base that runs as hadoop; the base is for the caller to name."""
+    """EMR Serverless needs an image on AWS's own base that runs as hadoop. The caller names the base."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     faults = [] if lines[:2] == ["ARG BASE", "FROM ${BASE}"] else ["the base is not the caller's"]
     if lines[-1] != "USER hadoop:hadoop":
@@ -158,7 +158,7 @@ def test_the_image_brings_python_and_runs_as_the_platform_wants() -> None:
 
 
 def scheduled(kind: str) -> tuple[Any, str]:
-    """What the schedule of this kind has to ask for, and of which API call."""
+    """Return the required request of this kind of schedule, and its API call."""
     if kind == "serverless":
         asked = {
             "ClientToken": "<aws.scheduler.execution-id>",

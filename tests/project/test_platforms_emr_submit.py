@@ -38,7 +38,7 @@ Ended = tuple[int, str, list[dict[str, Any]]]
 
 @pytest.fixture
 def submit(tmp_path: Path) -> Callable[..., Ended]:
-    """Run a copy of the script; returns exit code, what it said, and the calls of aws."""
+    """Run a copy of the script, and return its exit code, its output and its calls of aws."""
     clone, tools, notes = tmp_path / "clone", tmp_path / "tools", tmp_path / "notes"
     for folder in ("deploy/emr", "jobs", "conf"):
         shutil.copytree(ROOT / folder, clone / folder)
@@ -183,7 +183,7 @@ def test_what_is_missing_is_told_before_anything_is_submitted(
 
 
 def hygiene(script: str) -> list[str]:
-    """What a script of this project must not do."""
+    """Return forbidden parts of a script of this project."""
     faults = [] if "\nset -euo pipefail\n" in script else ["it goes on after a failure"]
     faults += [f"an account, {found}" for found in re.findall(r"\b\d{12}\b", script)]
     faults += [f"a key, {found}" for found in re.findall(r"\bA[KS]IA[A-Z0-9]+", script)]

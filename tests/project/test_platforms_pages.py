@@ -1,4 +1,4 @@
-"""The configurations and pages for Databricks and EMR: they load, and name and type only what exists."""
+"""The configurations and pages for Databricks and EMR load, and name only existing things."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def read(path: str) -> str:
 
 
 def configuration_faults(name: str, text: str) -> list[str]:
-    """A configuration for a platform loads, names tables as the platform does, and brings no Spark settings.
+    """A configuration for a platform must load, name tables as the platform does, and have no Spark settings.
 
-    Serverless compute refuses most settings; on EMR they stand with the job.
+    Serverless compute refuses most settings. On EMR they are part of the job.
     """
     try:
         loaded = config.load(str(ROOT / "conf" / name), text=text)
@@ -64,7 +64,7 @@ def test_a_changed_configuration_is_found(name: str, old: str, new: str, found: 
 
 
 def page_faults(page: str, text: str) -> list[str]:
-    """What a page does not say although it must, and what it types that does not exist."""
+    """Return missing statements of a page, and commands on it that do not exist."""
     files = ["databricks.yml", *map(str, JOBS), "conf/databricks.yaml"]
     if page == "emr.md":
         files = [path.relative_to(ROOT).as_posix() for path in sorted(EMR.iterdir()) if path.is_file()]

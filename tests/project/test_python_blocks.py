@@ -52,7 +52,7 @@ def _imported(module: str, name: str) -> Any:
 
 
 def _value(node: ast.expr, known: dict[str, Any]) -> Any:
-    """What a dotted name stands for; None where it is none of the package's."""
+    """Return the object of a dotted name, or None if it is not in the package."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     return getattr(_value(node.value, known), node.attr, None) if isinstance(node, ast.Attribute) else None

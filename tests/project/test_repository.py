@@ -1,4 +1,4 @@
-"""The files at the front of the repository: addresses, forms, the workflow, the image for Kubernetes."""
+"""The top-level files of the repository: addresses, forms, the workflow, and the image for Kubernetes."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def test_a_target_ends_with(target: str, printed: str) -> None:
 
 
 def test_clean_removes_what_was_built(tmp_path: Path) -> None:
-    """In a copy, since other tests use what is built here."""
+    """The test uses a copy, because other tests need the built files."""
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         (tmp_path / name).write_text(_read(name), encoding="utf-8")
     for folder in ("build", "dist", "routing/__pycache__", ".venv"):

@@ -1,6 +1,6 @@
-"""The example DAG for Airflow and the CronJob for Kubernetes: what they run exists, and exit codes mean the same.
+"""The example DAG for Airflow and the CronJob for Kubernetes run existing commands and know their exit codes.
 
-`make test-airflow` has Airflow itself import the DAG; here stand-ins take its place.
+`make test-airflow` lets Airflow itself import the DAG. This module uses stand-ins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _FailedForGood(Exception):
 
 
 class _Hook:
-    """Stands for the process: it ends with the code that it is told."""
+    """A stand-in for the process, which ends with a given code."""
 
     code = 0
 
@@ -100,7 +100,7 @@ def test_which_exit_codes_airflow_tries_again(dag: Any, code: int, raised: type[
 
 
 def test_the_commands_of_the_dag(dag: Any) -> None:
-    """They parse; the run has Airflow's own id, which is one that a run may have."""
+    """The commands parse. The run uses Airflow's own id, which is a valid run id."""
     assert dag.SbrouteOperator.template_fields == ("arguments",)
     assert "{{ run_id }}" in dag.resolve.arguments
     line = [argument.replace("{{ run_id }}", RUN) for argument in dag.resolve.arguments]
@@ -155,7 +155,7 @@ def test_what_kubernetes_does_with_each_exit_code(cron_job: Any) -> None:
 
 
 def test_the_command_of_the_cron_job(cron_job: Any) -> None:
-    """It parses; its id is the name of the Job, which all its pods share."""
+    """The command parses. Its id is the name of the Job, which all its pods share."""
     container = container_of(cron_job)
     assert container["command"] == ["sbroute"]
     [variable] = container["env"]

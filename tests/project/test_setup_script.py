@@ -1,4 +1,4 @@
-"""scripts/setup.sh and .ci/run choose the interpreter, and setup says what it does."""
+"""scripts/setup.sh and .ci/run choose the interpreter, and setup reports its steps."""
 
 from __future__ import annotations
 

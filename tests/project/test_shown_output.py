@@ -1,4 +1,4 @@
-"""Every command that the documentation types runs, or says why not; what it shows is what the command prints."""
+"""Every command in the documentation runs, or has a reason why not. Shown outputs are those of the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of a terminal show what the commands print, load nothing, and stand on pages."""
+"""The pictures of a terminal show the commands' output, load nothing, and occur on pages."""
 
 from __future__ import annotations
 

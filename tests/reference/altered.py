@@ -121,7 +121,7 @@ def _add_databases(rng: random.Random, tables: Tables) -> None:
 
 
 def _change_requests(rng: random.Random, tables: Tables) -> None:
-    """Forget a few requests, end others, and add what some messages may have asked for."""
+    """Remove a few requests, end others, and add requests that some messages may have opened."""
     tables["route_requests"] = [request for request in tables["route_requests"] if rng.random() > 0.3]
     for request in _some(rng, tables["route_requests"]):
         request["ended_at"] = rng.choice((None, *words.MOMENTS))

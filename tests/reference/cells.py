@@ -43,7 +43,7 @@ def _no_routes() -> set[Cell]:
 
 
 def _choices(arriving: bool) -> set[Cell]:
-    """Sections 3 and 4, for one origin: steps with routes, and step 6, which is LOCAL only."""
+    """List sections 3 and 4 for one origin: the steps with routes, and step 6 with LOCAL only."""
     unusable = "DROPPED" if arriving else "DELAYED"
     cells: set[Cell] = set()
     for step in (1, 2, 3, 5, 6):

@@ -32,7 +32,7 @@ _NO_ROUTES = Scope()
 
 @dataclass(frozen=True)
 class Decision:
-    """What became of a message; `tier`, that of the reported route, is no column of the table."""
+    """The decision on a message. `tier` of the reported route is not a column of the table."""
 
     outcome: str
     reason: str
@@ -57,12 +57,12 @@ class Book(Protocol):
 
 
 def decide(message: Message, requests: Book) -> Decision:
-    """Decide on a message; one sent to this very instance is routed again as an arriving one."""
+    """Decide on a message. A message to its own instance is routed again as an arrival."""
     return searches(message, requests)[-1]
 
 
 def searches(message: Message, requests: Book) -> list[Decision]:
-    """List what each search decides: the scope's own, and that of msdb for what was sent to this very instance."""
+    """List the result of each search: in the scope itself, and in msdb for a message to its own instance."""
     if message.dialog_expired:
         return [Decision("DROPPED", "DIALOG_EXPIRED", message.broker)]
     first = _route(message, message.broker, message.database, requests)

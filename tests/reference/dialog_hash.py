@@ -22,7 +22,7 @@ def _round(lane: int, word: int) -> int:
 
 
 def _stripes(data: bytes, seed: int) -> tuple[int, int]:
-    """Mix the whole 32-byte stripes; return the mixed value and where they end."""
+    """Mix the complete 32-byte stripes, and return the mixed value and their end."""
     lanes = [seed + _P1 + _P2, seed + _P2, seed, seed - _P1]
     lanes = [lane & _MASK for lane in lanes]
     end = len(data) // 32 * 32

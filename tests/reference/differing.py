@@ -23,9 +23,9 @@ _Steps = list[tuple[tuple[Any, ...], tuple[Any, ...]]]
 
 
 def decisions(tables: Tables, as_of: datetime | None) -> list[tuple[Row, _Steps]]:
-    """Tell of each messages row, in order, what is decided, where it ends, and its steps there and back.
+    """Return the decision, the end and the steps in both directions of each message, in order.
 
-    One set aside is REJECTED for all its reasons, and has no step.
+    A rejected message is REJECTED with all its reasons, and has no steps.
     """
     done, paths = resolve(tables, as_of=as_of), follow_all(tables, as_of)
     resolved, rejected = iter(done.resolved_routes), iter(done.rejected_messages)
@@ -60,7 +60,7 @@ def both(before: Tables, after: Tables, as_of: tuple[datetime | None, datetime |
 
 
 def has_changed(row: Row) -> bool:
-    """Tell whether anything that is compared differs."""
+    """Return whether any compared value differs."""
     return any(row[f"{column}_before"] != row[f"{column}_after"] for column in (*COMPARED, *ENDING))
 
 

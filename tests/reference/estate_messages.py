@@ -23,7 +23,7 @@ BAD_CONVERSATIONS = (
 
 
 def random_messages(rng: random.Random, tables: Tables, count: int, prefix: str) -> list[Row]:
-    """Draw messages for the configuration in the tables; some bad, some alike in id and time."""
+    """Draw messages for the configuration in the tables. Some are bad, and some share id and time."""
     messages: list[Row] = []
     numbered = [f"m{n}" for n in range(count // 2 + 1)]
     for _ in range(count):
@@ -142,16 +142,16 @@ def _filled(value: Any) -> bool:
 
 
 def _broker(rng: random.Random, share: float) -> str | None:
-    """Draw a broker instance for a dialog, or one of the ways to give none."""
+    """Draw a broker instance for a dialog, or a notation for none."""
     if rng.random() < share:
         return spelt_id(rng, rng.choice(words.BROKER_IDS))
     return rng.choice(words.NO_BROKER_IDS)
 
 
 def random_requests(rng: random.Random, tables: Tables) -> list[Row]:
-    """Draw requests on record: open and ended, messages' own, earlier and later ones, doubled.
+    """Draw requests on record, open or ended, by messages or not, earlier or later, and duplicates.
 
-    An end before its own request is odd but no fault.
+    An end before the request itself is odd but valid.
     """
     requests: list[Row] = []
     # Chances of their own, so that the estates stay what they were before requests told whose they are.
@@ -180,7 +180,7 @@ def random_requests(rng: random.Random, tables: Tables) -> list[Row]:
 
 
 def _whose(rng: random.Random, message: Row) -> Row:
-    """Draw whose request it is: the message's own end of its conversation, another one, or nothing that tells."""
+    """Draw the owner of a request: the message's own endpoint, another one, or none."""
     own, other = message["conversation_id"], rng.choice(words.CONVERSATIONS)
     conversation = pick(rng, (5, [own]), (3, [other]), (1, [None, "", f"{{{own}}}", *BAD_CONVERSATIONS]))
     role = message["is_initiator"] if rng.random() < 0.8 else rng.choice((True, False, None))

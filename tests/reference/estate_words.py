@@ -1,4 +1,4 @@
-"""The small alphabet of the random estates, and the ways in which one thing can be spelt."""
+"""The small alphabet of the random estates, and the spellings of a name."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def pick(rng: random.Random, *choices: tuple[float, Sequence[T]]) -> T:
 
 
 def cased(rng: random.Random, text: str) -> str:
-    """Spell a text as it is, or in upper, lower or swapped case."""
+    """Spell a text unchanged, or in upper, lower or swapped case."""
     return rng.choice((text, text, text.upper(), text.lower(), text.swapcase()))
 
 

@@ -51,7 +51,7 @@ def random_estate(rng: random.Random, n_messages: int, prefix: str = "") -> Tabl
 
 
 def draw_estates(rng: random.Random, count: int, n_messages: int) -> list[Tables]:
-    """Draw so many estates, whose prefixes are e0/, e1/ and so on."""
+    """Draw some estates with the prefixes e0/, e1/ and so on."""
     return [random_estate(rng, n_messages, f"e{number}/") for number in range(count)]
 
 
@@ -147,7 +147,7 @@ def _route(
     taste: str,
     shares: tuple[float, float],
 ) -> Row:
-    """Build what a route version says; `shares` are those with a service and with a broker instance."""
+    """Build the columns of a route version. `shares` has the shares with a service and with a broker instance."""
     named, bound = shares
     local = (5.0 if taste == "local" else 3.0, ["LOCAL"])
     own = (12.0 if taste == "own" else 2.0, words.OWN_TARGETS)

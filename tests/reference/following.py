@@ -25,7 +25,7 @@ _ON_ITS_WAY = ("SENT", "FORWARDED")
 
 
 class _OnRecord:
-    """The requests of the route_requests table alone; ids of messages do not count."""
+    """The requests of the route_requests table only. Ids of messages do not count."""
 
     def __init__(self, rows: Rows) -> None:
         self._spans: dict[Asked, list[tuple[Any, Any, End | None]]] = {}
@@ -42,7 +42,7 @@ class _OnRecord:
 
 @dataclass
 class _Trail:
-    """What counts of the way so far."""
+    """The facts of the path so far."""
 
     hops: tuple[Hop, ...] = ()
     seen: frozenset[tuple[str, str | None, str]] = frozenset()
@@ -52,13 +52,13 @@ class _Trail:
 
 @dataclass
 class _Picks:
-    """By how many ids the hash was divided on the ways, all together."""
+    """The number of ids that divided the hash on the paths in total."""
 
     together: int = field(default=1)
 
 
 class Network:
-    """The instances of the tables, who has which address, and the requests on record."""
+    """The instances of the tables, the owners of addresses, and the requests on record."""
 
     def __init__(self, tables: dict[str, Rows]) -> None:
         """Read the configuration tables and route_requests."""
@@ -94,7 +94,7 @@ class Network:
         return Path(there, back, "NOT_KNOWN" if back is None else back.end, joint, answers)
 
     def _reply(self, message: Message, place: Place, answer_to: str | None, sender: str | None) -> Trace | None:
-        """Follow the reply from a place; null where nobody knows whom to answer."""
+        """Follow the reply from a place, or return null if the receiver is unknown."""
         if not answer_to or sender is None:
             return None
         assert place[0] is not None
@@ -124,7 +124,7 @@ class Network:
     def _go_on(
         self, message: Message, made: list[Decision], scope: str, trail: _Trail, picks: _Picks
     ) -> Iterator[Way]:
-        """Yield the ways on from what an instance decided, in the order of what the transport may take."""
+        """Yield the paths after an instance's decision, in the order of the transport's choices."""
         decision, here = made[-1], message.instance
         hop = Hop(
             here.name,
@@ -160,7 +160,7 @@ class Network:
     def _arrive(
         self, message: Message, owner: Instance | None, address: str, trail: _Trail, picks: _Picks
     ) -> Iterator[Way]:
-        """Yield the ways of a message that comes from the network to the owner of an address."""
+        """Yield the paths of a message from the network to the owner of an address."""
         if owner is None:
             yield Way(trail.hops, "LEFT_ESTATE", address=address)
             return
@@ -179,7 +179,7 @@ class Network:
         yield from self._go_on(arrived, made, MSDB, trail, picks)
 
     def _at(self, address: str, here: Instance) -> list[Instance | None]:
-        """List who may get what an instance sends to an address, by name; null where nobody is known."""
+        """List by name the possible receivers at an address of an instance, or return null if they are unknown."""
         asked = (address, here.name)
         if asked not in self._found:
             self._found[asked] = self._find(address_key(address), here)

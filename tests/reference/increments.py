@@ -1,4 +1,4 @@
-"""Incremental runs in plain Python: one batch of messages after the other (tables; rule book, 5 and D9)."""
+"""Incremental runs in plain Python over consecutive batches of messages (tables; rule book, 5 and D9)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Increments:
     """The output tables as the runs so far left them."""
 
     def __init__(self, tables: dict[str, list[Row]]) -> None:
-        """Take the configuration; messages come by `run`."""
+        """Store the configuration. `run` gets the messages."""
         self._tables = tables
         self._instances = read_instances(tables)
         self._stored: set[Key] = set()
@@ -39,7 +39,7 @@ class Increments:
         self._lost: set[Key] = set()
 
     def run(self, batch: list[Row], now: datetime, run_id: str) -> None:
-        """One run over a batch of new messages, and over what is delayed."""
+        """Run over a batch of new messages and over the delayed ones."""
         new = self._without_doubles(batch, run_id)
         last_rows = {key: last for key, (_, last) in self._waiting.items()}
         again = [{**row, "observed_at": now} for row, _ in self._waiting.values()]
@@ -85,7 +85,7 @@ class Increments:
         self._lost = self._waiting.keys() - left
 
     def _without_doubles(self, batch: list[Row], run_id: str) -> list[Row]:
-        """The rows that are judged; doubles are set aside here, with their other faults."""
+        """Return the rows to judge. Duplicates are rejected here with their other faults."""
         sound: dict[Key, list[Row]] = {}
         for row in batch:
             if not faults(row, self._instances):
@@ -104,13 +104,13 @@ class Increments:
         return judged
 
     def _given_requests(self) -> list[Row]:
-        """The rows of `route_requests`; one that does not tell whose it is takes that of the opening run."""
+        """Return the rows of `route_requests`. A row without an owner gets that of the opening run."""
         ends = {_request(row): _whose(row) for row in self.new_route_requests}
         rows = self._tables.get("route_requests") or []
         return [row if end_of(row) else {**row, **ends.get(_request(row), {})} for row in rows]
 
     def _on_record(self) -> list[Row]:
-        """The requests of earlier runs; where `route_requests` has one as well, that row counts."""
+        """Return the requests of earlier runs. Rows of `route_requests` take precedence."""
         listed = {_request(row) for row in self._tables.get("route_requests") or []}
         return [row for row in self.new_route_requests if _request(row) not in listed]
 
@@ -129,7 +129,7 @@ def _request(row: Row) -> tuple[Any, ...]:
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:
-    """What decides among doubles: the four columns of the contract, then the others; null comes first."""
+    """Return the order of duplicates: the four columns of the contract, then the others, with null first."""
     named = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
     rest = [column for column in MESSAGE_COLUMNS if column not in named]
     values = {**row, "conversation_id": (text_or_none(row.get("conversation_id")) or "").lower()}

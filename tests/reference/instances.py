@@ -14,7 +14,7 @@ MSDB = "msdb"
 
 @dataclass(frozen=True)
 class Database:
-    """One row of databases; no broker instance where it is all zeros."""
+    """One row of databases. An all-zero broker instance counts as none."""
 
     name: str
     broker: str | None
@@ -35,7 +35,7 @@ class Instance:
     scopes: dict[str, Scope] = field(default_factory=dict)
 
     def broker_enabled(self, database: str) -> bool:
-        """Tell whether a scope's broker is on; msdb's is where the table does not list it."""
+        """Return whether a scope's broker is on. It is on for msdb if the table does not list it."""
         listed = self.databases.get(database)
         return listed is None or listed.enabled
 
@@ -58,7 +58,7 @@ class Instance:
 
 
 def read_instances(tables: dict[str, Rows]) -> dict[str, Instance]:
-    """Build the instances from the four configuration tables; rows of others are of no use."""
+    """Build the instances from the four configuration tables. Rows of unlisted instances are ignored."""
     instances = {
         row["instance_name"]: Instance(
             name=row["instance_name"],

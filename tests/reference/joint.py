@@ -1,4 +1,4 @@
-"""The joint end of a message over all ways there and back (D17): the tests' own judgement."""
+"""The joint end of a message over all paths in both directions (D17), by the tests' own judgement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Judged = tuple[str, Way, Way]
 
 
 def joint_end(there: Trace, sender: Place, replies: Callable[[Place], Trace | None]) -> Joint:
-    """Say where a message ends; `replies` has the ways back from an instance and a database that it reached."""
+    """Return the end of a message. `replies` has the return paths by instance and reached database."""
     if len(there.ways[0].hops) == 1 and there.ways[0].hops[0].outcome not in ("SENT", "FORWARDED"):
         return _joint(there.ways[0].end, there.ways[0], there.ways[0])
     cut = there.is_cut
@@ -67,7 +67,7 @@ def _plain(way: Way) -> str:
 
 
 def _together(ways: tuple[Way, ...] | list[Way], end_of: Callable[[Way], _Judged], hop: int) -> _Judged:
-    """Every route that the transport may choose must arrive; of its partners one is enough."""
+    """Every route that the transport may choose must arrive, but only one of its partners."""
     if len(set(ways)) == 1:
         return end_of(ways[0])
     by_route: dict[str | None, dict[tuple[str | None, str | None], list[Way]]] = {}

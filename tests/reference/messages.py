@@ -1,4 +1,4 @@
-"""What a message brings, and which messages are set aside (rule book, 0; tables)."""
+"""The facts of messages, and rejections (rule book, 0; tables)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DialogKey = tuple[str, str, str, bool]
 
 @dataclass(slots=True)
 class Message:
-    """A message as it is routed: values as compared, times in UTC."""
+    """A message in the form for routing: values as compared, times in UTC."""
 
     message_id: str
     conversation_id: str
@@ -55,7 +55,7 @@ class Message:
 
 
 def asking_order(message: Message) -> tuple[datetime, str, str, bool]:
-    """Order messages as they ask for routes: what could be pending for one is opened before it."""
+    """Sort messages as they ask for routes, so that earlier requests are open before them."""
     return message.at, message.message_id, message.conversation_id, message.is_initiator
 
 

@@ -118,7 +118,7 @@ def _versions(
     ids: tuple[str, ...],
     taste: tuple[float, float],
 ) -> list[Row]:
-    """One route, or two of its versions; `taste`: the share of those with a broker instance, and of LOCAL ones."""
+    """Draw one route, or two of its versions. `taste` has the shares with a broker instance and of LOCAL ones."""
     bound, local = taste
 
     def version(**bounds: Any) -> Row:

@@ -18,7 +18,7 @@ _OF_THE_MESSAGE = ("message_id", "is_initiator", "message_sequence_number", "enq
 
 
 def own_paths(tables: Tables) -> list[Path]:
-    """List the paths of all messages, none of which may have a fault, in the order of their rows."""
+    """List the paths of all messages in the order of their rows. The messages must be valid."""
     paths = follow_all(tables, None)
     return [paths[place] for place in range(len(tables["messages"]))]
 

@@ -22,7 +22,7 @@ End = tuple[str, bool]
 
 
 def end_of(row: dict[str, Any]) -> End | None:
-    """Whose request a row is, None where it does not tell."""
+    """Return the endpoint that owns a request, or None if it is unknown."""
     conversation, is_initiator = row.get("conversation_id"), row.get("is_initiator")
     if is_initiator is None or conversation is None or not is_guid(conversation):
         return None
@@ -32,8 +32,8 @@ def end_of(row: dict[str, Any]) -> End | None:
 class RequestBook:
     """The requests on record and those of this run.
 
-    Messages must come in the order of their moments and ends: then every request of the run that could be
-    pending for a message has been opened before it, and by the smallest end.
+    Messages must come in the order of their times and endpoints. So every request that may be pending for a
+    message is already open, by the smallest endpoint.
     """
 
     def __init__(self, rows: list[dict[str, Any]] | None) -> None:

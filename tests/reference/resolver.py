@@ -18,10 +18,10 @@ Tables = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Resolution:
-    """The rows of a run; resolved and rejected rows are in the order of the messages.
+    """The rows of a run, in the order of the messages.
 
-    `tiers` runs beside `resolved_routes`: the tier of the reported route, None where there is none
-    (steps 0, 4 and 7, and no step at all); step 6 counts as local.
+    `tiers` has the tier of the reported route of each resolved row, or None without one (steps 0, 4 and 7, and no
+    step). Step 6 counts as local.
     """
 
     resolved_routes: list[dict[str, Any]]
@@ -48,8 +48,8 @@ def resolve(
 ) -> Resolution:
     """Resolve every message of the tables as a full run does.
 
-    Takes lists of rows by table name; columns left out are null, times without a zone are UTC.
-    The configuration is taken to be valid. Times in resolved rows and requests are aware, in UTC.
+    Takes lists of rows by table name. Missing columns are null, and times without a zone are UTC. The
+    configuration must be valid. Times in resolved rows and requests are aware, in UTC.
     """
     instances = read_instances(tables)
     dialogs = read_dialogs(tables.get("dialogs"))

@@ -1,4 +1,4 @@
-"""Routes, the scope that they are searched in, and which of them match (rule book, 0 and 2)."""
+"""Routes, the scope of their search, and the matching ones (rule book, 0 and 2)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Route:
         )
 
     def in_force(self, at: datetime) -> bool:
-        """Tell whether the route counts at a time: bounds are half open, the expiry is outside."""
+        """Return whether the route counts at a time. It does not count at its end."""
         return (
             (self.valid_from is None or self.valid_from <= at)
             and (self.valid_to is None or at < self.valid_to)
@@ -73,14 +73,14 @@ class Scope:
     """Routes with neither a service nor a broker instance."""
 
     def add(self, route: Route) -> None:
-        """Take a route in; one with a broker instance but no service matches nowhere (D3)."""
+        """Add a route. A route with a broker instance but no service never matches (D3)."""
         if route.service is not None:
             self.naming.setdefault(route.service, []).append(route)
         elif route.broker is None:
             self.open.append(route)
 
     def asks_for_routes(self, at: datetime) -> bool:
-        """Tell whether a live route names the BrokerConfiguration service (step 4)."""
+        """Return whether a live route names the BrokerConfiguration service (step 4)."""
         return any(route.in_force(at) for route in self.naming.get(BROKER_CONFIGURATION, ()))
 
 
@@ -121,7 +121,7 @@ def match_open(scope: Scope, broker: str | None, at: datetime) -> Match | None:
 
 
 def tiers_of(routes: list[Route]) -> dict[str, list[Route]]:
-    """Sort matches into tiers, each in name order, one route for those that are the same.
+    """Sort matches into tiers by name, with one route for equal ones.
 
     All matches of one step have the same service name and broker instance, so the addresses decide.
     """

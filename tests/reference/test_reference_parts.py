@@ -151,7 +151,7 @@ def test_every_reason_of_a_bad_message_is_told_in_order() -> None:
 
 
 def route_faults(tables: Tables) -> list[str]:
-    """List what would stop a run: addresses outside the grammar, versions that overlap."""
+    """List the faults that would stop a run: invalid addresses and overlapping versions."""
     found: list[str] = []
     versions: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in tables["routes"]:

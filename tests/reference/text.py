@@ -22,21 +22,21 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def text_or_none(value: str | None) -> str | None:
-    """Read empty text as null; blanks are text."""
+    """Read empty text as null. Blanks are text."""
     return value or None
 
 
 def is_guid(value: str) -> bool:
-    """Tell whether a conversation id is a GUID of 36 characters without braces or blanks."""
+    """Return whether a conversation id is a GUID of 36 characters without braces or blanks."""
     return _GUID.fullmatch(value) is not None
 
 
 @lru_cache(maxsize=65536)
 def broker_id(value: str | None) -> str | None:
-    """Read a broker instance as it is compared, or None where it is no id.
+    """Read a broker instance in the compared form, or None if it is no id.
 
-    Blanks around, one pair of braces and the blanks inside them do not count; neither does the case of A to Z.
-    Nothing left, or the all-zero GUID, is no id.
+    Blanks around it, one pair of braces and the blanks inside are ignored, and so is the case of A to Z. Empty
+    text and the all-zero GUID are no ids.
     """
     if value is None:
         return None
@@ -49,30 +49,30 @@ def broker_id(value: str | None) -> str | None:
 
 @lru_cache(maxsize=65536)
 def address_key(address: str) -> str:
-    """Read an address as it is compared: A to Z in lower case, no blanks around, no slashes after."""
+    """Read an address in the compared form: A to Z in lower case, without blanks around or slashes after it."""
     return address.strip(BLANKS).rstrip("/").translate(_SMALL)
 
 
 def is_address(address: str) -> bool:
-    """Tell whether a text is a network address of the grammar: blanks around, slashes after."""
+    """Return whether a text is a valid network address, with blanks around or slashes after it."""
     return _ADDRESS.fullmatch(address_key(address)) is not None
 
 
 @lru_cache(maxsize=65536)
 def service_address(service: str) -> str | None:
-    """Read the `tcp://HOST:PORT` that a service name starts with, as written there.
+    """Read the `tcp://HOST:PORT` at the start of a service name, unchanged.
 
-    None where the name does not start so, or goes on with anything but a slash.
+    Returns None if the name does not start so, or continues with anything but a slash.
     """
     found = _SERVICE_ADDRESS.fullmatch(service)
     return found.group(1) if found else None
 
 
 def own_address_keys(addresses: Iterable[str | None] | None) -> frozenset[str]:
-    """List every address, as compared, that means this very instance.
+    """List every address, in the compared form, of this instance itself.
 
-    These are its own addresses, and the loopback hosts with the port of any of them, digit for
-    digit; a loopback host without a port has the port of none.
+    These are its own addresses, and the loopback hosts with the port of any of them, digit for digit. A loopback
+    host without a port has the port of none.
     """
     keys = {address_key(address) for address in addresses or () if address}
     ports = {found.group(1) for key in keys if (found := _ADDRESS.fullmatch(key))} - {None}

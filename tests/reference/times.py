@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 
 def utc(value: datetime | None) -> datetime | None:
-    """Read a time as UTC; one without a zone already is."""
+    """Read a time as UTC. Without a zone it already is."""
     if value is None or value.tzinfo is timezone.utc:
         return value
     if value.tzinfo is None:

@@ -1,4 +1,4 @@
-"""What the tests' own walk yields: hops, ways, and what they say together."""
+"""The results of the tests' own walk: hops, paths and their combinations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hop:
-    """What an instance does with a message; `broker` is the id that it is bound to from there on."""
+    """The action of an instance on a message. `broker` is the broker instance of the message from then on."""
 
     instance: str
     scope: str
@@ -26,7 +26,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Way:
-    """One way and where it ends; `target` is the id of the database that it is delivered to."""
+    """One path and its end. `target` is the id of the database with the delivery."""
 
     hops: tuple[Hop, ...]
     end: str
@@ -41,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Trace:
-    """All ways of a message; of too many the first hundred, and `is_cut`."""
+    """All paths of a message, or the first hundred with `is_cut`."""
 
     ways: tuple[Way, ...]
     is_cut: bool
@@ -53,7 +53,7 @@ class Trace:
 
     @property
     def ways_agree(self) -> bool | None:
-        """Tell whether all ways have one end, instance and database; null where unknown ways decide."""
+        """Return whether all paths have one end, instance and database, or null if unknown paths decide."""
         first = self.ways[0]
         for way in self.ways:
             if (way.end, way.instance, way.database) != (first.end, first.instance, first.database):
@@ -62,7 +62,7 @@ class Trace:
 
     @property
     def multiple_targets(self) -> bool:
-        """Tell whether ways past one choice of an open dialog are delivered to different broker instances."""
+        """Return whether paths after one choice of an open dialog reach different broker instances."""
         targets: dict[tuple[int, ...], set[str | None]] = {}
         for way in self.ways:
             if way.end == "DELIVERED":
@@ -73,9 +73,9 @@ class Trace:
 
 @dataclass(frozen=True)
 class Path:
-    """A message's ways, and the reply's: null where nothing was delivered, or nobody knows whom to answer.
+    """The paths of a message and of its reply. The latter are null without a delivery or a known receiver.
 
-    `joint` is the end over all ways there and back; `answers` are the replies from each place that they reach.
+    `joint` is the end over all paths in both directions. `answers` has the replies from each reached place.
     """
 
     there: Trace

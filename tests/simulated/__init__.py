@@ -1,5 +1,5 @@
-"""A day of SQL Server, played: what it does by the true routes, and says in its events.
+"""A simulated day of SQL Server: its actions by the true routes, and its events.
 
-The decisions are those of the tests' own resolver, but balanced by another hash, since that of SQL Server is not
-known.
+The decisions are those of the tests' own resolver, but balancing uses another hash, because SQL Server's is
+unknown.
 """

@@ -1,4 +1,4 @@
-"""A day of messages: what SQL Server does with each by the true routes, hop by hop, and when it tries again."""
+"""A day of messages: SQL Server's actions on each by the true routes, hop by hop, and its retries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Hop:
 
 @dataclass
 class Day:
-    """An estate, and what happened: each hop with what became of it, a row of ``resolved_routes``."""
+    """An estate and its hops. Each hop has its result, a row of ``resolved_routes``."""
 
     tables: Tables
     done: list[tuple[Hop, Row]] = field(default_factory=list)
@@ -51,7 +51,7 @@ def play(rng: random.Random, tables: Tables, messages: int) -> Day:
 
 
 def decide(tables: Tables, hops: Sequence[Hop]) -> list[tuple[Hop, Row]]:
-    """What becomes of each hop, picked by another hash than that of the project."""
+    """Decide each hop with another hash than the project's."""
     asked = [
         {**hop.row, "message_id": str(place), "conversation_id": _other(hop.row["conversation_id"])}
         for place, hop in enumerate(hops)
@@ -68,7 +68,7 @@ def _other(conversation_id: str) -> str:
 
 
 def _draw(rng: random.Random, tables: Tables, messages: int) -> list[Row]:
-    """Messages from databases to services; many of them near the times at which their routes change."""
+    """Draw messages from databases to services, many of them near the times of changes to their routes."""
     homes = [row for row in tables["databases"] if row["name"] != "msdb"]
     services = sorted({row["name"] for row in tables["services"]})
     changing = [row for row in tables["routes"] if row["valid_from"] is not None]

@@ -30,7 +30,7 @@ def address_of(instance: str) -> str:
 
 
 def build(rng: random.Random) -> Tables:
-    """An estate of two to four instances, whose routes change some times in the day; the first one forwards."""
+    """Build an estate of two to four instances with route changes during the day. The first one forwards."""
     tables: Tables = {key: [] for key in ("instances", "databases", "services", "routes", "messages", "dialogs")}
     instances = NAMES[: rng.randint(2, 4)]
     for instance in instances:
@@ -48,7 +48,7 @@ def build(rng: random.Random) -> Tables:
 
 
 def _services(rng: random.Random, tables: Tables) -> None:
-    """One to three services a database; some of them in databases of two instances."""
+    """Draw one to three services a database. Some of them are in databases of two instances."""
     homes = [row for row in tables["databases"] if row["name"] != "msdb"]
     names = [f"//{town}.example/{trade}" for town in TOWNS for trade in TRADES]
     rng.shuffle(names)
@@ -86,7 +86,7 @@ def _routes_of(rng: random.Random, tables: Tables, instance: str, instances: tup
 def _routes_to(
     rng: random.Random, tables: Tables, scope: tuple[str, str], service: str, instances: tuple[str, ...]
 ) -> list[Row]:
-    """The routes of a database to a service: none, one, one a holder, or two versions of one."""
+    """Draw the routes of a database to a service: none, one, one a holder, or two versions of one."""
     holders, kind = _holders(tables, service), rng.random()
     away = [row for row in holders if row["instance_name"] != scope[0]]
     if kind < 0.12:

@@ -1,4 +1,4 @@
-"""What SQL Server says of a day: events as `sys.fn_xe_file_target_read_file` gives them, and rows of queues."""
+"""SQL Server's output of a day: events as `sys.fn_xe_file_target_read_file` returns them, and rows of queues."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LOST = 0.02
 
 
 class Event(dict[str, Any]):
-    """An event: its instance, time and name, and its fields by their names, as text."""
+    """An event with its instance, time and name, and its fields by name as text."""
 
 
 def events_of(rng: random.Random, day: Day) -> list[Event]:
-    """The events of a day, some of which are lost."""
+    """Return the events of a day without a few lost ones."""
     found = []
     for hop, row in day.done:
         for event in _events(rng, day, hop, row):
@@ -41,7 +41,7 @@ def events_of(rng: random.Random, day: Day) -> list[Event]:
 
 
 def _events(rng: random.Random, day: Day, hop: Hop, row: Row) -> Iterator[Event]:
-    """What one hop of a message makes SQL Server say."""
+    """Return SQL Server's events for one hop of a message."""
     is_arrival, outcome, reason = hop.row["database_name"] is None, row["outcome"], row["reason"]
     if is_arrival and outcome == "DROPPED" and reason == "BROKER_DISABLED":
         yield _event(day, hop, "broker_message_undeliverable", error_number=28012, message_drop_reason="off")
@@ -137,7 +137,7 @@ def as_xml(event: Event) -> str:
 
 
 def queued(rng: random.Random, day: Day) -> list[Row]:
-    """Some rows of transmission queues, a second after a try: the status of what waits, blank of what was sent."""
+    """Return rows of transmission queues a second after a try, with the status of waiting messages."""
     rows = []
     for hop, row in day.done:
         if hop.row["database_name"] is None or row["outcome"] not in ("SENT", "DELAYED") or rng.random() > QUEUED:

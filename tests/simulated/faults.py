@@ -1,4 +1,4 @@
-"""What is wrong with the tables of a day, one thing at a time; the day itself is as it was."""
+"""The faults in the tables of a day, one at a time. The day itself is unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESSAGES = (600, 1200)
 
 @dataclass
 class Case:
-    """A day, the tables that are told of it, what is wrong, and what a right answer names: a kind, and words."""
+    """A day, its faulty tables, the fault, and the kind and words of a correct answer."""
 
     kind: str
     day: Day
@@ -26,7 +26,7 @@ class Case:
 
 
 def case(kind: str, seed: int) -> Case:
-    """A day with a fault that touches enough messages; others are thrown away. Raises ValueError after many."""
+    """Return a day with a fault that affects enough messages. Raises ValueError after many tries."""
     for number in range(200):
         rng = random.Random(f"{kind}-{seed}-{number}")
         found = FAULTS[kind](rng, build(rng))
@@ -56,7 +56,7 @@ def _hidden(rng: random.Random, tables: Tables) -> Case | None:
 
 
 def _changed(rng: random.Random, tables: Tables) -> Case | None:
-    """A route is changed at noon, and the tables have it as it was before."""
+    """Change a route at noon, with the old route in the tables."""
     day_long = [row for row in tables["routes"] if row["remote_service_name"] and row["valid_from"] is None]
     day_long = [row for row in day_long if row["valid_to"] is None and row["address"].startswith("tcp")]
     if not day_long:
@@ -125,20 +125,26 @@ def misspelt(rng: random.Random, name: str) -> str:
 
 
 def _touched(day: Day, told: Tables, changed: Row) -> int:
-    """How many conversations SQL Server treats otherwise than the tables that are told would have it.
+    """Count the conversations that SQL Server treats differently than the faulty tables say.
 
-    ``changed`` is a row of a service, or of a route to one: it matters to messages to that service alone.
+    ``changed`` is a row of a service or of a route to one. Only messages to this service depend on it.
     """
     name = changed.get("remote_service_name", changed["name"])
     there = (changed["instance_name"], name)
     met = [(hop, row) for hop, row in day.done if (hop.row["instance_name"], hop.row["to_service_name"]) == there]
     hops, then = [hop for hop, _ in met], [row for _, row in met]
     now = [row for _, row in decide({**told, "dialogs": day.tables["dialogs"]}, hops)]
-    return len({one["conversation_id"] for one, two in zip(then, now, strict=True) if _told(one) != _told(two)})
+    return len(
+        {
+            one["conversation_id"]
+            for one, two in zip(then, now, strict=True)
+            if _shown_result(one) != _shown_result(two)
+        }
+    )
 
 
-def _told(row: Row) -> tuple[object, ...]:
-    """What SQL Server tells of a decision."""
+def _shown_result(row: Row) -> tuple[object, ...]:
+    """Return SQL Server's visible result of a decision."""
     return row["outcome"], row["reason"], row["address"], row["broker_instance"]
 
 

@@ -1,4 +1,4 @@
-"""Whether what is most likely off is named: `make reconcile-proof`, by which the documentation tells how often."""
+"""Measure how often the fault of a day is named as the most likely cause: `make reconcile-proof`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = 95
 
 @dataclass(frozen=True)
 class Proved:
-    """Of one estate: the fault, whether it was named, and what was named besides."""
+    """The fault of one estate, whether it was named, and other named causes."""
 
     fault: str
     seed: int
@@ -33,7 +33,7 @@ class Proved:
 
 
 def prove(asked: tuple[str, int]) -> Proved:
-    """Reconcile a day with a fault, and compare what is named with that fault."""
+    """Reconcile a day with a fault, and compare the named causes with it."""
     fault, seed = asked
     made = case(fault, seed)
     return compare_causes(made, find_causes(made, fault, seed), fault, seed)
@@ -51,7 +51,7 @@ def find_causes(made: Case, fault: str, seed: int) -> list[Row]:
 
 
 def compare_causes(made: Case, causes: Sequence[Row], fault: str, seed: int) -> Proved:
-    """Tell whether the causes name what is wrong with a day, and what they name besides."""
+    """Return whether the causes name the fault of a day, and the other causes."""
     named = [row for row in causes if _is_right(made, row)]
     others = [f"{row['instance_name']}: {row['cause_text']}" for row in causes if not _is_right(made, row)]
     return Proved(fault, seed, bool(named), tuple(others))

@@ -1,4 +1,4 @@
-"""What several Spark tests read."""
+"""Fixtures of several Spark tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 
 @contextlib.contextmanager
 def changed_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set settings of the session, and put back what it had."""
+    """Change settings of the session within a block."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
@@ -46,14 +46,14 @@ def changed_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[
 
 @pytest.fixture
 def planned_once(spark: SparkSession) -> Iterator[None]:
-    """Have the queries of one test planned once, in a module whose others are planned anew as they run."""
+    """Turn off adaptive planning for the queries of one test."""
     with changed_settings(spark, _PLANNED_ONCE):
         yield
 
 
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Have the queries of one test planned once and interpreted, in a module whose others are generated."""
+    """Turn off adaptive planning and code generation for the queries of one test."""
     with changed_settings(spark, {**INTERPRETED, **_PLANNED_ONCE}):
         yield
 
@@ -69,12 +69,12 @@ def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterato
 
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small estate as Delta tables; not to be changed."""
+    """Save the small estate as Delta tables. Tests must not change it."""
     return save_estate(small_estate(), tmp_path_factory.mktemp("estate"), files=1)
 
 
 class DemoRun(NamedTuple):
-    """The demo, run as a user would: its folder, exit status, and what it printed."""
+    """The demo as a user runs it: its folder, exit status and output."""
 
     folder: Path
     status: int
@@ -84,7 +84,7 @@ class DemoRun(NamedTuple):
 
 @pytest.fixture(scope="session")
 def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
-    """One run of ``sbroute demo`` for all tests; its folder is not to be changed."""
+    """Run ``sbroute demo`` once for all tests. Tests must not change its folder."""
     from routing.cli import main
 
     folder = tmp_path_factory.mktemp("made") / "sbroute-demo"

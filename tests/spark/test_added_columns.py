@@ -28,14 +28,14 @@ NULLS = "output.{}: rows of this run have NULL in added columns: comment"
 
 @pytest.fixture
 def named(spark: SparkSession) -> Iterator[str]:
-    """A name of the session's catalog for resolved_routes; its schema is gone afterwards."""
+    """A catalog name for resolved_routes. Its schema is removed afterwards."""
     spark.sql("CREATE SCHEMA added_columns")
     yield "spark_catalog.added_columns.resolved_routes"
     spark.sql("DROP SCHEMA added_columns CASCADE")
 
 
 def test_added_columns_stay_through_runs_by_spark(spark: SparkSession, named: str, tmp_path: Path) -> None:
-    """One output has a name, and its column is taken away by a RESTORE; a retry of a run writes nothing."""
+    """One output has a catalog name, and a RESTORE removes its column. Retrying a run writes nothing."""
     inputs, out = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
     for key in ADDED_TO:
         create(out / key, key, ADDED.name, nullable=True)

@@ -51,7 +51,7 @@ _MINUTES, _IDS = 30, "abc"
 
 
 def _record_of(rng: random.Random, service: str, count: int) -> Rows:
-    """Requests on record of a service: most end soon, at once included; few never do, late ones."""
+    """Return requests on record of a service. Most end soon, some at once, and a few late ones never."""
     rows = []
     for _ in range(count):
         minute = rng.randrange(_MINUTES)
@@ -89,7 +89,7 @@ def _asking_for(rng: random.Random, service: str, count: int, record: Rows) -> R
 
 
 def _opened_by(asking: Rows, record: Rows) -> list[tuple[Any, ...]]:
-    """What messages of one service open: taken in their order, each beside every request on record."""
+    """Return the requests of messages of one service, in order and each after every request on record."""
     opened: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     new: tuple[Any, ...] | None = None
     for row in sorted(asking, key=lambda row: (row["decided_at"], row["message_id"], row["conversation_id"])):
@@ -135,7 +135,7 @@ def test_any_number_of_requests_on_record(spark: SparkSession, least: int) -> No
 
 
 def test_a_message_looks_into_two_short_arrays(spark: SparkSession) -> None:
-    """Of as many requests of a service as messages, a message that looked at each would never come to its end."""
+    """There are as many requests as messages. Comparing each message with all of them would never finish."""
     count = 10_000
     like = F.lit("s")
     record = spark.range(count).select(

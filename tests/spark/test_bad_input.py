@@ -1,4 +1,4 @@
-"""Bad input: exit code 2, one sentence that names table, key and fault, nothing written."""
+"""Bad input gives exit code 2 and one sentence with table, key and fault, and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of candidates: replaced in one commit that says what it is made of, and nothing else overwritten."""
+"""The table of candidates is replaced in one commit that names its sources. Nothing else is overwritten."""
 
 from __future__ import annotations
 

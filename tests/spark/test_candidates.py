@@ -1,4 +1,4 @@
-"""Ranked candidates beside resolved routes: what is chosen of them is what a run resolves."""
+"""Ranked candidates equal resolved routes: the chosen ones are those of a run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _estates(*, at_one_time: bool) -> Tables:
 
 
 def _moved(case: Row) -> Tables:
-    """Return the tables of a case, moved in time so that what is decided at its own time is decided at `AS_OF`."""
+    """Return the tables of a case with all times moved, so that its own time becomes `AS_OF`."""
     tables: Tables = case["tables"]
     if "as_of" not in case:
         return tables

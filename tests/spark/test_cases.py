@@ -1,4 +1,4 @@
-"""Every worked case, one test each; all cases with one decision time are resolved in one Spark run."""
+"""Every worked case, one test each. Cases with the same decision time are resolved in one Spark run."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ EARLY, LATE = words.MOMENTS[1], words.MOMENTS[5]
 
 
 class ComparedBySpark(NamedTuple):
-    """Two sides, what `diff` tells of them, the frame of changed messages that it wrote, and where all lie."""
+    """Two sides, the report of `diff`, its frame of changed messages, and the folder of all tables."""
 
     sides: ComparedSides
     done: Diff
@@ -51,7 +51,7 @@ class ComparedBySpark(NamedTuple):
 
 
 def _compare(spark: SparkSession, sides: ComparedSides, folder: Path) -> ComparedBySpark:
-    """Compare messages of a Delta table, whose plans show it."""
+    """Compare messages of a Delta table, which is visible in plans."""
     messages, changes = str(folder / "messages"), str(folder / "changes")
     written: list[DataFrame] = []
     overwrite = spark_tables.overwrite
@@ -76,7 +76,7 @@ def _compare(spark: SparkSession, sides: ComparedSides, folder: Path) -> Compare
 
 @pytest.fixture(scope="module")
 def compared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ComparedBySpark:
-    """Two configurations, compared once for what comes out and for how."""
+    """Compare two configurations once, for the result and for the plan."""
     return _compare(spark, draw_sides(SEED, EARLY, EARLY), tmp_path_factory.mktemp("compared"))
 
 
@@ -87,7 +87,7 @@ def test_two_configurations_differ_as_two_runs_do(compared: ComparedBySpark) -> 
 
 
 def _assert_as_two_runs(found: ComparedBySpark) -> None:
-    """Tell whether rows, counts and the table are the difference of two runs, and what Arrow finds."""
+    """Assert that rows, counts and the table equal the difference of two runs, and Arrow's result."""
     done, sides = found.done, found.sides
     assert is_frame(done.messages)
     assert done.messages.columns == MESSAGE_CHANGES.names
@@ -100,7 +100,7 @@ def _assert_as_two_runs(found: ComparedBySpark) -> None:
 
 
 def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
-    """The estates reach what could go wrong: on either side alone, and twins."""
+    """Assert that the estates have the difficult cases, such as changes on one side only, and twins."""
     seen = Counter(tuple(row[name] for name in CHANGED_ENDS) for row in rows if has_changed(row))
     seen = Counter((*ends[:2], *ends[4:6]) for ends in seen.elements())
     for end in (

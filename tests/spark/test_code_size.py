@@ -1,4 +1,4 @@
-"""No method that Spark generates on the way of the messages is longer than Java compiles."""
+"""All methods that Spark generates for messages are short enough for Java's compiler."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 
 
 def _everything() -> Tables:
-    """Estates with rejects, requests, route versions, dialogs that end and addresses in service names."""
+    """Return estates with rejects, requests, route versions, ending dialogs and addresses in service names."""
     return joined(draw_estates(random.Random(11), 2, 25))
 
 
 def _no_requests_and_no_addresses() -> Tables:
-    """The same without what makes Spark begin another method."""
+    """Return the same estates without the parts that make Spark start another method."""
     tables = _everything()
     tables["routes"] = [
         row
@@ -69,7 +69,7 @@ def test_no_method_is_too_long(
         # Not Delta, whose own queries of its log have methods that are too long.
         inputs[key].write.parquet(str(tmp_path / key))
         inputs[key] = spark.read.parquet(str(tmp_path / key))
-    with _told_by_spark(spark) as told:
+    with _reports_of_spark(spark) as told:
         done = resolve_with(inputs, RunContext(ResolveOptions("size")), AS_IF_LARGE)
         try:
             uses, source = jobs[0].decided.uses, jobs[0].source
@@ -91,11 +91,11 @@ def test_no_method_is_too_long(
     assert [line for line in told if "too long" in line] == []
 
 
-def test_a_method_that_is_too_long_is_told(spark: SparkSession) -> None:
-    """What the test above relies on."""
+def test_a_method_that_is_too_long_is_reported(spark: SparkSession) -> None:
+    """The previous test depends on this."""
     values = (F.when(F.col("id") % n == 0, F.col("id") * n).otherwise(n) for n in range(2, 300))
     frame = spark.range(10).select(F.greatest(*values).alias("long"))
-    with _told_by_spark(spark) as told:
+    with _reports_of_spark(spark) as told:
         _compute(frame)
     assert max(_sizes(frame)) > LIMIT
     assert any("too long" in line for line in told)
@@ -113,8 +113,8 @@ def _sizes(frame: DataFrame) -> list[int]:
 
 
 @contextmanager
-def _told_by_spark(spark: SparkSession) -> Iterator[list[str]]:
-    """What Spark's generator of code says meanwhile, a line each; code made before is made anew."""
+def _reports_of_spark(spark: SparkSession) -> Iterator[list[str]]:
+    """Return the lines of Spark's code generator within a block, with new code for all queries."""
     jvm: Any = spark._jvm
     kind = jvm.java.lang.Class.forName(f"{_GENERATOR}$")
     cache = kind.getDeclaredField("cache")

@@ -1,4 +1,4 @@
-"""The demo, run once as a user would: its screen, its folder, its refusals."""
+"""The demo, run once as by a user: its screen, its folder and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that Spark compares: the same rows of all that is told as without it."""
+"""Comparing messages with Spark gives the same rows in the report as without it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ AT = datetime.fromisoformat("2026-01-05T13:00:00+00:00")
 SCRIPT = "USE Sales;\nDROP ROUTE Far;\nALTER DATABASE Store SET DISABLE_BROKER;\n"
 
 
-def told(done: Diff) -> dict[str, Any]:
-    """All that is told, whichever way it was compared."""
+def report_rows(done: Diff) -> dict[str, Any]:
+    """Return all rows of the report, for any way of comparing."""
     rows = {name: list(getattr(done, name)) for name in ("counts", "keys", "routes", "findings")}
     return {**rows, "compared": done.compared, "messages": counted(done.messages)}
 
 
 def counted(messages: Any) -> Counter[tuple[Any, ...]]:
-    """The rows of a table with how often each stands there."""
+    """Count the equal rows of a table."""
     names = sorted(MESSAGE_CHANGES.names)
     return Counter(tuple(row[name] for name in names) for row in rows_in(messages))
 
@@ -45,13 +45,13 @@ def test_messages_go_by_spark_where_it_reads_their_dialogs(spark: SparkSession, 
     (tmp_path / "change.sql").write_text(SCRIPT, encoding="utf-8")
     config = config_of(tmp_path / "in", tmp_path / "out")
     changes: tuple[Against, ...] = (Scripts([str(tmp_path / "change.sql")], "hub"), TableVersions({"routes": 0}))
-    local = [told(diff(config, against, at=AT, with_messages=True)) for against in changes]
+    local = [report_rows(diff(config, against, at=AT, with_messages=True)) for against in changes]
     spark.sql(f"ALTER TABLE delta.`{tmp_path / 'in' / 'dialogs'}` SET TBLPROPERTIES ({VECTORS})")
     for against, expected in zip(changes, local, strict=True):
         place = TableLocation(str(tmp_path / "changes"))
         done = diff(config, against, at=AT, with_messages=True, out=place, spark=spark)
         assert is_frame(done.messages)
-        assert told(done) == expected
+        assert report_rows(done) == expected
         stored = spark.read.format("delta").load(str(place))
         assert counted(stored) == expected["messages"]
         assert sum(expected["messages"].values()) == 3

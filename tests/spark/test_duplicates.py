@@ -1,4 +1,4 @@
-"""Doubled keys of new messages: which are stored already, and which stand there twice."""
+"""Duplicate keys of new messages: already stored ones, and repeated ones."""
 
 from __future__ import annotations
 

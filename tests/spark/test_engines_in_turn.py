@@ -1,4 +1,4 @@
-"""Runs of one table that change engines from one to the next leave what runs by Spark alone leave."""
+"""Runs with alternating engines leave the same tables as runs with Spark only."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _killed(point: str, work: Callable[[], object]) -> None:
 
 
 def test_an_incremental_run_follows_a_full_one_by_the_local_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """All rows are those that the tests' own resolver has of both batches of messages."""
+    """All rows equal the tests' own resolver for both batches of messages."""
     case = _stored(tmp_path / "case")
     _full(spark, case, "first", locally=True)
     _append(case, NEW)
@@ -72,7 +72,10 @@ def test_an_incremental_run_follows_a_full_one_by_the_local_engine(spark: SparkS
 
 
 def _in_turn(spark: SparkSession, folder: Path, *, locally: bool, kills: bool) -> list[State]:
-    """Full, incremental and full again, with new messages between; the states after the last two and one more."""
+    """Run full, incremental and full with new messages between.
+
+    Returns the states after the last two runs and one more.
+    """
     case, states = _stored(folder), []
     if kills:
         _killed("after resolved_routes", lambda: _full(spark, case, "k1", locally=not locally))
@@ -98,7 +101,7 @@ def _in_turn(spark: SparkSession, folder: Path, *, locally: bool, kills: bool) -
 
 @pytest.fixture(scope="module")
 def by_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[State]:
-    """What runs by Spark alone leave."""
+    """Return the results of runs with Spark only."""
     return _in_turn(spark, tmp_path_factory.mktemp("spark") / "case", locally=False, kills=False)
 
 

@@ -31,9 +31,9 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
 
 
 def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
-    """The dialog of m2 is bound; of m1 more than one status is stored; the next is of the first moment.
+    """The dialog of m2 is bound, m1 has several stored statuses, and the next message has the first possible time.
 
-    Of the last moment, and after a request: the tables that only Spark reads, below.
+    A test below covers the last possible time and a request, with tables that only Spark reads.
     """
     for question in (StoredMessage("m2"), StoredMessage("m1"), StoredMessage("early"), QUESTIONS[-1]):
         answer = explain(tables, question)
@@ -44,7 +44,7 @@ def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame])
 
 
 def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
-    """The same messages are found, and the same questions refused; of an older release as well."""
+    """The same messages are found and the same questions refused, also with tables of an older release."""
     arrow_tables = arrow(crowded())
     # By each way that a conversation is found; how its id may be written is told apart before any table is read.
     for place in (1, 3, 5, 7, 8):
@@ -67,7 +67,7 @@ def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
 
 
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
-    """Its times are of another form; those of all years are what they were."""
+    """Spark stores times in another form. Times of all years stay the same."""
     tables = crowded()
     timed = {key: tables.pop(key) for key in ("routes", "messages", "observed_routing", "imports")}
     settings = config_of(save_estate(tables, store_estate(spark, timed, tmp_path / "in")), tmp_path)

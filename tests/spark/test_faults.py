@@ -1,4 +1,4 @@
-"""What Spark finds and counts in dialogs is what stands in them."""
+"""Spark finds and counts the faults in dialogs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ few_and_many = pytest.mark.parametrize(
 
 @few_and_many
 def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession, limits: FrameLimits) -> None:
-    """Dialogs are validated where they are: their faults, and how many there are, are told with the others'."""
+    """Spark validates dialogs. Their faults are counted and reported with the others."""
     from routing.messages import validate
     from routing.tables.read_rows import columns_of
     from routing.tables.row_faults import refuse_faults

@@ -1,4 +1,4 @@
-"""What a run over few messages asks of Spark does not creep up: most of its time is asking."""
+"""A run over a few messages makes a fixed number of Spark calls, which take most of its time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_run_in_a_warm_session(spark: SparkSession, demo: DemoRun, tmp_path: P
 
 @contextmanager
 def _counting_calls() -> Iterator[Counter[str]]:
-    """Count what Python asks the JVM, by kind: ``c`` are calls of methods."""
+    """Count the calls from Python to the JVM by kind. ``c`` are calls of methods."""
     from py4j.java_gateway import GatewayClient
 
     commands, lock, send = Counter[str](), Lock(), GatewayClient.send_command
@@ -110,9 +110,9 @@ def test_a_second_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path
 
 
 def test_how_far_a_slow_stage_has_come(spark: SparkSession) -> None:
-    """Four tasks of which two run at a time, looked at by a thread that has not started them.
+    """Two of four tasks run at the same time, observed by a thread that did not start them.
 
-    None ends with another: of what happens within a tenth of a second Spark's status tells the first alone.
+    They end at different times, because Spark's status shows only the first event within a tenth of a second.
     """
     slow = spark.range(0, 4, 1, 4).selectExpr("java_method('java.lang.Thread', 'sleep', 400L + id * 250L)")
     ask, told = count_tasks(spark), []

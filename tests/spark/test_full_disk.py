@@ -1,4 +1,4 @@
-"""A disk without room, and one that is mounted read-only: what Spark's runs say."""
+"""The errors of Spark runs on a full disk and on a read-only disk."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_run_says_that_an_import_is_not_finished(
 
 @pytest.fixture
 def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], TableOpener]:
-    """What opens all tables by this session alone, as where deltalake is not installed."""
+    """Return an opener that uses only this session, as without deltalake."""
     from routing.delta import local_tables
     from routing.delta.opening import TableOpener
 

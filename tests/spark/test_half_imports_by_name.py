@@ -33,7 +33,7 @@ def schema(spark: SparkSession) -> Iterator[str]:
 
 
 def by_name(folder: Path, schema: str, prefix: str) -> Config:
-    """Return a configuration whose tables have names of a catalog."""
+    """Return a configuration with catalog names for its tables."""
     return config_in(folder, *(f"tables.{key}=spark_catalog.{schema}.{prefix}_{key}" for key in KEYS))
 
 
@@ -47,7 +47,7 @@ def state_of(spark: SparkSession, schema: str, prefix: str) -> dict[str, list[st
 
 @pytest.mark.long
 def test_an_import_by_names_is_completed(spark: SparkSession, tmp_path: Path, schema: str) -> None:
-    """It is ended between two tables; tests/unit/importing/test_half_imports.py ends others after each commit."""
+    """It ends between two tables. tests/unit/importing/test_half_imports.py tries each commit."""
     opener = TableOpener.of_session(spark)
 
     def bring(prefix: str, name: str, at: datetime, **views: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""An estate whose every name is hostile goes through the commands unharmed, in folders with hostile names."""
+"""An estate with only hostile names passes through the commands unharmed, in folders with hostile names."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_resolve(spark: SparkSession, job: Path, capsys: pytest.CaptureFixture[s
 
 
 def as_xml_keeps_it(name: str) -> str:
-    """What XML 1.0 cannot hold is U+FFFD; a parser reads each end of a line as a line feed."""
+    """Replace characters that XML 1.0 does not allow by U+FFFD, and line ends by line feeds as a parser does."""
     allowed = "".join("\ufffd" if c in "\x00\x07\x1b" else c for c in name)
     return allowed.replace("\r\n", "\n")
 
@@ -132,7 +132,7 @@ def test_explain(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_lint(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is suppressed by a hostile name is left out, and nothing else."""
+    """Only findings with a suppressed hostile name are left out."""
     out = phrase(capsys, job, "lint", "--now", "2026-01-05T12:00:00Z", "--format", "json")
     assert out.count("\n") == 1
     found = json.loads(out)

@@ -1,6 +1,6 @@
-"""Imports by Spark, and by Spark and deltalake in turn: the tables are the same as without Spark.
+"""Imports with Spark, and with Spark and deltalake alternating, give the same tables as without Spark.
 
-What an import changes is decided by plain Python; tests/unit/importing has it.
+Plain Python decides the changes of an import, as tests/unit/importing checks.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TableOpener]:
-    """What opens some tables, or all, by this session alone, as where deltalake is not installed."""
+    """Return an opener that uses only this session for some or all tables, as without deltalake."""
     from routing.delta import local_tables
     from routing.delta.opening import TableOpener
 
@@ -117,7 +117,7 @@ def schemas(config: Config) -> dict[str, str]:
 
 
 def in_turn(config: Config, exported: Path, *openers: TableOpener) -> list[tuple[Tables, object]]:
-    """Two exports and a script, each by its opener; what the tables hold and what the import said each time."""
+    """Import two exports and a script with alternating openers, and return the tables and outputs after each."""
     from routing.schemas import DIALOGS, Schema
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
@@ -142,7 +142,7 @@ def in_turn(config: Config, exported: Path, *openers: TableOpener) -> list[tuple
 
 @pytest.mark.long
 def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., TableOpener]) -> None:
-    """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
+    """deltalake continues after Spark and the reverse, with the same rows, counts and schemas."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
     assert in_turn(config_in(tmp_path / "first"), exported, by_spark(), no_spark(), no_spark()) == wanted
@@ -169,7 +169,7 @@ def table_with(
 
 @pytest.mark.long
 def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
-    """Deletion vectors and column mapping go by Spark; times of Spark's files and any names are kept by both."""
+    """Spark handles deletion vectors and column mapping. Both keep times of Spark's files and any names."""
     from routing.delta.opening import TableOpener
     from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, ColumnKind, Field, Schema
 
@@ -322,7 +322,7 @@ def test_two_imports_at_once_by_spark(
 
 
 def test_spark_and_arrow_find_the_same_messages(spark: SparkSession) -> None:
-    """By instance, database, conversation in any case, role and number; of several the first id counts."""
+    """The key is instance, database, conversation in any case, role and number. The first id counts."""
     from routing.importing.stored_rows import find_message_ids
     from routing.schemas import MESSAGES
 

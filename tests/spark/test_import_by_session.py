@@ -44,7 +44,7 @@ def write(file: Path, content: str | bytes) -> None:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """Exports of every form, in folders of hostile names, with what is no export and what is passed over."""
+    """Return exports of every form, in folders with hostile names, beside other and ignored files."""
     import pyarrow
     from pyarrow import parquet
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> No
 
 @contextmanager
 def another_disk(spark: SparkSession, path: Path, behind: Path) -> Iterator[SparkSession]:
-    """A session of a file system of its own, where what lies at one path of this disk is what lies at another."""
+    """Return a session with its own file system, which maps each path to another path of this disk."""
     session = spark.newSession()
     name = f"sbroute-{abs(hash(path))}"
     session.conf.set("fs.defaultFS", f"viewfs://{name}/")
@@ -153,7 +153,7 @@ def another_disk(spark: SparkSession, path: Path, behind: Path) -> Iterator[Spar
 @pytest.mark.classic
 @pytest.mark.long
 def test_a_default_file_system_that_is_not_the_disk(spark: SparkSession, tmp_path: Path) -> None:
-    """The session's tables and exports are read and written, and none of this disk's at the very same path."""
+    """The session's tables and exports are used, and never those of this disk at the same path."""
     from routing.runs import pipeline
 
     path, behind = tmp_path / "estate", tmp_path / "behind"

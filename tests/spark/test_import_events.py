@@ -29,7 +29,7 @@ SETTINGS = ("routes", "databases", "services", "instances", "dialogs")
 
 
 def configured(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Config:
-    """A configuration whose observed_routing and imports are still to be made."""
+    """Write a configuration without existing observed_routing and imports tables."""
     for key in SETTINGS:
         store_local(arrow_of(tables[key], TABLES[key].optional()), folder / key)
     kept = {key: folder / key for key in ("observed_routing", "imports", "dialogs", "messages")}

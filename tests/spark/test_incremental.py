@@ -1,4 +1,4 @@
-"""Incremental runs over one set of tables: what is new, tried again, left by a failed run, and full again."""
+"""Incremental runs over one set of tables: new messages, retries, failed runs, and a full run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _tables(config: Config) -> dict[str, Table]:
 
 @dataclass
 class Story:
-    """What the runs left, each looked at when it had ended."""
+    """The state after each run."""
 
     config: Config
     first: dict[str, Table]
@@ -110,7 +110,7 @@ class Story:
 
 @dataclass
 class LaterStory:
-    """What two more runs left, and the rows of all runs."""
+    """The state after two more runs, and the rows of all runs."""
 
     third: dict[str, Table]
     idle: dict[str, Table]
@@ -150,7 +150,7 @@ def later(spark: SparkSession, story: Story) -> LaterStory:
 
 
 def _decided(rows: Table, run_id: str) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """By message and attempt: when, what became of it, and through which route."""
+    """Return time, result and route of each message and attempt."""
     return {
         (row["message_id"], row["attempt"]): (row["decided_at"], row["outcome"], row["reason"], row["route_name"])
         for row in rows
@@ -323,7 +323,7 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) 
 
 @pytest.mark.long
 def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path) -> None:
-    """A full run gives the rows of attempt 1, and incremental runs go on from it; a DELETE asks for another."""
+    """A full run gives rows of attempt 1, and incremental runs continue from it. A DELETE requires another one."""
     estate = {**ESTATE, "messages": [*ESTATE["messages"], *SECOND]}
     save_estate(estate, tmp_path / "in", files=1)
     config = _config(tmp_path)

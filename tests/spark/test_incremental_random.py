@@ -1,6 +1,6 @@
-"""Random estates in incremental runs, held to the tests' own resolver: every row of every output table.
+"""Random estates in incremental runs, with every output row compared with the tests' own resolver.
 
-Messages and outputs are tables of a catalog, so that the way of names is gone as well, and the view is made.
+Messages and outputs are tables of a catalog, so that catalog names and the view are tested too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whole commands, sent signals at random times: what they say is so, and the next start puts things right."""
+"""Commands that get signals at random times: their reports are correct, and the next start repairs the tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STAYS = r"what was committed stays \(the next import completes what is missing\)
 
 
 def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: str) -> Ended:
-    """A command, sent a signal within some seconds after it can be; what it says and leaves is looked at."""
+    """Send a signal to a command within some seconds, and check its output and leftovers."""
     number, at, to_all = CHANCE.choice(list(TOLD)), CHANCE.uniform(0, within), CHANCE.random() < 0.5
     folder.mkdir(exist_ok=True)
     process = started(["-m", "routing", *arguments], TMPDIR=str(folder))
@@ -111,7 +111,7 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def _imported(folder: Path) -> dict[str, list[str]]:
-    """The rows of every input table, but for the clock of the import."""
+    """Return the rows of every input table without the time of the import."""
     from tests.imports import rows_at
 
     found = {}

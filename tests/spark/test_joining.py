@@ -1,4 +1,4 @@
-"""What messages make is measured before it is joined; runs over the limit broadcast none of it, and are right."""
+"""The tables made from messages are measured before joins. Runs over the limit broadcast none and stay correct."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_what_is_inside_of_columns_counts(spark: SparkSession) -> None:
     assert BroadcastBudget(101_000).join_side("requests", inside).fits
 
 
-def test_a_number_of_rows_may_tell_enough(spark: SparkSession) -> None:
-    """Rows are not read where their number says that they do not fit, or that there are none."""
+def test_the_number_of_rows_may_be_enough(spark: SparkSession) -> None:
+    """Rows are not read if there are none, or too many to fit."""
     failing = spark.range(1).selectExpr("CAST(raise_error('read') AS string) AS name")
     few = BroadcastBudget(1_000)
     assert few.join_side("rows", failing, count=0).fits
@@ -97,7 +97,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
 def test_runs_over_the_limit_agree(
     spark: SparkSession, tmp_path: Path, plans: list[DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full run and two incremental ones, held to the tests' own resolver; sides are hashed, then sorted."""
+    """A full run and two incremental ones equal the tests' own resolver, with hashed and then sorted sides."""
     tables = joined(draw_estates(random.Random(SEED), 6, 40))
     first, *others = (tables["messages"][number::3] for number in range(3))
     # A full run does not look for doubled ids.

@@ -1,4 +1,4 @@
-"""Small frames as rows of the driver: the same rows, and a frame of too many rows as it was."""
+"""Small frames as rows of the driver have the same rows, and large frames stay unchanged."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
 
 
 def test_a_client_carries_much_less_than_it_may_send() -> None:
-    """128 MB of local data at a time are what serverless compute takes."""
+    """Serverless compute accepts 128 MB of local data at a time."""
     assert FRAME_LIMITS.client_bytes * 3 < 128_000_000
     assert FRAME_LIMITS.held_rows * FRAME_LIMITS.held_bytes < 128_000_000
 
@@ -142,7 +142,7 @@ def _with_and_without_arrow() -> list[bool]:
 
 @pytest.mark.core
 def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever their values are that Python has no form for; first and last time, an hour told twice."""
+    """The values include bytes without a Python text, the first and last time, and a repeated hour."""
     micros = [-62135596800000000, 253402300799999999, 1793514600123456, None]
     flat = spark.range(4).selectExpr(
         "id",
@@ -234,7 +234,7 @@ def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(spark: Sp
 
 
 class _Watched(FrameCache):
-    """Tells whether anything was stored, if only for a while."""
+    """Records whether anything was stored, even for a short time."""
 
     has_stored = False
 
@@ -255,7 +255,7 @@ class _Watched(FrameCache):
 def test_few_rows_are_read_without_being_stored(
     spark: SparkSession, most_rows: int | None, held_bytes: int, is_stored: bool
 ) -> None:
-    """What is stored is computed in as many tasks as a shuffle has partitions, what is read in few."""
+    """Storing takes a task for each shuffle partition, and reading takes few."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)

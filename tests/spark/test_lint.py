@@ -1,4 +1,4 @@
-"""Lint of DataFrames finds what lint of Arrow tables does, and gives its rows to Spark."""
+"""Lint finds the same in DataFrames as in Arrow tables, and returns its rows to Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log in memory, with which every state of two runs is explored, does what Delta does."""
+"""The log in memory, which is explored in every state of two runs, behaves like Delta."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.core, pytest.mark.matrix]
 
 
 class OnDelta:
-    """The same operations on a Delta table; rows are texts."""
+    """The same operations on a Delta table. Rows are texts."""
 
     def __init__(self, spark: SparkSession, tables: DeltaTables) -> None:
         self.spark, self.tables = spark, tables
@@ -80,7 +80,7 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
 def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As serverless compute refuses it: a property of the table says so before, and goes with what is restored."""
+    """Serverless compute refuses the mark. A table property announces the restore, and the restore removes it."""
     from tests.refusing import not_available
 
     inputs = save_estate({"messages": small_estate()["messages"][:1]}, tmp_path / "in", files=1)

@@ -51,7 +51,7 @@ def test_both_ways_give_equal_rows(spark: SparkSession) -> None:
 @pytest.mark.long
 @pytest.mark.classic
 def test_what_spark_writes_is_read_by_arrow(spark: SparkSession, tmp_path: Path) -> None:
-    """Times are those of Spark's files, which are no plain ones; some files hold only second attempts."""
+    """Spark's files have another type of times, and some have only second attempts."""
     rows = random_rows(random.Random(7), 150)
     folder = tmp_path / "resolved"
     store(frame_of(spark, rows, RESOLVED_ROUTES).repartition(3), folder)

@@ -1,6 +1,6 @@
-"""New message rows by the name of their table: by its change data feed or its log.
+"""New message rows of a table with a catalog name, from its change data feed or its log.
 
-Unity Catalog cannot be had here. What it refuses, to read a table by its path, a stand-in refuses.
+Unity Catalog is not available here. A stand-in refuses reading a table by its path.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WAYS: tuple[tuple[str, Any], ...] = (
 
 @pytest.fixture(scope="module", autouse=True)
 def post(spark: SparkSession) -> Iterator[Path]:
-    """A schema of the catalog; returns the folder in which its tables lie."""
+    """Create a schema of the catalog, and return the folder of its tables."""
     spark.sql("CREATE SCHEMA post")
     yield Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:"), "post.db")
     spark.sql("DROP SCHEMA post CASCADE")
@@ -70,7 +70,7 @@ def _make(spark: SparkSession, name: str, properties: str = "") -> None:
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession) -> list[str]:
-    """Tables to which the same was done: one that offers everything, one whose paths can be read."""
+    """Return tables with the same history. One offers everything, and the paths of the other can be read."""
     for name, properties in KINDS.items():
         _make(spark, name, properties)
         for statement in STORY:
@@ -79,7 +79,7 @@ def story(spark: SparkSession) -> list[str]:
 
 
 class Refused(Exception):
-    """What a catalog that keeps its paths to itself says."""
+    """The error of a catalog that hides its paths."""
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, MessageVer
 
 
 @pytest.mark.usefixtures("story")
-def test_appends_by_every_way(spark: SparkSession) -> None:
-    """An earlier DELETE is none of theirs; OPTIMIZE and new columns bring no rows."""
+def test_appends_from_feed_and_log(spark: SparkSession) -> None:
+    """An earlier DELETE is ignored. OPTIMIZE and new columns bring no rows."""
     for way, table in _tables(spark, 6):
         found = way.read(spark, table, 2)
         rows = sorted((row["message_id"], row["hops_remaining"]) for row in found.rows.collect())
@@ -159,7 +159,7 @@ def test_everything_else_is_refused(spark: SparkSession, since: int, version: in
 
 
 def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], post: Path) -> None:
-    """By the log; where columns are mapped, by what the table offers besides, or not at all."""
+    """The log is used. With mapped columns, the feed is used instead, or the table is refused."""
     for name in story:
         snapshot = TableSnapshot(TableLocation(str(post / name)), 6)
         check_detectable(spark, snapshot)
@@ -172,7 +172,7 @@ def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], po
 
 @pytest.mark.usefixtures("story", "paths_refused")
 def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
-    """A table that offers nothing is refused in the first run, with what to set; in a later one as well."""
+    """The first run refuses a table that offers nothing and names the setting. So does a later one."""
     told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
     with pytest.raises(InputError, match=told) as caught:
         check_detectable(spark, _named("plain", 6))
@@ -186,7 +186,7 @@ def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
 @pytest.mark.classic
 @pytest.mark.usefixtures("story")
 def test_nothing_is_moved_on_the_way(spark: SparkSession) -> None:
-    """The plan law: no Exchange, no Sort and no Python node, in what Delta plans within its feed neither."""
+    """The plan law forbids Exchange, Sort and Python nodes, also in Delta's plan of its feed."""
     for way, table in _tables(spark, 6):
         plan = way.read(spark, table, 5).rows._jdf.queryExecution()
         told = plan.executedPlan().toString() + plan.toRdd().toDebugString()
@@ -225,7 +225,7 @@ def test_properties_that_were_switched_on_in_between(spark: SparkSession, reques
 
 
 def _store(spark: SparkSession, folder: Path, name: str, properties: str) -> None:
-    """An estate whose messages, and none but they, are a table of the catalog."""
+    """Store an estate. Only its messages are a table of the catalog."""
     stored = spark.read.format("delta").load(str(save_estate(small_estate(), folder / "in", files=1) / "messages"))
     columns = ", ".join(f"{column} {kind}" for column, kind in stored.dtypes)
     spark.sql(f"CREATE TABLE post.{name} ({columns}) USING delta TBLPROPERTIES ({properties})")
@@ -251,7 +251,7 @@ def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
 def test_runs_over_such_a_catalog(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, mode: str
 ) -> None:
-    """A run of either mode, then one over what came in, which tries again what the first one delayed."""
+    """A run of either mode is followed by one over new messages, which retries the delayed ones."""
     name = f"runs_{mode}"
     _store(spark, tmp_path, name, f"{FEED}, {VECTORS}, {MAPPING}")
     request.getfixturevalue("paths_refused")
@@ -272,7 +272,7 @@ def test_runs_over_such_a_catalog(
 def test_files_that_a_full_run_read_are_gone(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, post: Path
 ) -> None:
-    """What it left delayed is read by name, at the version that it read."""
+    """The delayed messages are read by name at the version that the run read."""
     _store(spark, tmp_path, "vacuumed", FEED)
     request.getfixturevalue("paths_refused")
     routing.run(spark, _config(tmp_path, "vacuumed", "full"))

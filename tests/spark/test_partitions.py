@@ -1,4 +1,4 @@
-"""New messages of a partitioned table have the partition values of Delta's log, whatever folders are called."""
+"""New messages of a partitioned table get the partition values from Delta's log, with any folder names."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _decisions(spark: SparkSession, outputs: Path) -> list[str]:
 
 
 def test_files_of_mapped_columns_are_not_read_by_path(spark: SparkSession, tmp_path: Path) -> None:
-    """Nor those that came in before the mapping was removed, which have its names still."""
+    """Files from before the removal of the mapping still have its names, so they are not read either."""
     folder = tmp_path / "messages"
     table = f"delta.`{folder}`"
     frame_of(spark, [message(1, "//far")], MESSAGES).write.format("delta").save(str(folder))

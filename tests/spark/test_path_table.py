@@ -1,4 +1,4 @@
-"""The table of paths: replaced in one commit that says what it is made of, and nothing else overwritten."""
+"""The table of paths is replaced in one commit that names its sources. Nothing else is overwritten."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _paths(spark: SparkSession, folder: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.long
 def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
-    """Of seven messages two are rejected and two delivered; one leaves, one asks for a route, one has none."""
+    """Of seven messages, two are rejected, two delivered, one leaves, one asks for a route and one has none."""
     stored, folder = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
     config = _config(stored, folder)
     stages: list[Progress] = []

@@ -32,7 +32,7 @@ _BACK = {"end": "return_outcome", "instance_name": "return_instance_name", "data
 
 
 def _of_its_own(case: Any, prefix: str) -> Any:
-    """A case with instances of its own, so that all fit in one job; they are named as in tables."""
+    """Rename the instances of a case, so that all cases fit in one job."""
     if isinstance(case, list):
         return [_of_its_own(item, prefix) for item in case]
     if not isinstance(case, dict):

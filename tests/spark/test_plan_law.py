@@ -51,7 +51,7 @@ def tables() -> dict[str, list[dict[str, Any]]]:
 def messages(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The messages as a Delta table of their own, so that a plan shows where it is read."""
+    """Store the messages as a separate Delta table, so that a plan shows reading them."""
     folder = tmp_path_factory.mktemp("law") / "messages"
     return store(frames(spark, {"messages": tables["messages"]})["messages"], folder)
 
@@ -117,7 +117,7 @@ def test_adaptive_execution(
 
 
 def _assert_other_passes_are_hash_aggregates(found: list[DataFrame], messages: Path) -> None:
-    """What else was found was by hash aggregates: no message is sorted, and what is exchanged is partial sums."""
+    """Assert that other passes neither sort nor exchange messages, but only partial sums."""
     keys, *kept = found
     paths = [path for frame in kept for path in paths_to_kept(frame, str(messages))]
     assert paths
@@ -128,7 +128,7 @@ def _assert_other_passes_are_hash_aggregates(found: list[DataFrame], messages: P
 
 
 def _assert_only_what_decides_is_read(passes: list[DataFrame], done: Resolution, messages: Path) -> None:
-    """Nothing is read for people alone before it is looked at whether messages are rejected, and why."""
+    """Assert that columns for people are not read before the decision on rejections."""
     read = [columns_read(frame, str(messages)) for frame in [*passes, done.resolved_routes]]
     assert read[0] >= {"to_service_name", "conversation_id"}
     assert read[-1] >= {"message_id", "hops_remaining"}

@@ -1,4 +1,4 @@
-"""The examples of public names that work in a session print what they show."""
+"""The examples of public names with a session print their shown output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables put back, changed or made anew behind the job's back: nothing is lost without a word.
+"""Tables that users restore, change or replace: no data is lost without a message.
 
-The tables of two runs are copied for each test, which is a move of the folder as well.
+Each test uses a copy of the tables of two runs, which also moves the folder.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _log_cleaned(key: str) -> Damage:
 
 
 def _put_back(key: str) -> Damage:
-    """As a backup of the first version has it, and then another commit: the number of commits is as it was."""
+    """Restore a backup of the first version and commit again, so that the number of commits is the same."""
 
     def damage(spark: SparkSession, case: Case) -> None:
         log = _table(case, key) / "_delta_log"
@@ -157,7 +157,7 @@ def test_an_incremental_run_does_not_go_on(spark: SparkSession, case: Case, what
 
 
 def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Case) -> None:
-    """Where an incremental run is refused a full one says what it replaces; another table it refuses as well."""
+    """An incremental run is refused. A full run says what it replaces, but refuses another table too."""
     _put_back("resolved_routes")(spark, case)
     _removed("rejected_messages")(spark, case)
     done = routing.run(spark, case.config("resolve.mode=full"), run_id="full")
@@ -178,7 +178,7 @@ def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Cas
 
 
 def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
-    """Nor does a DELETE of old rows, which stay deleted; and a folder that was moved is the same tables still."""
+    """Old rows stay deleted after a DELETE, and a moved folder has the same tables."""
     _sql("OPTIMIZE TABLE_ITSELF", "messages")(spark, case)
     _sql("OPTIMIZE TABLE_ITSELF", "runs")(spark, case)
     _sql("VACUUM TABLE_ITSELF", "pending_messages")(spark, case)
@@ -193,7 +193,7 @@ def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
 
 
 def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case) -> None:
-    """What a killed run replaced is gone: vacuumed, say. Once it is there again, the typed RESTORE is accepted."""
+    """A vacuum removed the files that a killed run had replaced. The shown RESTORE works once they are back."""
     with hooked(once("before runs", kill)), pytest.raises(Killed):
         routing.run(spark, case.config(), now=NEXT)
     table = _table(case, "pending_messages")
@@ -216,7 +216,7 @@ def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case)
 
 
 def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> None:
-    """The next run takes the other outputs back, reads again what the second one read, and has its turn."""
+    """The next run restores the other outputs, reads the second run's messages again, and has its turn."""
     for key in ("runs", "resolved_routes"):
         _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", key)(spark, case)
     done = routing.run(spark, case.config(), run_id="again", now=NEXT)
@@ -233,7 +233,7 @@ def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> Non
 
 
 def test_runs_is_emptied(spark: SparkSession, case: Case) -> None:
-    """The transactions of the runs whose rows are gone stay in the table's log."""
+    """The transactions of the deleted runs stay in the table's log."""
     _sql("DELETE FROM TABLE_ITSELF", "runs")(spark, case)
     routing.run(spark, case.config("resolve.mode=full"), run_id="full")
     done = routing.run(spark, case.config(), run_id="next", now=NEXT)
@@ -245,7 +245,7 @@ def test_runs_is_emptied(spark: SparkSession, case: Case) -> None:
 def test_old_rows_deleted_after_a_full_run(
     spark: SparkSession, one_run: Case, tmp_path: Path, is_vacuumed: bool
 ) -> None:
-    """Delayed messages among them are tried again; where they cannot be read any more the run is refused."""
+    """Deleted delayed messages are tried again. If they cannot be read, the run is refused."""
     case = copied(one_run, tmp_path / "case")
     routing.run(spark, case.config("resolve.mode=full"), run_id="full")
     table = _table(case, "resolved_routes")

@@ -1,4 +1,4 @@
-"""Workers without the package are sent it; a session without Python workers is refused before anything is read."""
+"""Workers without the package receive it. A session without Python workers is refused before reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.core, pytest.mark.classic]
 
 @pytest.fixture
 def workers(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return new sessions whose workers run a Python of some text."""
+    """Return new sessions with workers that run a given Python program."""
 
     def start(script: str) -> SparkSession:
         python = tmp_path / "python"

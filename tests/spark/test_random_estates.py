@@ -48,7 +48,7 @@ def test_random_estates_agree(spark: SparkSession, batch: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_path: Path, batch: int) -> None:
-    """All messages decided at one time; rows in another order, messages in many files of a Delta table."""
+    """All messages are decided at one time, with rows in another order and messages in many Delta files."""
 
     def decide(tables: Tables, as_of: datetime | None) -> Decided:
         rng = random.Random(SEED)

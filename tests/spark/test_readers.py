@@ -1,6 +1,6 @@
-"""Whoever reads while runs work, are killed and start again always gets one counting run, whole.
+"""Readers always get exactly one complete run, while runs work, are killed and start again.
 
-By Python, by the view of a catalog, and by SQL in two statements, after each commit to what they read.
+They read with Python, the catalog's view, and SQL in two statements, after each commit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _last_attempts(rows: Rows) -> Rows:
 
 
 class Readers:
-    """Three ways to read, each compared with the run that counts at that moment."""
+    """Three ways to read, each compared with the recorded run at that moment."""
 
     def __init__(self, spark: SparkSession, config: Config, catalog: str) -> None:
         self.spark, self.config, self.catalog = spark, config, catalog
@@ -57,7 +57,7 @@ class Readers:
         return self.shown == _last_attempts(self.counting())
 
     def counting(self) -> Rows:
-        """What the last recorded run left, by the two statements of docs/how-to/read-results.md."""
+        """Return the last recorded run with the two statements of docs/how-to/read-results.md."""
         [row] = self.spark.sql(
             f"SELECT output_versions['resolved_routes'] AS version FROM {self.catalog}.runs"
             " ORDER BY finished_at DESC LIMIT 1"
@@ -67,7 +67,7 @@ class Readers:
         )
 
     def read(self, moment: str) -> None:
-        """All three at once; the view may still show the counting run before."""
+        """Read in all three ways. The view may still show the previous recorded run."""
         rows = self.counting()
         assert len({(r[0], r[1]) for r in rows}) == len(rows)
         assert _rows(routing.current_routes(self.spark, self.config)) == _last_attempts(rows), moment
@@ -126,7 +126,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
 
 
 def other_notes(done: Run) -> list[str]:
-    """The notes of a run but for the one on the estate's own requests, which have no end."""
+    """Return the notes of a run without the one on the estate's own requests, which never end."""
     return [note for note in done.notes if " no ended_at: " not in note]
 
 

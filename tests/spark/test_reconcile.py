@@ -1,4 +1,4 @@
-"""Reconcile by Spark: the same rows, counts and causes as without it, told by hand and of whole days."""
+"""Reconcile with Spark gives the same rows, counts and causes as without it, for hand-written and whole days."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def a_day(fault: str) -> tuple[Tables, list[Row]]:
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Tables, list[Row]]:
-    """What was told by hand, and beside it a whole day of other instances."""
+def observed_tables() -> tuple[Tables, list[Row]]:
+    """Return the hand-written observations and a whole day of other instances."""
     (tables, rows), (others, day) = hostile(), a_day("hidden")
     both = merged([{**tables, "rows": rows}, prefixed({**others, "rows": day}, "day/")])
     rows = both.pop("rows")
@@ -63,14 +63,14 @@ def told() -> tuple[Tables, list[Row]]:
 
 
 @pytest.fixture(scope="module")
-def done(spark: SparkSession, told: tuple[Tables, list[Row]]) -> Reconciliation:
-    return by_spark(spark, *told)
+def done(spark: SparkSession, observed_tables: tuple[Tables, list[Row]]) -> Reconciliation:
+    return by_spark(spark, *observed_tables)
 
 
 @pytest.mark.core
-def test_the_same_is_found(done: Reconciliation, told: tuple[Tables, list[Row]]) -> None:
-    assert_equal(done, by_arrow(*told))
-    assert sum(row["observations"] for row in done.counts) == len(told[1])
+def test_the_same_is_found(done: Reconciliation, observed_tables: tuple[Tables, list[Row]]) -> None:
+    assert_equal(done, by_arrow(*observed_tables))
+    assert sum(row["observations"] for row in done.counts) == len(observed_tables[1])
     assert {row["instance_name"].startswith("day/") for row in done.causes} == {True, False}
 
 

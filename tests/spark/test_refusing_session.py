@@ -31,7 +31,7 @@ SETTINGS = "spark:\n  spark.sql.adaptive.enabled: false\n  spark.executor.memory
 
 @pytest.fixture
 def refusing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tests' session refuses to keep frames, and to set or tell a setting; each try to keep one."""
+    """Return the tests' session, which refuses to cache frames and to use a setting."""
     tried: list[str] = []
 
     def persist(*_: Any) -> None:

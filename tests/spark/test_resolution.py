@@ -1,4 +1,4 @@
-"""What `routing.resolve` returns: a block that releases, a summary that adds up, and a picture for notebooks."""
+"""The result of `routing.resolve`: a block that releases, a summary that adds up, and its notebook picture."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 @pytest.fixture(scope="module")
 def clean(spark: SparkSession, case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stored]:
-    """What one run of this id leaves, by mode."""
+    """Return the results of one run with this id, by mode."""
     found = {}
     for mode in OVERRIDES:
         single = copied(case, tmp_path_factory.mktemp(mode) / "case")
@@ -88,7 +88,7 @@ def test_two_attempts_at_once(
     mode: str,
     at: str,
 ) -> None:
-    """As on an object store, where no lock keeps them apart: the second comes to its end within the first."""
+    """As on an object store, no lock separates them. The second one ends within the first."""
     monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     again = copied(case, tmp_path / "case")
     second: list[routing.Run] = []
@@ -126,10 +126,10 @@ def test_the_other_attempt_ends_while_this_one_begins(
     _assert_stored(spark, again, clean["incremental"])
 
 
-def test_what_is_told_is_what_the_first_told(
+def test_the_output_is_that_of_the_first_run(
     spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Word by word, as text and as JSON; and nothing is written."""
+    """The text and the JSON are the same, and the retry writes nothing."""
     again = copied(case, tmp_path / "case")
     line = ["resolve", "--config", str(again.file), "--now", NOW.isoformat(), "--run-id", NIGHT, "--quiet"]
     assert cli.main([*line, "--format", "json", "--log-format", "json"]) == 0

@@ -1,4 +1,4 @@
-"""Runs: their row, one version of every input, outputs in order, and what a failure leaves behind."""
+"""Runs: their row, one version of every input, the order of outputs, and the leftovers of failures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESULTS = ["new_route_requests", "rejected_messages", "resolved_routes"]
 
 @dataclass
 class Done:
-    """Two finished runs over one set of outputs; messages were appended during the first."""
+    """Two finished runs over one set of outputs. Messages were appended during the first."""
 
     config: Config
     first: routing.Run
@@ -174,7 +174,7 @@ def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
 
 @pytest.mark.core
 def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> None:
-    """The second run replaced the outputs; the first run's rows are still to be had."""
+    """The second run replaced the outputs, but the first run's rows are still available."""
     estate = with_moments(small_estate())
     expected = reference(estate, as_of=None, run_id="first")
     first = routing.read_run(spark, done.config, "first")
@@ -202,7 +202,7 @@ def test_a_run_that_is_not_recorded(spark: SparkSession, done: Done) -> None:
 
 @pytest.mark.core
 def test_outputs_are_committed_in_order(done: Done) -> None:
-    """Results side by side; what the write found to be rejected, where only that told; the run at the very end."""
+    """The results are written side by side, then the rejected messages if needed, and the run last."""
     assert sorted(done.commits[:3]) == RESULTS
     assert done.commits[3:] in (["runs"], ["rejected_messages", "runs"])
 
@@ -243,7 +243,7 @@ def test_lost_messages_are_noticed(
 def test_storage_that_fails_at_the_end(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run does not count; the next one replaces what it left."""
+    """The run is not recorded, and the next one replaces its files."""
     config = config_of(stored, tmp_path / "out")
     writer: Any = type(spark.range(0).write)
     save = writer.save

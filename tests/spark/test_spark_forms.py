@@ -1,4 +1,4 @@
-"""What Spark reads: as the tables of texts and messages say, and equal to the plain rules for every character."""
+"""Spark reads texts and messages as the tables of forms say, and equal to the plain rules for every character."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
 
 @pytest.fixture(scope="module")
 def read(spark: SparkSession) -> Read:
-    """All texts, and null after them, as Spark reads them: by form, in the order of the texts. One job."""
+    """Return all texts and null as Spark reads them, by form and in order, from one job."""
     from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
     schema = StructType([StructField("place", IntegerType()), StructField("x", StringType())])
@@ -92,7 +92,7 @@ def test_each_text_is_read_as_its_table_says(read: Read) -> None:
 
 
 def test_null_is_nothing(read: Read) -> None:
-    """But for the hash, which is asked for conversation ids only: Spark gives its seed."""
+    """The hash is the exception. Spark returns its seed for null, but the hash needs a conversation id."""
     assert {form: values[-1] for form, values in read.items()} == {**dict.fromkeys(FORMS), "dialog_id_hash": 42}
 
 
@@ -106,8 +106,8 @@ def test_the_texts_reach_both_answers() -> None:
     }
 
 
-def test_why_messages_are_set_aside(spark: SparkSession) -> None:
-    """Each reason, in one job; and that a message has all that it needs, whatever its place."""
+def test_why_messages_are_rejected(spark: SparkSession) -> None:
+    """One job checks each reason, and that a message is valid in any place."""
     from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
     declared = spark_schema(MESSAGES)

@@ -1,4 +1,4 @@
-"""Spark answers what is asked of traffic as the table of operations says."""
+"""The Spark engine's operations on traffic equal the table of operations."""
 
 from __future__ import annotations
 

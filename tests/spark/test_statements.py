@@ -1,4 +1,4 @@
-"""What the statements do, with names and texts that break out of whatever does not quote them."""
+"""The effects of the SQL statements with names and texts that try to break out of quotes."""
 
 from __future__ import annotations
 

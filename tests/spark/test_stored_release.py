@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def catalog(spark: SparkSession, folder: Path) -> Iterator[str]:
-    """The tables and the view of a catalog, as they were named."""
+    """Create the tables and the view of a catalog with their names."""
     name = STORED.name
     spark.sql(f"CREATE SCHEMA {name}")
     for table in (folder / "in" / "messages", *(folder / "catalog" / key for key in OUTPUTS)):

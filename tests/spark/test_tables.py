@@ -1,4 +1,4 @@
-"""Types that are accepted, and those that are not (tables.md)."""
+"""Accepted and refused types (tables.md)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def estate(spark: SparkSession) -> dict[str, DataFrame]:
 
 @contextmanager
 def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> Iterator[routing.Resolution]:
-    """What is resolved and rejected."""
+    """Return the resolved and rejected rows."""
     done = routing.resolve(spark, tables, run_id="types")
     try:
         yield done
@@ -69,7 +69,7 @@ def shouted(frame: DataFrame) -> DataFrame:
 def test_columns_are_matched_without_case(
     spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
 ) -> None:
-    """Those that may be missing too, where single tables are read: whole estates are read by the test below."""
+    """This includes optional columns of single tables. The next test reads whole estates."""
     assert read_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
     for mode in ("overwrite", "append"):
         store(shouted(estate["messages"]), tmp_path, mode)
@@ -81,7 +81,7 @@ def test_columns_are_matched_without_case(
 def test_accepted_types_give_the_same_rows(
     spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
 ) -> None:
-    """With names of columns in capitals: nothing would be said of one that may be missing and is passed over."""
+    """Column names are in capitals. A missed optional column would not be reported."""
     from pyspark.sql import functions as F
 
     columns = "INSTANCE_NAME CHAR(3), DATABASE_NAME VARCHAR(20), NAME VARCHAR(100)"
@@ -123,7 +123,7 @@ def test_accepted_types_give_the_same_rows(
 
 
 def test_values_at_their_edges(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
-    """Times without zone, integers that do not fit, empty elements of addresses, collations; in one run."""
+    """One run has times without zone, integers that do not fit, empty addresses, and collations."""
     from pyspark.sql import functions as F
 
     # The times must come out right in a session whose zone has daylight saving.

@@ -1,4 +1,4 @@
-"""Inputs that cannot be read at a version: views, tables of other formats, and what changes while a run reads."""
+"""Inputs that cannot be read at a version, such as views, and tables that change during a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARQUET, GLOBAL = "services", "databases"
 
 @dataclass
 class Views:
-    """An estate as Delta tables, views of them in a schema, one table of Parquet, one global temporary view."""
+    """An estate as Delta tables with views of them in a schema, a Parquet table, and a global temporary view."""
 
     spark: SparkSession
     folder: Path
@@ -59,7 +59,7 @@ class Views:
         return f"{self.schema}.{key}"
 
     def file(self, *by_path: str, out: str = "out") -> Path:
-        """A configuration over the views, but for tables that are named by their path."""
+        """Write a configuration over the views, except for tables that are named by path."""
         tables = {key: self.names[key] for key in INPUTS} | {key: f"{self.folder}/in/{key}" for key in by_path}
         outputs = {key: f"{self.folder}/{out}/{key}" for key in OUTPUTS}
         file = self.folder / f"{out}.yaml"
@@ -84,7 +84,7 @@ class Views:
 
 @pytest.fixture
 def views(spark: SparkSession, tmp_path: Path) -> Iterator[Views]:
-    """An estate behind views; nothing is left of them afterwards."""
+    """Create an estate behind views, and remove everything afterwards."""
     spark.sql("CREATE SCHEMA behind")
     yield Views(spark, tmp_path, "behind")
     spark.catalog.dropGlobalTempView(f"sbroute_{GLOBAL}")
@@ -201,7 +201,7 @@ def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession
 
 @pytest.mark.long
 def test_dialogs_that_change_are_read_once(spark: SparkSession, views: Views) -> None:
-    """A dialog that comes a second time would double its message, whoever writes it: it is read once."""
+    """Reading dialogs twice would duplicate a message if its dialog was added in between."""
     twice = {**small_estate()["dialogs"][0], "far_broker_instance": None, "lifetime": "2027-01-01T00:00:00Z"}
     changes: dict[str, Callable[[], object]] = {
         "another process": partial(save_estate, {"dialogs": [twice]}, views.folder / "in", files=1),
@@ -281,6 +281,6 @@ def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None
 
 
 def test_dialogs_have_ends_of_their_own(views: Views) -> None:
-    """What the tests above rely on: two dialogs, of which one is of a message."""
+    """The tests above need two dialogs, of which one belongs to a message."""
     assert [row["conversation_id"] for row in small_estate()["dialogs"]] == [conversation(2), conversation(9)]
     assert views.names["dialogs"] == "behind.dialogs"

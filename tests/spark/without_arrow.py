@@ -1,4 +1,4 @@
-"""What test_without_arrow runs as a process of its own: some packages, named first, are not to be had in it."""
+"""The separate process of test_without_arrow. Its first arguments are packages to hide."""
 
 from __future__ import annotations
 

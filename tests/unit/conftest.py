@@ -1,4 +1,4 @@
-"""What the tests without Spark have in common."""
+"""Fixtures of the tests without Spark."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def columns_of_rows(rows: list[Row], schema: Schema) -> TableColumns:
-    """Rows as the columns of a table; what is left out is null."""
+    """Convert rows to the columns of a table. Missing values are null."""
 
     kinds = {field.name: field.kind for field in schema}
 
@@ -35,7 +35,7 @@ def columns_of_rows(rows: list[Row], schema: Schema) -> TableColumns:
 
 
 class KnownRows:
-    """Tables of rows, read once, for many questions; ``asked`` counts how often other messages were asked for."""
+    """Tables of rows, read once for many questions. ``asked`` counts the reads of other messages."""
 
     def __init__(self, tables: Tables) -> None:
         schemas = {**INPUTS, **KEPT}
@@ -73,14 +73,14 @@ class KnownRows:
 
 
 class ExplainDecider:
-    """Decides messages as explain does, on paths that agree with the verdicts; remembers what these show."""
+    """Decides messages as explain does, asserts that paths agree with verdicts, and stores the paths' facts."""
 
     def __init__(self) -> None:
         self.items: set[str] = set()
         self.steps: set[tuple[int | None, bool]] = set()
 
     def __call__(self, tables: Tables, as_of: datetime | None) -> Decided:
-        """The verdicts of an estate, and what cannot be judged; nothing tells the requests that are opened."""
+        """Return the verdicts of an estate and the rejected messages, without the opened requests."""
         known, resolved, rejected = KnownRows(tables), list[Row](), list[Row]()
         for row in tables["messages"]:
             try:
@@ -95,7 +95,7 @@ class ExplainDecider:
         return Decided(resolved, None, rejected, is_whole=False)
 
     def _see_path(self, path: list[Mapping[str, Any]], verdict: Row) -> None:
-        """Hold what is read off the decisions against the verdict."""
+        """Assert that the facts of the path agree with the verdict."""
         assert [row["position"] for row in path] == list(range(1, len(path) + 1))
         last = path[-1]
         told = ("OUTCOME", verdict["outcome"], verdict["reason"])
@@ -108,7 +108,7 @@ class ExplainDecider:
 
 
 def _reasons_of(error: QuestionError) -> list[str]:
-    """The codes of a message that cannot be judged; nothing else may stand in the way of an explanation."""
+    """Return the codes of a rejected message. No other problem may prevent an explanation."""
     told = re.match(r"the message cannot be judged: ([A-Z0-9_, ]+)", str(error))
     reasons = told[1].strip().split(", ") if told else []
     assert str(error) == str(QuestionError.rejected(reasons))

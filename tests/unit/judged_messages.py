@@ -41,7 +41,7 @@ _SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 
 
 def judge_messages(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[JudgedRow]:
-    """The messages of tables, judged; in batches of so many rows."""
+    """Judge the messages of tables, in batches of some rows."""
     arrow_tables = arrow(tables)
     judge = judge_of(arrow_tables, arrow_tables.get("dialogs"), micros(as_of))
     judge.find_openers(_batches(arrow_tables["messages"], size))
@@ -51,7 +51,7 @@ def judge_messages(tables: Tables, as_of: datetime | None, size: int | None = No
 def judge_of(
     arrow_tables: Mapping[str, Any], dialogs: Any, as_of: int | None = None, *, most_keys: int = MOST_KEYS
 ) -> RowJudge:
-    """What judges the messages of Arrow's tables."""
+    """Return the judge for the messages of Arrow tables."""
     settings = {key: columns_of(arrow_tables[key], key) for key in _SETTINGS if key in arrow_tables}
     return RowJudge(network_of(settings), dialogs_of_table(dialogs), as_of, most_keys=most_keys)
 
@@ -105,10 +105,10 @@ def decide_by_planner(tables: Tables, as_of: datetime | None, *, most_keys: int 
 
 
 def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableColumns]:
-    """Read all messages of an Arrow table or dataset, in the declared columns, in batches of 65,536 rows at most.
+    """Read all messages of an Arrow table or dataset, in the declared columns and batches of up to 65,536 rows.
 
-    ``only`` are the values by column of which each row has one. Raises InputError where a column that is needed
-    is missing, or of a type that is not accepted.
+    ``only`` has the allowed values by column. Raises InputError if a required column is missing, or if a column
+    has a type that is not accepted.
     """
     return iter([read_arrow(messages, "messages", condition_of(messages, only or {}))])
 
@@ -116,7 +116,7 @@ def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableCo
 def dialogs_of_table(dialogs: Table | None) -> KnownDialogs:
     """Return the dialogs of an Arrow table that can change a decision.
 
-    Raises InputError where a row is at fault, as a run does.
+    Raises InputError for faulty rows, as a run does.
     """
     if dialogs is None:
         return KnownDialogs({})
@@ -137,11 +137,11 @@ def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
 
 
 class JudgedRow(NamedTuple):
-    """A row of messages, judged.
+    """A judged row of messages.
 
-    ``rejections`` are the codes for which it is set aside; then ``message`` and ``verdict`` are None. ``dialog``
-    is `NO_DIALOG` where none is listed. Messages of one key, time and pick share a verdict as one object; its
-    decision may be shared with messages that are bound to other ids, of which nothing in the instance has any.
+    ``rejections`` are its rejection codes. If there are any, ``message`` and ``verdict`` are None. ``dialog`` is
+    `NO_DIALOG` for a message without one. Messages with the same key, time and pick share a verdict as one object.
+    Its decision may be shared with messages for other ids that the instance does not have.
     """
 
     rejections: tuple[str, ...]
@@ -151,7 +151,7 @@ class JudgedRow(NamedTuple):
 
 
 class _MessageOrigin(NamedTuple):
-    """The origin of messages: a database, or the network; and whether any of them may meet step 4."""
+    """The origin of messages, a database or the network, and whether any of them may reach step 4."""
 
     dialogs: DialogEnds
     may_ask: bool
@@ -166,22 +166,22 @@ class RowJudge:
     def __init__(
         self, network: EstateNetwork, dialogs: KnownDialogs, as_of: int | None, *, most_keys: int = MOST_KEYS
     ) -> None:
-        """Prepare to judge; ``as_of`` is the time of all messages in microseconds, None for their own."""
+        """Prepare to judge. ``as_of`` is the time of all messages in microseconds, or None for their own times."""
         self.messages, self._as_of = MessageJudge(network, most_keys=most_keys), as_of
         self._origins = dict(_origins(network.instances, dialogs))
         self.may_ask = any(origin.may_ask for origin in self._origins.values())
         self._has_openers = not self.may_ask
 
     def find_openers(self, batches: Iterable[TableColumns]) -> None:
-        """Find out which messages open a request for a route; nothing is read where none may ask."""
+        """Find the messages that open a request for a route. Nothing is read if no message can open one."""
         if self.may_ask:
             self.messages.find_openers(self._asking(batches))
             self._has_openers = True
 
     def judge(self, batch: TableColumns) -> list[JudgedRow]:
-        """Return the rows of a batch, judged, in their order; it has all columns of messages.
+        """Return the judged rows of a batch in order. The batch must have all columns of messages.
 
-        Raises ValueError where messages may ask for a route and `find_openers` has not seen them.
+        Raises ValueError if messages may ask for routes and `find_openers` has not seen them.
         """
         if not self._has_openers:
             raise ValueError("messages may ask for routes: find_openers has to see them all first")
@@ -203,7 +203,7 @@ class RowJudge:
         return JudgedRow((), message, dialog, self.messages.verdict(message, dialog))
 
     def _asking(self, batches: Iterable[TableColumns]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the messages that may meet step 4, in whatever search."""
+        """Yield the messages that may reach step 4 in any search."""
         for batch in batches:
             undecoded = _find_undecoded(batch)
             for place, row in enumerate(batch.rows(*MESSAGE_COLUMNS)):
@@ -212,7 +212,7 @@ class RowJudge:
                     yield read[1], read[2]
 
     def _read(self, row: _Row) -> tuple[_MessageOrigin, RoutedMessage, DialogFacts] | None:
-        """Return a message with where it starts and its dialog; None where it is set aside."""
+        """Return a message with its origin and dialog, or None if it is rejected."""
         message_id, conversation, is_initiator, enqueued, _, instance, database, service, _, hops = row
         origin = self._origins.get((instance, database))
         if origin is None or not is_sound(message_id, conversation, is_initiator, enqueued, service, hops):

@@ -1,4 +1,4 @@
-"""A message that is stuck in a small estate, its remedy, and what becomes of it once the statement is run."""
+"""A stuck message in a small estate, its remedy, and its verdict after running the statement."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Asked:
         )
 
     def verdict(self) -> Verdict:
-        """What becomes of the message at noon."""
+        """Return the verdict of the message at noon."""
         t = microseconds(NOON)
         message = RoutedMessage("m", DIALOG, True, t, "hub", self.database, self.service, self.broker)
         return resolve(message, NO_DIALOG, self.instances()["hub"], InstanceRequests())
@@ -115,11 +115,11 @@ class Asked:
         return estate.describe_stuck(sent, self.verdict())
 
     def remedy(self) -> Remedy:
-        """What to do."""
+        """Return the remedy for the message."""
         return remedy_of(self.stuck())
 
-    def after(self, remedy: Remedy) -> Asked:
-        """The estate once the statement has been run; fails where the server would refuse any of it."""
+    def apply_remedy(self, remedy: Remedy) -> Asked:
+        """Return the estate after running the statement. Fails if the server would refuse any part."""
         applied = apply_script(self.servers["hub"], read(remedy))
         assert not applied.problems
         return replace(self, servers={**self.servers, "hub": applied.state})
@@ -141,7 +141,7 @@ def as_rule(row: RouteState) -> rules.EstateRoute:
 
 
 def read(remedy: Remedy) -> ReadScript:
-    """The statements of a remedy as import reads them; all must be readable."""
+    """Read the statements of a remedy as import does. All must be readable."""
     script = read_script(remedy.statement or "", file="remedy.sql", scripted_at=NOON)
     assert not script.problems
     return script

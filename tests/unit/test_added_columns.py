@@ -1,4 +1,4 @@
-"""Columns that somebody has added to an output stay, and runs go on; other changes of its columns are refused."""
+"""Columns that users add to an output stay, and runs continue. Other changes of its columns are refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(capsys: pytest.CaptureFixture[str], job: Path, command: str) -> tuple[in
 
 
 def add_column(table: Path, field: Field = ADDED) -> None:
-    """What ALTER TABLE … ADD COLUMNS does."""
+    """Add a column as ALTER TABLE … ADD COLUMNS does."""
     DeltaTable(table).alter.add_columns(field)
 
 
@@ -69,7 +69,7 @@ def test_an_added_column_stays_and_is_null(name: str, tmp_path: Path, capsys: py
 
 
 def test_a_restore_takes_an_added_column_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And what a run of the same id finds is left as it is."""
+    """A second run with the same id leaves the table unchanged."""
     job, table = job_of(tmp_path), tmp_path / "out" / "resolved_routes"
     command, note = (
         "resolve --engine local --run-id {}",

@@ -1,4 +1,4 @@
-"""Whatever statements a script has, valid or not, no command ends with exit code 3 for it."""
+"""No statement in a script, valid or not, makes a command end with exit code 3."""
 
 from __future__ import annotations
 
@@ -138,5 +138,5 @@ def test_no_script_ends_a_command_unexpectedly(
 
 
 def test_all_commands_take_a_script(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is demanded above is not that all refuse."""
+    """The tests above would also pass if every command refused all scripts."""
     assert run_all(job, monkeypatch, "USE Sales\nCREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'") == [0, 0, 0, 0, 0]

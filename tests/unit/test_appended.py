@@ -1,4 +1,4 @@
-"""What Delta's log may say between two incremental runs, and how the log writes paths."""
+"""The possible contents of Delta's log between two incremental runs, and its notation of paths."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_frames_that_arrow_reads(text: pyarrow.DataType, unit: str) -> None:
 
 
 def test_frames_of_pandas() -> None:
-    """Texts are objects with None or NaN, numbers with a gap fractions, times nanoseconds, an index a column."""
+    """pandas has texts as objects with None or NaN, numbers with gaps as floats, and times in nanoseconds."""
     pandas = pytest.importorskip("pandas")
     tables = arrow(small_estate())
     expected = {key: columns_of(tables[key], key) for key in ("routes", "databases", "instances")}

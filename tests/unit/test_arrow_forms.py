@@ -1,4 +1,4 @@
-"""What Arrow reads: as the tables of texts and messages say, and equal to the plain rules for every character."""
+"""Arrow reads texts and messages as the tables of forms say, and equal to the plain rules for every character."""
 
 from __future__ import annotations
 

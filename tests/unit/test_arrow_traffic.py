@@ -1,4 +1,4 @@
-"""Arrow answers what is asked of traffic as the table of operations says: of tables, and of files in parts."""
+"""The Arrow engine's operations on traffic, for tables and for files in parts."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_case(decider: Callable[..., Decided], number: int) -> None:
 
 
 def _random_case(rng: random.Random, name: str) -> askers.Case:
-    """Few messages, times, conversations and databases, so that nearly everything meets."""
+    """Return a few messages, times, conversations and databases, so that nearly all of them interact."""
     whose = ("a+", "a-", "b+", "c+")
     record = []
     for _ in range(rng.randrange(5)):
@@ -95,7 +95,7 @@ def test_random_askers(decider: Decider) -> None:
 
 @pytest.mark.parametrize("ended", [None, "2026-01-05T11:30:00Z"], ids=["none on record", "one that has ended"])
 def test_many_askers_for_one_service_are_no_objects(tmp_path: Path, ended: str | None) -> None:
-    """What they take in Python is bounded, whatever is on record."""
+    """The number of Python objects is limited with any requests on record."""
     few, many = (_peak_of(tmp_path / str(count), count, ended) for count in (100, 20_000))
     assert many < few + 1_000_000
 
@@ -117,7 +117,7 @@ def _peak_of(folder: Path, count: int, ended: str | None) -> int:
 
 
 def test_requests_of_invented_services_leave_memory_once_they_are_written(tmp_path: Path) -> None:
-    """Each message asks for a service of its own, and two for another one: only these are compared later."""
+    """Each message asks for its own service, and two more for another one. Only these two are compared later."""
     count, allocated = 20_000, list[int]()
     estate = small_estate()
     names = ["//asked", "//asked", *(f"//invented/{number}" for number in range(count))]

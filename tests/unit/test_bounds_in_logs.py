@@ -1,4 +1,4 @@
-"""What Delta's log says of the values in a file never hides the file's rows."""
+"""The bounds of a file's values in Delta's log never hide rows of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases that share a broker instance, since one of them is a copy: they come first among the causes."""
+"""Databases with the broker instance of another one, because one is a copy. They are the first causes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tests.exported import database, endpoint, export, route, waiting
 
 
 def shop_with_copy(folder: Path, name: str = "Orders", back: str = "SHOP") -> Path:
-    """COPY sends; it has a database with the broker instance of one of SHOP. ``back``: where HUB's route leads."""
+    """Return an estate in which COPY sends and has a database with SHOP's broker instance.
+
+    ``back`` is the address of HUB's route.
+    """
     for instance, queue in (("SHOP", []), ("COPY", [waiting(1, "//stock", from_service_name="//orders")])):
         to_stock = route("ToStock", "//stock", "TCP://HUB:4022")
         export(

@@ -1,4 +1,4 @@
-"""check: from folders of exports and scripts to results, groups and what is not known."""
+"""check, from folders of exports and scripts to results, groups and gaps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def end(result: MessageResult) -> tuple[str, str | None, str | None]:
 
 
 def ends(done: Check) -> list[tuple[str, str | None, str | None]]:
-    """What becomes of the messages, in the order in which they were enqueued."""
+    """Return the results of the messages in the order of their enqueue times."""
     return [end(result) for result in sorted(done.results, key=lambda result: result.row["enqueue_time"])]
 
 
@@ -40,7 +40,7 @@ def gaps(done: Check) -> list[tuple[str, str | None, str]]:
 
 
 def needed(done: Check) -> list[tuple[str, str | None, str]]:
-    """What the one message would need."""
+    """Return the missing exports of the one message."""
     [result] = done.results
     return [(gap.instance, gap.database, gap.what.name) for gap in result.gaps]
 
@@ -314,7 +314,7 @@ def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
 
 
 def test_a_view_that_lacks_a_column_is_left_out_with_a_note(tmp_path: Path) -> None:
-    """Only a queue has to be whole: what else is short is not known."""
+    """Only a queue needs all its columns. Any other incomplete view counts as missing."""
     folder = whole_shop(tmp_path, [waiting(1, "//nobody")])
     short = folder / "short.csv"
     head = "view_name,instance_name,exported_at"

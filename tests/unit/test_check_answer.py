@@ -1,4 +1,4 @@
-"""What `check` says first, at which width and in which colours, and its statements alone."""
+"""The first lines of `check` in widths and colours, and its statements without the rest."""
 
 from __future__ import annotations
 

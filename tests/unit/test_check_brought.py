@@ -1,4 +1,4 @@
-"""`check` and `lint` on what people bring: grids without a word on whose they are, and of what time."""
+"""`check` and `lint` on exports as people bring them, such as grids without instance and time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HANDLE = "a1b2c3d4-0001-4000-8000-00000000000f"
 
 
 def grid(*lines: str) -> str:
-    """A grid as it is copied: tabs for the blanks between words."""
+    """Return a copied grid, with tabs between the words."""
     return "".join("\t".join(line.split(" ")) + "\n" for line in lines)
 
 
@@ -52,7 +52,7 @@ def write(folder: Path, files: Mapping[str, str], at: datetime = WRITTEN) -> Pat
 
 
 def units(files: Mapping[str, str], folder: Path, **options: Any) -> dict[str, set[tuple[str, str | None]]]:
-    """Return of whom each view is taken to be."""
+    """Return the instance and database of each view."""
     evidence = check([str(write(folder, files))], **options).evidence
     return {view: set(theirs) for view, theirs in evidence.views.units.items()}
 
@@ -210,7 +210,7 @@ def test_a_grid_without_headers_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_all_views_by_select_all_give_a_verdict(tmp_path: Path) -> None:
-    """Nothing is open where every view is there, be it as grids without a word on whose they are."""
+    """With all views, every message gets a verdict, even if the grids have no instance."""
     endpoints = grid(
         "conversation_handle conversation_id is_initiator service_contract_id conversation_group_id lifetime state"
         " far_service far_broker_instance",

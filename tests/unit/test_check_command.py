@@ -1,4 +1,4 @@
-"""``sbroute check``: what it prints, its exit codes, and that it needs nothing but this package and sqlglot."""
+"""``sbroute check``: its output, its exit codes, and that it needs only this package and sqlglot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _in_the_clone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
-    """What the command prints: its results, or its error."""
+    """Return the command's output, or its error."""
     assert cli.main(["check", *arguments]) == status
     out, err = capsys.readouterr()
     return out if status in (0, 1) else err
@@ -110,7 +110,7 @@ KEYS = (
 
 
 def keys_of(value: Any) -> Iterator[str]:
-    """Every key of an object, and of the objects in it, but for those that are names from the data."""
+    """Return every key of an object and its nested objects, except for names from the data."""
     if isinstance(value, list):
         for each in value:
             yield from keys_of(each)
@@ -248,7 +248,7 @@ def test_exit_codes(
 
 
 def test_findings_that_bear_on_messages_fail_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A route of the message's service is pinned to an id that nobody has: a warning about what it meets."""
+    """A route of the message's service has an unknown broker instance, which is a warning about its messages."""
     pinned = {
         "Orders": [
             route("AutoCreatedLocal"),
@@ -298,7 +298,7 @@ def test_neither_java_nor_any_table_is_needed() -> None:
 
 
 def test_a_few_thousand_rows_take_about_two_seconds(tmp_path: Path) -> None:
-    """As a whole process, on one of two cores that others use as well; measured alone it is about one second."""
+    """The limit is for a whole process on one of two busy cores. Alone it takes about one second."""
     queue = [waiting(number % 2_000, f"//service/{number % 300}", number // 2_000) for number in range(5_000)]
     routes = [
         route(f"R{number}", f"//service/{number}", f"TCP://host{number}:4022") for number in range(0, 300, 2)

@@ -1,4 +1,4 @@
-"""What check prints of a group holds for each of its messages, as the tests' own resolver and walk have it."""
+"""The facts that check prints for a group hold for each of its messages, by the tests' own resolver and walk."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FACTS = ("outcome", "reason", "route_name", "rerouted_from", "address", "destina
 Key = tuple[str, str]
 
 
-class Told(NamedTuple):
-    """A group as JSON has it, and its messages with what the tests' own resolver and walk say of each."""
+class ComparedGroup(NamedTuple):
+    """A group from the JSON output, and the results of the tests' own resolver and walk for its messages."""
 
     group: Row
     rows: list[Row]
@@ -32,9 +32,9 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[ComparedGroup]:
     rng = random.Random(SEED)
-    found: list[Told] = []
+    found: list[ComparedGroup] = []
     for _ in range(NETWORKS):
         tables = exported_network(rng, MESSAGES)
         folder = tmp_path_factory.mktemp("network")
@@ -44,14 +44,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
     return found
 
 
-def _compared(done: Row, tables: Tables) -> Iterator[Told]:
+def _compared(done: Row, tables: Tables) -> Iterator[ComparedGroup]:
     resolved = {_key(row): row for row in resolve(tables).resolved_routes}
     paths = {_key(row): path for row, path in zip(tables["messages"], own_paths(tables), strict=True)}
     counted = 0
     for group in done["groups"]:
         keys = [(group["instance_name"], message["message_id"]) for message in group["messages"]]
         counted += len(keys)
-        yield Told(group, [resolved[key] for key in keys], [paths[key] for key in keys])
+        yield ComparedGroup(group, [resolved[key] for key in keys], [paths[key] for key in keys])
     assert counted == len(tables["messages"]) == done["messages"]
 
 
@@ -59,7 +59,7 @@ def _key(row: Row) -> Key:
     return row["instance_name"], row["message_id"]
 
 
-def test_what_is_said_once_holds_for_each(told: list[Told]) -> None:
+def test_what_is_said_once_holds_for_each(told: list[ComparedGroup]) -> None:
     wrong = [
         ({name: group[name] for name in FACTS}, {name: row[name] for name in FACTS})
         for group, rows, _ in told
@@ -70,7 +70,7 @@ def test_what_is_said_once_holds_for_each(told: list[Told]) -> None:
     assert sum(len(rows) for _, rows, _ in told) > NETWORKS * MESSAGES / 2
 
 
-def test_what_differs_is_listed_with_counts(told: list[Told]) -> None:
+def test_what_differs_is_listed_with_counts(told: list[ComparedGroup]) -> None:
     several: Counter[str] = Counter()
     for group, rows, _ in told:
         brokers = {each["broker_instance"]: each["count"] for each in group["brokers"]}
@@ -84,7 +84,7 @@ def test_what_differs_is_listed_with_counts(told: list[Told]) -> None:
     assert min(several.values()) > 5, several
 
 
-def test_every_message_of_a_group_goes_the_same_way(told: list[Told]) -> None:
+def test_every_message_of_a_group_goes_the_same_way(told: list[ComparedGroup]) -> None:
     ends: Counter[str] = Counter()
     for group, rows, paths in told:
         for row, path in zip(rows, paths, strict=True):
@@ -131,8 +131,8 @@ def _own(way: Way, *, is_return: bool) -> tuple[Any, ...]:
     return tuple(hops), way.end, way.reason, way.instance, way.database, way.address
 
 
-def test_the_end_is_that_of_the_worst_routes_and_the_best_partners(told: list[Told]) -> None:
-    """Several routes have to arrive each; of an address, its mirror, and those that share it, one is enough."""
+def test_the_end_is_that_of_the_worst_routes_and_the_best_partners(told: list[ComparedGroup]) -> None:
+    """All of several routes must arrive. Of an address, its mirror, and instances that share it, one is enough."""
     checked = several = 0
     for group, _, paths in told:
         for path in paths:
@@ -147,7 +147,7 @@ def test_the_end_is_that_of_the_worst_routes_and_the_best_partners(told: list[To
 
 
 def _end(path: Path, home: tuple[str, str]) -> str:
-    """Return the end of a message whose ways are delivered to one database at most."""
+    """Return the end of a message with paths to one database at most."""
     back = "NOT_KNOWN"
     if path.back is not None:
         ends = [way.end if (way.instance, way.database) == home else "ELSEWHERE" for way in path.back.ways]
@@ -162,7 +162,7 @@ def _end(path: Path, home: tuple[str, str]) -> str:
 
 
 def _together(ways: list[Way], ends: list[str]) -> str:
-    """Return what ways come to: by each route that may be taken first, the rest in the same manner."""
+    """Combine the ends of paths, by the first alternative route and then recursively."""
     if len({way.hops for way in ways}) == 1:
         # An address that is its own mirror makes two ways of one.
         return ends[0]

@@ -30,7 +30,7 @@ End = tuple[Any, ...]
 
 
 class Both(NamedTuple):
-    """What check says of instances, and what resolve says: by instance and message, and which it rejected."""
+    """The results of check and resolve by instance and message, and the messages that resolve rejected."""
 
     done: Check
     instances: Mapping[str, Exported]
@@ -52,7 +52,7 @@ def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
 
 
 def resolve_at(config: Config, names: set[str], at: datetime) -> tuple[dict[Told, End], set[Told]]:
-    """What resolve says of the messages of some instances at one time."""
+    """Return the results of resolve for the messages of some instances at one time."""
     keys = ("routes", "databases", "services", "instances", "messages", "dialogs")
     tables = {key: rows_at(config.tables[key]) for key in keys}
     tables["messages"] = [row for row in tables["messages"] if row["instance_name"] in names]
@@ -101,8 +101,8 @@ def test_every_verdict_is_that_of_resolve(both: Both) -> None:
     assert sum(seen.values()) > len(both.done.results) / 2
 
 
-def test_what_resolve_sets_aside_is_not_known(both: Both) -> None:
-    """A message of a database that is not listed is rejected; so is, by import, one without its endpoint."""
+def test_messages_that_resolve_rejects_have_no_verdict(both: Both) -> None:
+    """resolve rejects a message of an unknown database. import rejects a message without its endpoint."""
     not_known = [result for result in both.done.results if result.verdict is None]
     by_id = {
         (result.row["instance_name"], result.row["message_id"]): {gap.what.name for gap in result.gaps}
@@ -124,7 +124,7 @@ def test_what_resolve_sets_aside_is_not_known(both: Both) -> None:
 
 
 def test_the_whole_estates_are_decided_by_resolve_alone(both: Both) -> None:
-    """Where nothing is left out, check leaves out no message that resolve decides."""
+    """With complete exports, check decides every message that resolve decides."""
     whole = {name for name, each in both.instances.items() if each.variant == FULL}
     undecided = {
         (result.row["instance_name"], result.row.get("message_id"))
@@ -135,7 +135,7 @@ def test_the_whole_estates_are_decided_by_resolve_alone(both: Both) -> None:
 
 
 def test_a_message_without_a_verdict_may_well_have_another(both: Both) -> None:
-    """What resolve says where something was not read is often not what it says of the whole estate."""
+    """The verdict of resolve for incomplete exports often differs from that for the complete estate."""
     ends = {
         (both.instances[name].estate, message): end
         for (name, message), end in both.resolved.items()

@@ -1,4 +1,4 @@
-"""check on causes beside the routing: what endpoints, databases, queues, certificates and replicas show."""
+"""check on causes other than routing, such as endpoints, databases, queues and certificates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def shop(folder: Path, status: str = "", number: int | None = None, **views: Any
 
 
 def target(folder: Path, instance: str = "STOCK", **views: Any) -> Path:
-    """An instance whose database Stock holds //stock; ``views`` replace or add some."""
+    """Return an instance with the service //stock in its database Stock. ``views`` replaces or adds views."""
     given: dict[str, Any] = {
         "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
         "service_broker_endpoints": [broker_endpoint(instance)],
@@ -84,7 +84,7 @@ def evidence_of(done: Check) -> ServerEvidence:
 
 
 def off(folder: Path, **views: Any) -> Remedy:
-    """The remedy for a message of a database whose broker is off."""
+    """Return the remedy for a message of a database with its broker off."""
     columns = views.pop("columns", {})
     orders = {**database("Orders", "0d0d0d0d", is_enabled=0), **columns}
     shop(folder, databases=[database("msdb", "d4d4d4d4", 4), orders], **views)
@@ -338,7 +338,7 @@ ACCESS = (
 
 
 def beside(folder: Path, **columns: Any) -> Remedy:
-    """The remedy for 916, with Orders and Stock in one instance; ``columns`` are those of Stock."""
+    """Return the remedy for 916, with Orders and Stock in one instance. ``columns`` are those of Stock."""
     stock = {**database("Stock", "5c5c5c5c", 6), "owner_sid": "0x01", **columns}
     orders = {**database("Orders", "0d0d0d0d"), "owner_sid": "0x01", "is_trustworthy_on": 0}
     shop(

@@ -48,7 +48,7 @@ def guid(number: int) -> str:
 
 
 def write(file: Path, at: str, **rows: list[dict[str, Any]]) -> None:
-    """JSON lines by view, in a folder of their own."""
+    """Write JSON lines by view in a new folder."""
     file.mkdir(parents=True, exist_ok=True)
     for view, found in rows.items():
         lines = (json.dumps({**row, "exported_at": at}) for row in found)
@@ -56,10 +56,10 @@ def write(file: Path, at: str, **rows: list[dict[str, Any]]) -> None:
 
 
 def views_of(number: int, name: str) -> dict[str, list[dict[str, Any]]]:
-    """An instance, its databases, routes and services of one name; messages that fail in every way.
+    """Return an instance with databases, routes and services of one name, and messages that fail in every way.
 
-    `On` sends, `Off` is disabled, `name` holds the service with its broker off, `Bare` has no routes at all,
-    `Unread` none that were exported.
+    `On` sends and `Off` is disabled. `name` has the service with its broker off. `Bare` has no routes, and the
+    routes of `Unread` were not exported.
     """
     here = {"instance_name": name}
     senders = [f"On {name}", f"Off {name}", f"Bare {name}", f"Unread {name}", f"Gone {name}"]
@@ -172,7 +172,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def script_of(names: list[str]) -> str:
-    """Statements with these names, each that T-SQL could hold; many of them cannot be applied."""
+    """Return statements with these names, all valid T-SQL. Many of them cannot be applied."""
     lines = []
     for name in names:
         usable = bracketed(re.sub("[\r\n]|[$][(]", "", name)[:128])
@@ -185,8 +185,8 @@ def script_of(names: list[str]) -> str:
 
 
 @pytest.fixture
-def then(tmp_path: Path) -> list[str]:
-    """Options that try a script for each instance whose name a folder may have: its broker is on again."""
+def try_options(tmp_path: Path) -> list[str]:
+    """Return options that try a script turning the broker on, for each instance whose name can be a folder."""
     options = []
     for name in EVERY:
         if not re.search("[/\x00]", name) and len(name) < 100:
@@ -212,7 +212,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) ->
 
 
 def assert_harmless(text: str) -> None:
-    """Nothing moves the cursor, colours, hides or turns the text; no line is endless."""
+    """Assert that a text does not move the cursor, and has no colours, hidden characters or endless lines."""
     assert text.endswith("\n")
     for line in text.split("\n"):
         assert line.isprintable(), line[:300]
@@ -232,17 +232,19 @@ def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) 
     assert "[red]a[/red] [link=x] <b>b</b>" in out
 
 
-def test_what_changes_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path, then: list[str]) -> None:
-    out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *then)
+def test_what_changes_is_harmless(
+    capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]
+) -> None:
+    out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *try_options)
     assert_harmless(out)
     changes = out[out.index("\nWhat changes\n") : out.index("\n1. ")]
     assert re.search("BROKER_DISABLED, by route '.*' → DELIVERED, LOCAL_SERVICE, by route '.*', to '", changes)
 
 
 def test_json_is_one_line_with_names_as_they_are(
-    capsys: pytest.CaptureFixture[str], folder: Path, then: list[str]
+    capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]
 ) -> None:
-    out = run(capsys, str(folder), *then, "--format", "json")
+    out = run(capsys, str(folder), *try_options, "--format", "json")
     assert out.count("\n") == 1
     assert out[:-1].isascii()
     assert out[:-1].replace("\x7f", "").isprintable()
@@ -271,7 +273,7 @@ def statements_in(told: dict[str, Any]) -> Iterator[tuple[str, bool]]:
 
 @pytest.fixture(scope="module")
 def groups(folder: Path) -> dict[str, Any]:
-    """What check says of the folder, as JSON."""
+    """Return check's groups for the folder, from JSON."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli.main(["check", str(folder), "--format", "json"]) == 0
@@ -279,7 +281,7 @@ def groups(folder: Path) -> dict[str, Any]:
 
 
 def test_nothing_of_a_name_becomes_a_statement(groups: dict[str, Any]) -> None:
-    """What is to be pasted holds the statements that are meant, with the names that the estate has."""
+    """The statements to paste are the intended ones, with the names of the estate."""
     from routing.importing.tsql.script_reader import read_script
 
     known = set(_all_texts(groups))
@@ -345,7 +347,7 @@ def test_the_same_statements_stand_alone_and_are_the_only_ones(
 
 @contextlib.contextmanager
 def _count_calls(module: ModuleType) -> Iterator[Counter[str]]:
-    """How often the functions of a module are called meanwhile, by name."""
+    """Count the calls of a module's functions by name."""
     calls = Counter[str]()
 
     def count(frame: FrameType, event: str, _: object) -> None:

@@ -1,4 +1,4 @@
-"""A verdict of check never changes when more is exported; where it would, there is none, and the gap is named."""
+"""More exports never change a verdict of check. If they could, there is no verdict and the gap is named."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_would_be_needed_was_left_out(done: Check, instances: dict[str, Exp
 
 
 def test_all_that_is_missing_is_listed(done: Check, instances: dict[str, Exported]) -> None:
-    """What no verdict stands without is in the list of what is not known, once."""
+    """The list of gaps names every missing export behind an undecided message once."""
     listed = done.gaps
     assert len(set(listed)) == len(listed)
     needed = {gap for result in done.results for gap in result.gaps if gap.what.name not in OF_THE_ESTATE}
@@ -133,7 +133,7 @@ def test_every_row_of_the_queues_has_a_result(done: Check) -> None:
 
 
 def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | list[tuple[str | None, str]]:
-    """Outcome, reason and destination of the one message of Orders, or what it would need."""
+    """Return outcome, reason and destination of the one message of Orders, or its missing exports."""
     from routing.views.check.checking import check
 
     done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])

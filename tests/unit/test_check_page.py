@@ -1,4 +1,4 @@
-"""A check as what the page shows: the messages by their result, what is not known, what scripts change."""
+"""The page of a check: messages by result, gaps, and the effects of scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following costs by what differs, not by how many messages wait: decisions, ways, and what is printed of them."""
+"""The cost of following depends on distinct decisions and paths, not on the number of waiting messages."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def test_decisions_do_not_grow_with_the_messages(tmp_path: Path, monkeypatch: py
     assert of_few < 6 * SERVICES
 
 
-def test_ids_that_nothing_has_are_followed_as_far_as_the_ways_of_a_group_go(
+def test_at_most_100_paths_of_a_group_with_unknown_ids_are_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each dialog is bound to an id of its own, as a queue may hold: 100 ways of the group are followed."""
+    """Each dialog of a queue may be bound to a different id. check follows 100 paths of the group."""
     folder = write(tmp_path, 10)
     queue = [waiting(number, "//s0") for number in range(600)]
     ends = [endpoint(number, far_broker_instance=GUID.format(f"{number + 1:08x}")) for number in range(600)]
@@ -80,8 +80,8 @@ def test_ids_that_nothing_has_are_followed_as_far_as_the_ways_of_a_group_go(
     assert all(result.path is not None and result.path.is_cut for result in cut)
 
 
-def test_a_hundred_ways_of_one_message_are_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Forwarders in three rows of twelve: 144 ways to the target."""
+def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three rows of twelve forwarders give 144 paths to the target."""
     done = check([str(write(tmp_path, 1, hubs=12))])
     [result] = done.results
     assert result.path is not None
@@ -127,7 +127,7 @@ FAILING: list[tuple[str, dict[str, Server], dict[str, int]]] = [
 
 
 def queued(folder: Path, servers: dict[str, Server], *messages: Any, ends: list[Any] | None = None) -> str:
-    """The exports of servers, of which the first has the messages."""
+    """Return the exports of servers. The first one has the messages."""
     queue = list(messages) or [waiting(1, "//stock", from_service_name="//orders")]
     numbers = {int(row["conversation_handle"][1:8]) for row in queue}
     of_first = {
@@ -191,8 +191,8 @@ def test_where_every_hop_is_right_the_target_queue_is_next(
     assert "every hop is right, there and back" in remedy["advice"]
 
 
-def test_messages_of_one_group_that_are_bound_otherwise_end_otherwise(tmp_path: Path) -> None:
-    """A balanced service of which one id is from before a restore; and dialogs that were bound to either."""
+def test_messages_of_one_group_end_differently_by_their_broker_instance(tmp_path: Path) -> None:
+    """A balanced service has one id from before a restore, and dialogs are bound to either id."""
     pinned = [to("A", "//stock", "stock", broker_instance=STOCK), to("B", "//stock", "stock", broker_instance=OLD)]
     ends = [endpoint(1, far_broker_instance=STOCK), endpoint(2, far_broker_instance=OLD)]
     queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2)]
@@ -214,7 +214,7 @@ def test_one_route_for_open_and_bound_dialogs_splits_where_they_end(tmp_path: Pa
 
 
 def test_a_route_for_any_service_of_the_machine_is_not_read_as_one_of_the_sender(tmp_path: Path) -> None:
-    """Two instances with one machine name are told apart by their ports."""
+    """Two instances have the same machine name and different ports."""
     servers = {
         "BOX": shop(to("ToStock", "//stock", "box:5022")),
         "BOX\\TWO": stock(to("Back", "//orders", "box:4022"), port=5022, machine="BOX"),

@@ -1,4 +1,4 @@
-"""check follows what leaves its instance, there and back: where it gets stuck, why, and what to do there."""
+"""check follows messages that leave their instance, in both directions, to the place where they get stuck."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Row = dict[str, Any]
 
 @dataclass
 class Server:
-    """An instance as it is exported, but for the views that are ``left_out``, and routes of some databases.
+    """An exported instance without the views in ``left_out``, and routes of some databases.
 
-    ``databases`` have (id, is on).
+    ``databases`` has (id, is on).
     """
 
     databases: dict[str, tuple[str, int]]
@@ -108,11 +108,11 @@ def bound(broker: str) -> Row:
 
 @dataclass
 class Case:
-    """Servers, and where the message of SHOP's Orders to //stock ends.
+    """Servers, and the end of the message of SHOP's Orders to //stock.
 
-    ``stuck``: instance, searched database and reason of each way that fails. ``remedies``: the instance of each,
-    and its statement or, where a value must be found out first, words of it. ``mended``: the end once the first
-    statement is in force.
+    ``stuck`` has the instance, searched database and reason of each failed path. ``remedies`` has the instance of
+    each remedy and its statement, or words of it if a value is missing. ``mended`` is the end after running the
+    first statement.
     """
 
     servers: dict[str, Server]
@@ -652,7 +652,7 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
 
 
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:
-    """Where and why each way fails: of one that is delivered, and not acknowledged, the way back says it."""
+    """Return where and why each path fails. A delivered path without acknowledgement fails on its return path."""
     assert group.path is not None
     ways = [one for one in group.path.failing if one.is_return or one.hop_path.ending.value != "DELIVERED"]
     return [
@@ -756,8 +756,8 @@ def test_lint_s_findings_stand_with_the_messages(name: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("view", "codes"), [("services", {"SBR022"}), ("routes", {"SBR020", "SBR021"})], ids=["services", "routes"]
 )
-def test_what_rests_on_views_that_were_not_read_is_no_finding(view: str, codes: set[str], tmp_path: Path) -> None:
-    """A service that was not exported is none that is missing; a route neither."""
+def test_missing_views_cause_no_finding(view: str, codes: set[str], tmp_path: Path) -> None:
+    """A service or route that was not exported is not reported as missing."""
     servers = {"SHOP": shop(), "STOCK": stock(left_out={view})}
     done = checked(tmp_path, Case(servers, "NOT_KNOWN"))
     assert {one.code for one in done.every_finding}.isdisjoint(codes)

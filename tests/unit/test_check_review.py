@@ -1,4 +1,4 @@
-"""check read as a stranger reads it: what it must not claim, and what has to add up."""
+"""check as a stranger reads it: claims that it must not make, and counts that must add up."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def of_json(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> 
 
 
 def shop_by_script(folder: Path, script: str, *queue: dict[str, Any], **views: Any) -> list[tuple[str, list[str]]]:
-    """Outcomes, and what is not known for them, where only a script tells the routes of Orders."""
+    """Return outcomes and gaps if the routes of Orders are known only from a script."""
     whole_shop(folder, queue, routes={"msdb": [route("AutoCreatedLocal")]}, **views)
     (folder / "SHOP" / "routes.sql").write_text(USE + script)
     results = sorted(check([str(folder)]).results, key=lambda result: result.row["enqueue_time"])
     return [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results]
 
 
-def test_an_implied_route_is_none_that_a_script_speaks_of(tmp_path: Path) -> None:
-    """Step 6 comes after all routes of the table, of which the script tells one."""
+def test_an_implied_route_is_not_one_of_a_script(tmp_path: Path) -> None:
+    """Step 6 comes after all routes of the table. The script has only one of them."""
     bound = [endpoint(1, far_broker_instance=ORDERS)]
     other = "CREATE ROUTE S WITH SERVICE_NAME = '//stock', ADDRESS = 'TCP://hub:4022';"
     assert shop_by_script(tmp_path, other, waiting(1, "//orders"), dialogs=bound) == [
@@ -113,8 +113,8 @@ def test_each_message_has_the_handle_of_its_conversation(
     assert found == {(handle(1), conversation(1)), (handle(2), None)}
 
 
-def test_rows_that_do_not_count_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Five rows of the queue: one is older, one cannot be read, one stands there twice; two are messages."""
+def test_unused_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of five rows of the queue, one is older, one is unreadable and one is a duplicate. Two are messages."""
     queue = [
         waiting(1, "//stock"),
         waiting(2, "//stock"),
@@ -144,8 +144,8 @@ def test_an_explained_message_says_what_is_taken_from_later_exports(
     assert of_json(capsys, tmp_path, "--message", handle(1))["notes"] == []
 
 
-def test_what_helps_some_of_a_group_is_not_said_of_all(tmp_path: Path) -> None:
-    """A LOCAL route helps who is bound to Orders or to nobody, not who is bound to another id."""
+def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> None:
+    """A LOCAL route helps messages bound to Orders or to no id, but not to another id."""
     bound = [
         endpoint(1, far_broker_instance=ORDERS),
         endpoint(2, far_broker_instance=GUID.format("bbbbbbbb")),
@@ -172,7 +172,7 @@ def test_what_helps_some_of_a_group_is_not_said_of_all(tmp_path: Path) -> None:
 def test_messages_that_two_routes_led_back_are_two_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One route of msdb delivers both; which route of the sender led there is printed of each."""
+    """One route of msdb delivers both messages. Each group names the sender's route that led back."""
     stock = GUID.format("aaaaaaaa")
     led = [
         route("HomeA", "//x", "TCP://SHOP:4022", broker_instance=stock),
@@ -197,7 +197,7 @@ def test_messages_that_two_routes_led_back_are_two_groups(
 def test_one_remedy_for_open_and_bound_dialogs_is_one_group(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What differs in it is listed with counts, in JSON and in text."""
+    """JSON and text list the differences within the group with counts."""
     ends = [endpoint(1), endpoint(2, far_broker_instance=ORDERS), endpoint(3, far_broker_instance=ORDERS)]
     routes = {"Orders": [route("T", None, "TRANSPORT")], "msdb": []}
     queue = [waiting(number, "//orders") for number in (1, 2, 3)]

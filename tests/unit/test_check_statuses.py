@@ -1,4 +1,4 @@
-"""check on what SQL Server reports: each number with what solved it, from exports of its own kind."""
+"""check on the errors that SQL Server reports: the cause of each number, from its own exports."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def told(
 
 
 def stock(folder: Path, at: str = AT, **views: Any) -> Path:
-    """STOCK, which listens at tcp://stock:4022 and holds //stock in Stock; ``views`` replace some."""
+    """Return STOCK, which listens at tcp://stock:4022 and has //stock in Stock. ``views`` replaces some."""
     rows_by_view: dict[str, Any] = {
         "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
         "service_broker_endpoints": [

@@ -1,4 +1,4 @@
-"""Messages without a verdict: what helps whatever their dialog is bound to."""
+"""Messages without a verdict: remedies that help for any broker instance of their dialog."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAST = "2026-01-01T00:00:00"
 
 
 def only_group(tmp_path: Path, **views: Any) -> MessageGroup:
-    """Return the one group of a check of SHOP; STOCK holds the service with the id NEW if `stock` says so."""
+    """Return the one group of a check of SHOP. With `stock`, STOCK has the service with the id NEW."""
     if views.pop("stock", False):
         theirs = [database("Stock", NEW.partition("-")[0])]
         export(tmp_path, "STOCK", databases=theirs, services={"Stock": [{"name": BILLING}]})

@@ -1,4 +1,4 @@
-"""The command line without Spark: helps, wrong options, exit codes, where what is printed."""
+"""The command line without Spark: help texts, wrong options, exit codes and streams."""
 
 from __future__ import annotations
 
@@ -299,8 +299,8 @@ def test_a_stage_is_told_by_its_fields(capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
-def test_what_stages_tell() -> None:
-    """One that is entered twice is told twice, each time with what it knows; of one that fails no end is told."""
+def test_reports_of_stages() -> None:
+    """A stage that is entered twice is reported twice with its details. A failed stage has no end."""
     told: list[Progress] = []
     clock = StageClock(told.append)
     with clock.stage("read"):

@@ -1,4 +1,4 @@
-"""Every command and function reads columns alike, whatever types of Arrow they have in files or in memory."""
+"""Commands and functions read columns with any types of Arrow equally, in files and in memory."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ IN_MEMORY: dict[str, Change] = {
 
 
 def cast(table: pyarrow.Table, change: Change) -> pyarrow.Table:
-    """The same rows in other types; Arrow casts texts to dictionaries by a function of its own."""
+    """Convert rows to other types. Arrow needs another function to convert texts to dictionaries."""
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         kind = change(field.type)
@@ -124,7 +124,7 @@ def rewrite_by_deltalake(folder: Path) -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints, without what differs from run to run."""
+    """Return a command's output without the parts that differ between runs."""
     status = cli.main([*arguments, "--quiet"])
     printed = capsys.readouterr()
     assert status in (0, 1), f"{arguments}: {status}\n{printed.err}"
@@ -132,7 +132,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def lasting(value: Any) -> Any:
-    """A document without what differs from run to run."""
+    """Return a document without the parts that differ between runs."""
     if isinstance(value, list):
         return [lasting(one) for one in value]
     if isinstance(value, dict):
@@ -143,7 +143,7 @@ def lasting(value: Any) -> Any:
 
 
 def answers(job: Path, capsys: pytest.CaptureFixture[str], rewrite: Callable[[Path], None]) -> dict[str, Any]:
-    """What every command says over the tables of a job, which are rewritten before each step that writes."""
+    """Return the outputs of all commands over a job's tables, which are rewritten before each writing step."""
     folder = job.parent
     config, now = ("--config", str(job), "--format", "json"), ("--now", "2026-01-06T12:00:00Z")
     rewrite(folder / "in")
@@ -193,7 +193,7 @@ def save(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the commands say, with the step that fills it in by the first test."""
+    """Return the outputs of all commands. The first test that needs a step fills it in."""
     return {"folder": tmp_path_factory.mktemp("usual") / "job"}
 
 
@@ -270,7 +270,7 @@ def test_imports_write_the_same_over_files_of_other_types(
 
 
 def as_given(how: str, table: pyarrow.Table, folder: Path) -> Any:
-    """Rows as a table, a dataset in memory, one of files, or one of both."""
+    """Return rows as a table, a dataset in memory, a dataset of files, or a union of both."""
     if how == "table":
         return table
     if how == "dataset":
@@ -333,7 +333,7 @@ def test_texts_far_down_in_a_file_are_folded(kind: pyarrow.DataType, tmp_path: P
 
 @pytest.mark.long
 def test_a_large_part_becomes_several() -> None:
-    """Texts of one array have 2 GiB at most; a dictionary has more in few bytes."""
+    """One array has at most 2 GiB of texts, but a small dictionary may represent more."""
     long = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 5, "int32"), pyarrow.array(["x" * (1 << 29)]))
     column = as_dataset(pyarrow.table({"name": long})).to_table()["name"]
     assert len(column) == 5

@@ -43,7 +43,7 @@ def _tables(service: str) -> Tables:
 
 
 def _resolved(service: str, folder: Path) -> str | None:
-    """What the plan says with which a run joins the message."""
+    """Return the verdict of the plan that a run joins to the message."""
     arrow_tables = arrow(_tables(service))
     checked = validate.check(validate.read(arrow_tables))
     counts = count_keys(arrow_tables["messages"], None, checked, None)

@@ -1,4 +1,4 @@
-"""A table's history and who wrote it, from a log on a local file system."""
+"""A table's history and the writer of its commits, from a log on a local file system."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_restore_has_its_mark_in_the_history_too(tmp_path: Path, between: int)
 
 
 class _Session:
-    """A session whose DESCRIBE HISTORY lists so many commits; ``limits`` are those that were asked for."""
+    """A session with some commits in its DESCRIBE HISTORY. ``limits`` has the requested limits."""
 
     def __init__(self, commits: int) -> None:
         self.commits, self.limits = commits, list[int]()

@@ -1,4 +1,4 @@
-"""The configuration: every fault at once, the nearest key, --set, locations, times and sizes."""
+"""The configuration: all faults at once, similar keys, --set and kinds of values."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_another_encoding_says_what_to_save_as(content: bytes, line: int, tmp_pa
 
 
 def test_another_encoding_behind_a_uri() -> None:
-    """Spark replaces what it cannot read, and says nothing."""
+    """Spark replaces undecodable bytes without an error."""
     read = SimpleNamespace(collect=lambda: [("tables:\n  # L\ufffdden\n",)])
     spark: Any = SimpleNamespace(read=SimpleNamespace(text=lambda uri, wholetext: read))
     with pytest.raises(ConfigError, match=r"'s3a://b/job.yaml', line 2, is not UTF-8 text \(save the file"):

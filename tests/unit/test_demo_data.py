@@ -1,4 +1,4 @@
-"""The demo's tables are valid; the day is the same in every run and shows every decision."""
+"""The demo's tables are valid. Its day is the same in every run and has every decision."""
 
 from __future__ import annotations
 

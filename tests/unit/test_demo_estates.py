@@ -22,7 +22,7 @@ def joined() -> dict[str, list[dict[str, Any]]]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """Instance, message, step, route, database or address, outcome, reason, broker instance, other routes."""
+    """Write instance, message, step, route, target, outcome, reason, broker instance and other routes."""
     parts = [
         row["instance_name"],
         row["message_id"],

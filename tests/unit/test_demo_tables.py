@@ -1,4 +1,4 @@
-"""Who makes the demo's input tables: delta-rs where it can, Spark everywhere else."""
+"""The writer of the demo's input tables: delta-rs if possible, otherwise Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def never() -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever other tests of this process have started."""
+    """Hide the Spark sessions of other tests in this process."""
     monkeypatch.setattr(session, "is_given", lambda: False)
     for name in OF_A_CLUSTER:
         monkeypatch.delenv(name, raising=False)
@@ -37,10 +37,10 @@ def test_on_this_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OF_A_CLUSTER)
-def test_not_where_a_path_may_be_of_another_file_system(
+def test_spark_writes_if_a_path_may_be_on_another_file_system(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Spark of its own may have files that name Hadoop's."""
+    """A user's Spark may have configuration files with a file system of Hadoop."""
     files = tmp_path / "files"
     (files / "conf").mkdir(parents=True)
     monkeypatch.setenv(name, str(files))

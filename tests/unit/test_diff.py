@@ -1,4 +1,4 @@
-"""What is compared with what: scripts, versions, times, tables; and what of it is told."""
+"""The sides of a diff (scripts, versions, times and tables) and its result."""
 
 from __future__ import annotations
 
@@ -272,8 +272,8 @@ WORDS = {
 }
 
 
-def test_what_fails() -> None:
-    """The end counts, whatever the first hop does."""
+def test_failing_messages() -> None:
+    """The end of the path counts, not its first hop."""
     for old, before in enumerate(RANKED):
         for new, after in enumerate(RANKED):
             for mine, theirs in product(before, after):
@@ -366,7 +366,7 @@ def test_routes_of_two_times() -> None:
 
 
 def compared(given: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
-    """The ids of the messages that are decided on both sides, of which the one after has other tables."""
+    """Return the ids of the messages that both sides decide. The second side has other tables."""
     before = {key: given[key] for key in SETTINGS if key in given}
     other = {**before, **after}
     both = read(*(GivenTables(name, micros(AT) or 0, one) for name, one in (("a", before), ("b", other))))
@@ -375,8 +375,8 @@ def compared(given: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
     return {one for batch in batches for one in batch["message_id"].to_pylist()}
 
 
-def test_only_what_can_differ_is_decided() -> None:
-    """Of a service whose route changes all messages of the instance, and of a database that changes all."""
+def test_only_messages_that_can_differ_are_decided() -> None:
+    """The changes are a service's route, a change for all messages of an instance, and one for a database."""
     tables = small_estate()
     other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
     tables["instances"].append(instance("rim"))
@@ -420,7 +420,7 @@ HUB = instance("hub", "tcp://hub:4022", is_message_forwarding_enabled=True)
 
 
 def altered(table: str, place: int, **columns: Any) -> Tables:
-    """The small estate, whose instance has an address, with a row altered."""
+    """Return the small estate with one row changed. Its instance has an address."""
     tables = {**small_estate(), "instances": [HUB]}
     tables[table] = [{**row, **columns} if n == place else row for n, row in enumerate(tables[table])]
     return tables

@@ -1,4 +1,4 @@
-"""``sbroute diff`` as a user runs it, over tables that are written by hand; without Spark."""
+"""``sbroute diff`` as a user runs it, over hand-written tables and without Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRIED = ("--with-script", "change.sql", "--instance", "hub")
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The small estate, another configuration of the same tables but for routes, and a script."""
+    """Write the small estate, another configuration that differs only in routes, and a script."""
     monkeypatch.chdir(tmp_path)
     save_estate(small_estate(), tmp_path / "in")
     moved = [route("Far", "//far", "tcp://moved.example:4022"), *small_estate()["routes"][:2]]
@@ -42,7 +42,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ended(capsys: pytest.CaptureFixture[str], *line: str) -> tuple[int, str, str]:
-    """The exit status of one command, and what it printed."""
+    """Return the exit status and the output of a command."""
     try:
         status = cli.main(["diff", "--config", "job.yaml", *AT, *line])
     except SystemExit as end:

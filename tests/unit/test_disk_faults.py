@@ -1,4 +1,4 @@
-"""Faults of a disk are named, whatever libraries wrap them in; folders made beforehand are no obstacle."""
+"""Errors name the fault of a disk behind any library's exception. Existing folders are accepted."""
 
 from __future__ import annotations
 

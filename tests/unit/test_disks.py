@@ -1,4 +1,4 @@
-"""Whose disk a path is on, and what follows for tables there, by stand-ins for sessions and the environment."""
+"""The disk of a path, and the access to tables there, with stand-ins for sessions and the environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Session:
-    """What a session answers that sees files of this disk by some schemes, an empty one among them, or by none."""
+    """A session that sees files of this disk under some schemes, or under none. The empty scheme counts too."""
 
     def __init__(self, *seen: str) -> None:
         self.seen, self.asked = seen, list[str]()
@@ -62,7 +62,7 @@ class Session:
 
 
 class NotFound(Exception):
-    """What Spark raises."""
+    """Spark's error for a missing file."""
 
     def getCondition(self) -> str:  # noqa: N802 - Spark's name
         return "PATH_NOT_FOUND"
@@ -123,7 +123,7 @@ def test_a_session_that_may_read_nothing_of_this_disk(monkeypatch: pytest.Monkey
 
 
 def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without asking: whoever starts no session there looks at no other disk either."""
+    """No session is started to find this out, and no other disk is checked."""
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     spark = session_of("")
     for path in ("/Volumes/main/shop/in/runs", "/tmp/runs"):
@@ -178,8 +178,8 @@ def table(folder: Path) -> TableLocation:
     return TableLocation(str(folder))
 
 
-def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_path: Path) -> None:
-    """Neither a log, nor a lock, nor whether one may write there, nor what else lies in the table's folder."""
+def test_this_disk_is_not_checked_if_the_session_reads_another(tmp_path: Path) -> None:
+    """This applies to logs, locks, permissions and other files in the table's folder."""
     here = table(tmp_path / "runs")
     there = file_systems.place(here, session_of())
     assert (is_local(here), newest_version(here), has_commits(here)) == (True, 0, True)
@@ -198,7 +198,7 @@ def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_
 
 
 def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None:
-    """The session's is; without one it is started where something names another file system."""
+    """The session's table is read. A session is started if a setting names another file system."""
     asked = []
 
     def start() -> Any:

@@ -48,7 +48,7 @@ def _partitioned(folder: Path) -> None:
 
 
 def _nothing(_: Path) -> None:
-    """Leave the tables as they are."""
+    """Leave the tables unchanged."""
 
 
 ELSEWHERE = "it is no path of this machine's disk"
@@ -119,7 +119,7 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str | None, str 
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_engine(case: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the configuration and its tables; then with an engine named; then in a session, and as a job."""
+    """The engine depends on the tables, on a named engine, on a session and on running as a job."""
     overrides, change, why, refused = CASES[case]
     change(folder)
 
@@ -171,7 +171,7 @@ ALL_MESSAGES = (
 
 
 def test_other_commands_choose_by_the_same_rules(folder: Path) -> None:
-    """Where pyspark is missing, each says why it needs Spark; nothing was started or written until then."""
+    """Without pyspark, each command explains why it needs Spark, before starting or writing anything."""
     config = ("--config", str(_file(folder)))
     run_by_spark = "the command needs Spark (resolve.engine is spark), and the Python package pyspark is missing"
     read_by_spark = "tables.messages is read by Spark (its reader version is 3)"

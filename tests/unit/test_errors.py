@@ -274,7 +274,7 @@ def test_faults_that_last_end_with_another_code_than_those_that_pass(links: int)
 
 
 def test_the_text_of_an_error_of_this_package_decides_nothing() -> None:
-    """It quotes what others wrote, such as the name of a folder."""
+    """The text may quote a user's text, such as the name of a folder."""
     assert StorageError.failed("writing to /out/No space left on device", "it timed out").exit_code == 3
     first = StorageError("a", None)
     first.__cause__ = first

@@ -1,4 +1,4 @@
-"""The estate as a matrix: who has a row, who has a column, and where each message belongs."""
+"""The estate as a matrix: its rows, its columns, and the cell of each message."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_any_other_error_goes_on() -> None:
 
 
 class _Builder:
-    """What Spark builds a session with."""
+    """A stand-in for Spark's session builder."""
 
     def __init__(self, found: Any) -> None:
         self.found, self.options = found, {}  # type: tuple[Any, dict[str, str]]

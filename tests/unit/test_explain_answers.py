@@ -1,4 +1,4 @@
-"""What `explain` answers first: the outcome in a sentence, what to do, and the statements alone."""
+"""The first lines of `explain`: the outcome in a sentence, the remedy, and the statements without the rest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES = [case for case in load_cases() if case.get("as_of") is None]
 def estate(
     routes: Sequence[dict[str, Any]] = (), services: Sequence[tuple[str, str, str]] = (), **asked: Any
 ) -> Tables:
-    """Two instances, of which hub sends a message m1 for //stock from Sales at noon; with routes and services."""
+    """Return two instances with routes and services. At noon, hub sends message m1 for //stock from Sales."""
     return estate_rows.estate(
         instances=[instance(name, f"tcp://{name}:4022") for name in ("hub", "far")],
         databases=[database("Sales", "sales"), database("Stock", "stock", instance_name="far")],
@@ -192,7 +192,7 @@ def test_every_answer_begins_with_its_outcome_and_every_statement_is_one() -> No
 
 
 def assert_runs(sql: str) -> int:
-    """Return how many statements about routes a text has; all that is no comment is understood by the importer."""
+    """Return the number of routing statements in a text. The importer must understand everything but comments."""
     code = "\n".join(lines_to_run(sql))
     server = re.search(r"^:CONNECT (.*)$", sql, re.MULTILINE)
     instance = None if server is None else server[1]

@@ -1,4 +1,4 @@
-"""What is told beside the path: the newest status, how much is known of the instance, and as of when."""
+"""The facts beside the path: the newest status, the known parts of the instance and their times."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
 
 
 def arrived() -> KnownRows:
-    """An instance of which only a route is known, which leads elsewhere."""
+    """Return an instance with only one known route, which leads to another instance."""
     return KnownRows(estate(databases=[], routes=[route("Far", None, "tcp://far:4022", database_name="msdb")]))
 
 

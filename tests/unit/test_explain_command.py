@@ -26,7 +26,7 @@ def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def config_file(tmp_path: Path) -> str:
-    """A configuration whose tables need not exist: no question here gets that far."""
+    """Write a configuration without tables, because no question here opens them."""
     inputs = ("routes", "databases", "services", "instances", "messages")
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
     lines = ["tables:", *(f"  {key}: {key}" for key in inputs)]

@@ -28,7 +28,7 @@ ANY, BALANCED = "any dialog", "any dialog of a balanced service"
 
 
 def _near_misses() -> Tables:
-    """Routes that a message for //stock, bound to an id, all but matches; and a service of 30 broker instances."""
+    """Return routes that a message for //stock with an id almost matches, and a service of 30 broker instances."""
 
     def far(name: str, service_name: str | None = "//stock", **columns: Any) -> Row:
         return route(name, service_name, "tcp://far:4022", **columns)
@@ -76,7 +76,7 @@ def _described() -> list[Row]:
 
 
 class Explained:
-    """Paths and verdicts by case and message id; messages of the near misses are of case ''."""
+    """Paths and verdicts by case and message id. Messages of the near misses have the case ''."""
 
     def __init__(self, answers: Mapping[tuple[str, str], Explanation]) -> None:
         self.verdicts: dict[tuple[str, str], Row] = {
@@ -88,7 +88,7 @@ class Explained:
 
 @pytest.fixture(scope="module")
 def explained() -> Explained:
-    """Every message of every case that has no time of its own, the near misses, and the described ones."""
+    """Explain every message without its own time of all cases, the near misses, and the described messages."""
     tables = merged([prefixed(case["tables"], f"case{n}/") for n, case in enumerate(CASES)] + [_near_misses()])
     known, answers = KnownRows(tables), {}
     for row in tables["messages"]:
@@ -103,7 +103,7 @@ def explained() -> Explained:
 
 
 def brief(line: Mapping[str, Any]) -> str:
-    """A line in short: search and step, item, finding, what it is about, and why."""
+    """Return a line in short form: search and step, item, finding, subject and reason."""
     place = "-" if line["search"] is None else str(line["search"])
     place += "" if line["step"] is None else f".{line['step']}"
     about = line["name"] or line["database_name"] or line["broker_instance"]

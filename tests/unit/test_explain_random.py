@@ -1,4 +1,4 @@
-"""Explanations of random estates: what concerns a message is enough, and requests are followed to their ends."""
+"""Explanations in random estates: related rows are enough, and requests are followed to their ends."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NETWORKS, MESSAGES = 60, 40
 Row = Mapping[str, Any]
 
 
-def test_what_concerns_a_message_is_enough() -> None:
-    """Without the other routes and services of its instance everything that is told of it is the same."""
+def test_the_rows_that_concern_a_message_are_enough() -> None:
+    """The explanation is the same without the other routes and services of the instance."""
     left_out = 0
     for estate in draw_estates(random.Random(SEED), 10, MESSAGES):
         rows = KnownRows(estate)

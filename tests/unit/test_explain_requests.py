@@ -133,8 +133,8 @@ def test_a_dialog_decides_whether_an_earlier_message_asks() -> None:
 
 
 @pytest.mark.parametrize("lacking", ["conversation_id", "is_initiator"])
-def test_another_dialog_at_fault_is_nobodys(lacking: str) -> None:
-    """A run refuses the table; an explanation reads the dialogs of other messages as far as it needs them."""
+def test_faults_of_other_dialogs_are_ignored(lacking: str) -> None:
+    """A run refuses the table. An explanation reads only the dialogs that it needs."""
     tables = estate(at(12, 1), at(13, 2))
     ended = endpoint(1, conversation_id=conversation(1).lower(), lifetime="2026-01-05T12:00:00Z")
     tables["dialogs"] = [{**ended, lacking: None}]
@@ -142,7 +142,7 @@ def test_another_dialog_at_fault_is_nobodys(lacking: str) -> None:
 
 
 def asking(address: str, *, held_by: str | None = None, scope: str = "Sales", **spoke: Any) -> Tables:
-    """The hub asks by an address; `spoke` takes what arrives, and forwards to `far` if it is told to."""
+    """Return an estate in which hub asks by an address. `spoke` gets the request and may forward it to `far`."""
     tables, there = small_estate(), {"instance_name": "spoke"}
     on = spoke.get("forwards_to")
     forwards = {"hub": True, "spoke": spoke.get("forwarding", True)}
@@ -256,7 +256,7 @@ def test_ways_are_listed_one_after_another_and_no_more_than_twenty() -> None:
 
 
 def test_other_instances_are_read_as_far_as_requests_meet_them() -> None:
-    """A row of another instance that is at fault stops no explanation; what that instance does is not known."""
+    """A faulty row of another instance does not prevent an explanation. That instance counts as unknown."""
     question = DescribedMessage("hub", "Sales", "//nowhere", moment("2026-01-05T12:00:00Z"))
     tables = asking("tcp://spoke:4022", held_by="spoke.Desk")
     tables["messages"] = []

@@ -1,4 +1,4 @@
-"""`sbroute explain` over tables that delta-rs reads: what it prints, what it refuses, what it does without."""
+"""`sbroute explain` over tables that delta-rs reads: its output, its errors and its optional tables."""
 
 from __future__ import annotations
 

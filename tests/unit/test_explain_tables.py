@@ -1,6 +1,6 @@
-"""What `explain` reads: tables of Arrow, in any of their forms, and files say the same.
+"""`explain` reads Arrow tables in all forms and files with the same result.
 
-tests/spark/test_explain.py holds DataFrames to the same answers.
+tests/spark/test_explain.py compares DataFrames with the same answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def tables() -> Given:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same tables as files; not to be changed."""
+    """Save the same tables as files. Tests must not change them."""
     return save_estate(crowded(), tmp_path_factory.mktemp("saved"))
 
 
@@ -63,7 +63,7 @@ def with_types(tables: Given, change: Callable[[Any], Any]) -> Given:
 
 
 def in_another_form(form: str, tables: Given) -> Given:
-    """The same rows in columns of other types or names, or without what is null anyway."""
+    """Return the same rows with columns of other types or names, or without columns of nulls."""
     import pyarrow
 
     is_text, is_time = pyarrow.types.is_string, pyarrow.types.is_timestamp
@@ -87,7 +87,7 @@ FORMS = ("large texts", "views of texts", "times without a zone", "names in capi
 
 @pytest.fixture(scope="module")
 def answers(tables: Given) -> list[Explanation]:
-    """What is answered to each question."""
+    """Return the answer to each question."""
     return [explain(tables, question) for question in QUESTIONS]
 
 
@@ -154,7 +154,7 @@ def test_a_described_message_uses_the_dialog_and_the_time(tables: Given) -> None
 
 
 def statuses(answer: Explanation) -> list[tuple[Any, ...]]:
-    """What SQL Server said: finding, minute, number, text; the last of the lines."""
+    """Return SQL Server's statuses as (finding, minute, number, text), and the last of the lines."""
     rows = [row for row in answer.steps if row["item"] == "STATUS"]
     assert rows in ([], [list(answer.steps)[-1]])
     return [(row["finding"], row["at"].minute, row["error_number"], row["status_text"]) for row in rows]

@@ -179,7 +179,7 @@ def test_every_item_has_its_sentence_here() -> None:
 
 
 def test_every_word_of_the_path_has_its_sentence_here() -> None:
-    """The capital words that the rooms of the path write are those that this page says."""
+    """This page has exactly the capital words that the modules of the path write."""
     rooms = Path(routing.__file__).parent
     written: set[str] = set()
     for room in (

@@ -30,8 +30,8 @@ def endings(tables: dict[str, list[dict[str, Any]]]) -> FlowEndings:
 
 
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_what_is_said_of_messages_that_left_is_what_becomes_of_each(as_of: Any) -> None:
-    """What its hops and requests on record change, a report cannot know."""
+def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) -> None:
+    """A report cannot know the effects of a message's hops and requests on record."""
     tables = networks()
     messages = tables["messages"]
     rows = resolve(tables, as_of=as_of).resolved_routes

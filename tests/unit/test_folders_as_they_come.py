@@ -1,4 +1,4 @@
-"""`check` and `lint` on folders as projects have them: migrations, environments, web files, other databases."""
+"""`check` and `lint` on real project folders with migrations, environments, web files and other databases."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A full disk, one that is mounted read-only, and a folder of somebody else's: what whole commands say.
+"""Commands on a full disk, on a read-only disk, and in another user's folder.
 
-Each gives exit code 2 and names the place and the cause. Once there is room the same command ends well.
+Each ends with exit code 2 and names the place and the cause. Once there is space, the same command succeeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OUTPUTS = (
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A small disk of its own."""
+    """Mount a small disk."""
     with small_disk() as place:
         yield place
 
@@ -41,7 +41,7 @@ FAULTS = [
 
 
 def commands(folder: Path, disk: Path) -> dict[str, list[str]]:
-    """Commands that read from a folder and write to a disk, by what the message of each names."""
+    """Return commands that read from a folder and write to a disk, by the name in each one's error."""
     job = save_job(small_estate() | {"observed_routing": []}, folder)
     config = yaml.safe_load(job.read_text(encoding="utf-8"))
     config["output"] = {key: f"{disk}/{key}" for key in OUTPUTS}

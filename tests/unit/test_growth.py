@@ -62,7 +62,7 @@ def count_calls(work: Callable[[], object]) -> int:
 
 
 def grows(work: Callable[[int], object], small: int = SMALL) -> float:
-    """Return how many times the calls are at four and sixteen times a size, what every size costs aside."""
+    """Return the growth of the calls at four and sixteen times a size, without the fixed cost."""
     work(small)
     first, second, third = (count_calls(partial(work, size)) for size in (small, 4 * small, 16 * small))
     return (third - second) / (second - first)

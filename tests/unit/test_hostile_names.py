@@ -1,4 +1,4 @@
-"""Hostile names in whatever is printed or put into another language: nothing gets out of its place."""
+"""Hostile names in output or other languages never escape from their place."""
 
 from __future__ import annotations
 

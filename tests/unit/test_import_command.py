@@ -1,4 +1,4 @@
-"""``sbroute import``: helps, what is refused before a table is opened, the script of queries."""
+"""``sbroute import``: help texts, errors before a table is opened, and the script of queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = ("", "catalog", "tsql", "queries")
 
 
 class Screen(Busy):
-    """Keeps what a command writes."""
+    """Stores a command's output."""
 
     def __init__(self) -> None:
         super().__init__()

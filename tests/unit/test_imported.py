@@ -1,4 +1,4 @@
-"""When what has no history was last imported, and what is said of decisions before that."""
+"""The last import of tables without a history, and notes on earlier decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A signal ends a command: one line that says what counts, exit code 130 or 143, nothing left behind."""
+"""A signal ends a command with one line on the valid results, exit code 130 or 143, and no leftovers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BOTH = pytest.mark.parametrize("number", list(TOLD))
 
 
 def _begun(program: str, folder: Path, *options: str) -> subprocess.Popen[str]:
-    """The command, when it has come to its first line."""
+    """Start the command and wait for its first line."""
     process = started(["-c", _COMMAND, *options], PROGRAM=program, FOLDER=str(folder), TMPDIR=str(folder))
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -110,8 +110,8 @@ def test_a_second_signal_does_not_wait_for_it(tmp_path: Path) -> None:
     assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {told}\n", {})
 
 
-def test_nothing_comes_to_count_once_it_was_said_that_it_does_not(tmp_path: Path) -> None:
-    """The child lives on for a second; meanwhile the command would record its run."""
+def test_a_run_reported_as_void_is_never_recorded(tmp_path: Path) -> None:
+    """The child runs one more second, in which the command would record its run."""
     child = "import signal, time; signal.signal(15, lambda *_: None); print(flush=True); time.sleep(1)"
     program = (
         f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
@@ -135,7 +135,7 @@ def test_what_fails_because_of_it_is_not_told(tmp_path: Path) -> None:
 
 
 def _child(script: str) -> str:
-    """What starts a shell, and goes on when its script has come to its echo."""
+    """Return a program that starts a shell and continues after its script's echo."""
     return f"child = subprocess.Popen(['sh', '-c', {script!r}], stdout=subprocess.PIPE); child.stdout.readline(); "
 
 

@@ -1,4 +1,4 @@
-"""Java's log goes when a command has ended well, and stays, its place told, when it has not."""
+"""Java's log is deleted after a successful command. After a failure it stays and its place is printed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ Runner = Callable[..., tuple[list[Path], str]]
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Runner]:
-    """Run commands that end so, with a folder for temporary files: what they leave there, and what they say."""
+    """Run commands with this end and a folder for temporary files, and return the files and messages left."""
     with subprocess.Popen(
         [sys.executable, "-c", _COMMANDS],
         env={**os.environ, "PYTHONPATH": str(Path(session.__file__).parents[2])},

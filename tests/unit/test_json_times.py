@@ -17,7 +17,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(\S{1,6}?)[\"', ;
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job with the outputs of a run, and the estate of another; not to be changed."""
+    """A job with the outputs of a run, and another estate. Tests must not change it."""
     folder = tmp_path_factory.mktemp("job")
     (folder / "listed").mkdir()
     made(folder / "listed")

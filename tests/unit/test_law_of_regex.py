@@ -1,7 +1,7 @@
-"""Every regular expression of the package takes time by the length of a text, not by its square or worse.
+"""Every regular expression of the package takes linear time in the length of a text.
 
-They are found by looking, so that a new one is tried as well; those that Java runs are tried in
-``tests/spark/test_regex_in_java.py``.
+The expressions are found automatically, so that new ones are tested too. ``tests/spark/test_regex_in_java.py``
+tests the ones for Java.
 """
 
 from __future__ import annotations

@@ -218,8 +218,8 @@ _QUOTED = re.compile(r"`((?:[^`]|``)*)`", re.DOTALL)
 
 
 @given(st.text(min_size=1))
-def test_a_quoted_path_ends_where_it_ends(path: str) -> None:
-    """One backtick opens it, one closes it, and what is between reads as the path."""
+def test_a_quoted_path_ends_at_its_backtick(path: str) -> None:
+    """One backtick opens the path and one closes it. The text between them is the path."""
     name = sql_name(TableLocation(path))
     match = re.fullmatch(rf"`delta`\.{_QUOTED.pattern}", name, re.DOTALL)
     assert match is not None

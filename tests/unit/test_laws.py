@@ -1,4 +1,4 @@
-"""Laws that hold in every room, checked on the syntax tree; imports between rooms are the import linter's."""
+"""Laws for all rooms, checked on the syntax tree. The import linter checks imports between rooms."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _is_udf(node: ast.AST) -> bool:
 
 
 def _is_read(node: ast.AST) -> bool:
-    """``spark.read`` is a property; a method called read is somebody else's."""
+    """Return whether a call is ``spark.read``, which is a property. A method called read is something else."""
     return isinstance(node, ast.Attribute) and _attribute(node.value, _READS)
 
 
@@ -75,7 +75,7 @@ def _is_write(node: ast.AST) -> bool:
 
 
 def _is_hint(node: ast.AST) -> bool:
-    """A method or function by its name, however it is got at; a hint in SQL; Spark's own threshold."""
+    """Return whether a node is a join hint: a method or function, a hint in SQL, or Spark's own threshold."""
     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark"):
         return any(alias.name in {*_HINTS, "*"} for alias in node.names)
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
@@ -182,7 +182,7 @@ def test_law_of_the_rooms_of_messages(what: str) -> None:
 
 
 def _is_deciding(node: ast.AST) -> bool:
-    """Whether rules are imported that decide what becomes of a message, or follow it."""
+    """Return whether a module imports rules that decide or follow messages."""
     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("routing.rules"):
         return any(alias.name in _DECIDES for alias in node.names)
     return _attribute(node, _DECIDES) and ast.unparse(node).partition(".")[0] in _DECIDING_MODULES
@@ -213,7 +213,7 @@ def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
 
 
 def test_only_one_room_keeps_frames() -> None:
-    """What is kept must be left out where a session refuses it: one room finds that out, and one asks it."""
+    """Some sessions refuse to cache. One room finds this out, and one room asks it."""
     persists = sorted(p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8"))
     assert persists == ["cached_frames.py", "existing_session.py"]
 

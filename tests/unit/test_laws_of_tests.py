@@ -1,6 +1,6 @@
-"""A law of the tests: none replaces a constant of a module or a private name; a limit is a parameter.
+"""A law of the tests: none replaces a module's constant or private name. Limits are parameters.
 
-Tests may replace what surrounds the package (time, the environment, packages that fail on purpose) and its public
+Tests may replace the surroundings of the package (time, environment, packages that fail on purpose) and its public
 functions.
 """
 
@@ -34,14 +34,14 @@ EXCEPTIONS = {
 
 
 class Patched(NamedTuple):
-    """A name that is replaced; as it is written where that is no text."""
+    """A replaced name, or its source if it is not a text."""
 
     name: str
     is_text: bool = True
 
     @property
     def is_inner(self) -> bool:
-        """Whether it is a constant, or private; what is no text may be either."""
+        """Return whether the name is a constant or private. A name that is not a text may be either."""
         is_private = self.name.startswith("_") and not self.name.endswith("__")
         return self.name.isupper() or is_private or not self.is_text
 

@@ -1,4 +1,4 @@
-"""Laws of what passes between rooms: values have names, so that a reader need not count places or guess keys."""
+"""Laws of values that rooms exchange: values have names, so that readers need not count places or guess keys."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _long_tuples(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def _values_of_any_kind(nodes: Iterable[ast.AST]) -> int:
-    """How many types name their values, and do not say what these are."""
+    """Count the types that name their values without types for these."""
     return sum([ast.unparse(one) for one in kinds] == ["str", "Any"] for _, kinds in _subscripts(nodes))
 
 

@@ -1,4 +1,4 @@
-"""One OpenLineage event a run: what is in it, where it goes, and that no run fails by it."""
+"""One OpenLineage event for each run: its content, its receivers, and that it never fails a run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def as_sent(event: RunEvent) -> Any:
 
 
 def plain(sent: Any) -> Any:
-    """An event without what every facet has: who made it, and the schema that it follows."""
+    """Return an event without the producer and schema of its facets."""
     if isinstance(sent, dict):
         for key in ("_schemaURL", "schemaURL"):
             assert sent.get(key, "https://openlineage.io/spec/").startswith("https://openlineage.io/spec/")

@@ -1,4 +1,4 @@
-"""Lint without Spark: codes, pages, the section of the configuration, the command."""
+"""Lint without Spark: codes, pages, configuration and command."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_faults_of_the_section() -> None:
 
 
 def done(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> LintResult:
-    """A result of lint; ``coverage``: routes and how many are used."""
+    """Return a result of lint. ``coverage`` has the number of routes and used routes."""
     covered = None
     if coverage is not None:
         covered = SchemaRows(
@@ -128,7 +128,7 @@ def _row(number: int, severity: str) -> Row:
 
 
 class Console(Busy):
-    """Keeps what it is given."""
+    """Stores its output."""
 
     def __init__(self) -> None:
         super().__init__()

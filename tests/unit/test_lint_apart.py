@@ -1,4 +1,4 @@
-"""What lint finds on one side of a change alone is the difference of all findings, though it looks at less."""
+"""Linting only the difference of two sides gives the difference of all findings, with less work."""
 
 from __future__ import annotations
 

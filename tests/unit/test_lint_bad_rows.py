@@ -1,4 +1,4 @@
-"""Lint takes rows that `resolve` refuses: whatever stands in a cell, it finds faults and does not fail."""
+"""Lint accepts rows that `resolve` refuses. It finds faults in any cell and never fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lint claims of LOCAL and open routes and of requests is what the tests' own walk finds, and all of it."""
+"""Lint's claims on LOCAL routes, open routes and requests equal the results of the tests' own walk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Claims = dict[str, set[tuple[str, str, str | None]]]
 
 
 class Walker:
-    """What becomes of messages, by the tests' own walk; every dialog's hash is tried."""
+    """Follows messages with the tests' own walk and every dialog hash."""
 
     def __init__(self, tables: Tables, now: datetime) -> None:
         self.tables, self.now = tables, now
@@ -75,7 +75,7 @@ def is_live(row: dict[str, Any], now: datetime) -> bool:
 
 
 def lost_requests(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
-    """Databases whose requests are nowhere delivered, though nothing of their ways is unknown."""
+    """Return databases with known paths where requests are never delivered."""
     for instance, scope in walker.scopes():
         if any(row["remote_service_name"] == ASKED for row in walker.routes_of(instance, scope)):
             traces = walker.traces(instance, scope, ASKED, is_arrival=False)
@@ -93,7 +93,7 @@ def is_lost(walker: Walker, way: Way) -> bool:
 
 
 def lacking_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
-    """LOCAL routes whose messages find nobody in the instance that holds the service."""
+    """Return LOCAL routes for services that their instance does not have."""
     for instance, scope in walker.scopes():
         for row in walker.routes_of(instance, scope):
             service = row["remote_service_name"]
@@ -132,7 +132,7 @@ def caught_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
 
 
 def sole_targets(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
-    """Routes without a broker instance all of whose messages end at the only one of their service."""
+    """Return routes without a broker instance that always lead to the only one of their service."""
     brokers = {
         (name, database): found.broker
         for name, instance in walker.network.instances.items()

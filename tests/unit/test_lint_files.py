@@ -1,4 +1,4 @@
-"""``sbroute lint PATH…``: exports and scripts without tables; what was not read is no fault."""
+"""``sbroute lint PATH…``: exports and scripts without tables. A missing export is never a fault."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ A_TO_B = {"Orders": [route("ToB", "//b", "TCP://B:4022"), route("AutoCreatedLoca
 
 
 def two_instances(folder: Path, **of_b: Any) -> str:
-    """A, whole, and B: without a route in msdb or the service, and with no way back."""
+    """Return A, which is complete, and B without the service, a route in msdb and a route back."""
     for name in ("A", "B"):
         views: dict[str, Any] = {
             "databases": [database("msdb", f"{name.lower() * 8}", 4), database("Orders", f"{name.lower() * 7}1")],
@@ -242,10 +242,10 @@ def test_forwarding_that_was_not_exported_is_no_warning(
     assert {one["code"] for one in done["findings"]} & {"SBR025", "SBR040"} == set()
 
 
-def test_where_dialogs_end_is_judged_only_where_all_is_known(
+def test_ends_of_dialogs_are_judged_only_with_complete_exports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A holds the service itself; what A holds left out, its open dialogs would seem to go to B and to C."""
+    """A has the service itself. Without A's services, its open dialogs would seem to go to B and C."""
     local = {"msdb": [route("AutoCreatedLocal")], "X": []}
     others = [route("ToB", "//s", "TCP://B:4022"), route("ToC", "//s", "TCP://C:4022")]
     estate: dict[str, dict[str, Any]] = {
@@ -315,7 +315,7 @@ _WHOLE = ("SBR045", "SBR046")
 
 
 def found_in(folder: Path, seen: Counter[str]) -> set[tuple[Any, ...]]:
-    """The errors and warnings on a folder; ``seen`` counts what is not judged."""
+    """Return the errors and warnings on a folder. ``seen`` counts the uncertain findings."""
     from routing.cases.exported_files import FileOptions
     from routing.lint.file_linting import lint_files
 
@@ -352,7 +352,7 @@ def test_leaving_out_a_view_of_an_instance_adds_no_error(tmp_path: Path) -> None
 
 
 def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """The views of three instances whose routes lead to each other."""
+    """Return the views of three instances with routes to each other."""
     names, services = ("A", "B", "C"), ("//s1", "//s2", "//S2", "//s3")
     ids = [f"{digit * 8}" for digit in "12345"]
     addresses = [f"TCP://{name}:{port}" for name in names for port in (4022, 4022, 4022, 4023)]

@@ -1,4 +1,4 @@
-"""Lint: every finding where it is and where it is not, and all findings on the seed estates; one lint of all."""
+"""Lint: positive and negative cases of every finding, and all findings on the seed estates, in one run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OF_SCRIPTS = {"SBR042"}
 
 
 def all_estates() -> Tables:
-    """Everything in one set of tables, each estate with names of its own."""
+    """Return all estates in one set of tables, each with unique names."""
     built = {label: estate.build().tables for label, estate in CASES.items()}
     seeds = {label: tables for of_file in SEEDS.values() for label, (_, tables) in of_file.items()}
     many = [apart(cast("Tables", tables), label) for label, tables in {**built, **seeds}.items()]
@@ -70,7 +70,7 @@ def _rows() -> list[Row]:
 
 
 def _of(label: str, *, of_messages: bool = False) -> list[Row]:
-    """The findings of one estate; only one has messages, and to all others every route is unused."""
+    """Return the findings of one estate. Only one estate has messages, so the routes of the others are unused."""
     rows = [row for row in _rows() if (row["instance_name"] or "").startswith(f"{label}/")]
     return [row for row in rows if (row["code"] in OF_MESSAGES) is of_messages]
 
@@ -98,7 +98,7 @@ def test_every_finding_has_both_estates() -> None:
 
 @pytest.mark.parametrize("golden", list(SEEDS))
 def test_all_findings_on_the_seed_estates(golden: str) -> None:
-    """Each line was judged by hand; the findings of messages are another test's."""
+    """Each line was checked by hand. Another test has the findings on messages."""
     lines = []
     for label, (title, _) in SEEDS[golden].items():
         lines.append(f"# {title}")
@@ -152,7 +152,7 @@ def _forwarding(estate: Estate) -> set[object]:
 
 
 def test_coverage() -> None:
-    """Routes that a message reports, was led back by, or that the transport may use count; versions are one."""
+    """A route counts if a message reports it, was led back by it, or may use it. Its versions are one route."""
     coverage = _lint().coverage
     assert coverage is not None
     rows = {row["instance_name"]: (row["routes"], row["used"]) for row in coverage}
@@ -193,7 +193,7 @@ def _around(draft: EstateDraft) -> list[str]:
 
 
 def _ring(draft: EstateDraft, name: str, size: int, service: str | None, *, closed: bool = True) -> None:
-    """Forwarders that send a service on to each other; a last one leads elsewhere where it is not closed."""
+    """Return forwarders that send a service to each other. If the ring is open, the last one leads elsewhere."""
     for number in range(size):
         draft.instance(f"{name}{number}", f"tcp://{name}{number}:4022", forwarding=True)
         last = number == size - 1
@@ -201,8 +201,8 @@ def _ring(draft: EstateDraft, name: str, size: int, service: str | None, *, clos
         draft.route(f"{name}{number}", "msdb", "On", to, service)
 
 
-def test_rings_that_do_not_meet_are_findings_of_their_own() -> None:
-    """What goes round for a service that an instance names is no matter of those that forward anything."""
+def test_separate_rings_are_separate_findings() -> None:
+    """A ring for a named service is not part of a ring of routes for any service."""
     draft = EstateDraft()
     _ring(draft, "named", 2, "Lost")
     _ring(draft, "any", 3, None)
@@ -229,8 +229,8 @@ def test_versions_that_are_not_in_force_answer_nothing() -> None:
     assert _around(draft) == []
 
 
-def test_an_instance_that_is_not_listed_is_asked_nothing() -> None:
-    """Every message of it is rejected; what its rows say is judged all the same."""
+def test_no_messages_are_tried_from_an_unlisted_instance() -> None:
+    """All its messages would be rejected, but its rows are still checked."""
     draft = EstateDraft()
     draft.database("ghost", "A", "id-a", "Stock")
     draft.database("ghost", "B", "id-b", "Stock")

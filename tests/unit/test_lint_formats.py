@@ -1,4 +1,4 @@
-"""Findings as SARIF and JUnit's XML: what code hosts and build servers ask of them, sorted, stable and escaped."""
+"""Findings as SARIF and JUnit XML, as code hosts and build servers need them: sorted, stable and escaped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sarif(*rows: Row, root: str = "/work") -> dict[str, Any]:
 
 
 def check_sarif(log: dict[str, Any]) -> None:
-    """What the schema of SARIF 2.1.0, and the code host that reads it, ask of a log."""
+    """Check a log against the schema of SARIF 2.1.0 and the rules of the code host."""
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     assert re.fullmatch(r"https://.*sarif.*2\.1\.0.*\.json", log["$schema"])

@@ -52,7 +52,7 @@ def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
 
 
 def _several(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
-    """The ends that different ways out of the scope itself lead to, where these differ in their ids."""
+    """Return the ends of the routes out of the scope, if they have different ids."""
     by_way_out: dict[tuple[str | None, str], Ends] = {}
     for way in trace.ways:
         first = way.hops[0]

@@ -1,4 +1,4 @@
-"""Rules of one's own: a Python file of marked functions, which lint runs beside its own."""
+"""Custom rules: a Python file of marked functions that lint runs with its own rules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What lint reads: tables of Arrow and files are linted alike; of dialogs no row that tells something is missed.
+"""Lint gives the same findings for Arrow tables and files, and misses no relevant row of dialogs.
 
-tests/spark/test_lint.py holds DataFrames to the same findings.
+tests/spark/test_lint.py compares DataFrames with the same findings.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def expected() -> list[Row]:
-    """What the stored estate is found to have, without its messages."""
+    """Return the findings of the stored estate without its messages."""
     golden = json.loads((GOLDEN / "lint_stored.json").read_text(encoding="utf-8"))
     return [row for row in golden["findings"] if row["code"] not in OF_MESSAGES]
 

@@ -1,4 +1,4 @@
-"""The live line: what is seen on a terminal while a command works, and what is left there."""
+"""The live line on a terminal while a command works, and the lines that remain."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ with clock.stage("write"): see_line()
 
 
 def run(program: str, *options: str, columns: int = 80, **environment: str) -> tuple[int, str]:
-    """The exit code of a command whose streams are a terminal, and all that it has written there."""
+    """Return the exit code and the output of a command with a terminal as its streams."""
     screen, end = open_terminal(columns)
     process = start_on(end, ["-c", _COMMAND, *options], environment={"PROGRAM": program, **environment})
     os.close(end)
@@ -74,7 +74,7 @@ def run(program: str, *options: str, columns: int = 80, **environment: str) -> t
 
 
 def seen(written: str, columns: int = 80) -> list[str]:
-    """What is left on the screen, every second told as 0.0."""
+    """Return the text that remains on the screen, with all seconds as 0.0."""
     return [re.sub(r"\d+\.\d s$", "0.0 s", line) for line in see(written, columns)]
 
 
@@ -193,8 +193,8 @@ def test_json_on_a_terminal_is_json_alone() -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--log-format", "json"], ["--quiet"]])
-def test_in_a_pipe_nothing_is_told_of_it(options: list[str]) -> None:
-    """And neither rich nor what draws a line is loaded."""
+def test_a_pipe_gets_no_live_line(options: list[str]) -> None:
+    """Neither rich nor the module that draws the line is loaded."""
     program = STAGES + (
         "with console.during('starting Spark', 'session'): pass\n"
         "assert not [m for m in sys.modules if m.partition('.')[0] in ('rich', 'pyspark')]\n"
@@ -264,7 +264,7 @@ class OnScreen:
         self.line = terminal_streams.LiveLine(os.fdopen(end, "w", encoding="utf-8"), pause=0.01)
 
     def wait_for(self, text: str) -> str:
-        """What is written until it holds a text."""
+        """Read the output until it contains a text."""
         written, until = "", time.monotonic() + 10
         while text not in written:
             assert time.monotonic() < until, written
@@ -273,7 +273,7 @@ class OnScreen:
         return written
 
     def finish(self) -> str:
-        """What is written from now on."""
+        """Return the remaining output."""
         self.line.close()
         return read_all(self.screen)
 
@@ -448,7 +448,7 @@ def test_on_connect_stages_have_no_tasks() -> None:
 
 
 class _Tracker:
-    """Spark's own status, fed by hand: tasks done and all, by stage; None of one that is forgotten."""
+    """Spark's status tracker with fixed values: done and all tasks by stage, or None for a forgotten stage."""
 
     def __init__(self, stages: dict[int, tuple[int, int] | None]) -> None:
         self.stages = stages

@@ -94,7 +94,7 @@ def test_a_run_that_a_signal_ends_does_not_count(file: Path, point: str, number:
 
 
 def _stored_runs(file: Path, key: str) -> list[str]:
-    """The run of each row that stands in an output."""
+    """Return the run id of each row in an output."""
     from deltalake import DeltaTable
 
     table = DeltaTable(file.parent / "out" / key)

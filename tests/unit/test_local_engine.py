@@ -1,4 +1,4 @@
-"""Full runs without Spark: worked cases, and what decides random estates, from tables to tables."""
+"""Full runs without Spark on worked cases and random estates, from tables to tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESULTS = ("resolved_routes", "new_route_requests", "rejected_messages")
 def run_on(
     folder: Path, tables: Tables, *overrides: str, files: int = 2, rows_at_once: int | None = None
 ) -> routing.Run:
-    """Store tables, and resolve them; ``rows_at_once`` in place of what a batch has."""
+    """Store tables and resolve them with ``rows_at_once`` as the batch size."""
     config = config_of(save_estate(tables, folder / "in", files), folder / "out", *overrides)
     if rows_at_once is None:
         return routing.resolve_local(config, run_id=RUN_ID)

@@ -1,4 +1,4 @@
-"""What the local engine commits, operation by operation: as the log in memory, whose states are all explored."""
+"""The local engine commits the same operations as the log in memory, which is explored in all states."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _outputs(folder: Path) -> LocalOutputs:
 
 
 class OnDisk:
-    """The operations on a table that delta-rs writes; rows are texts."""
+    """The operations on a table of delta-rs. Rows are texts."""
 
     def __init__(self, tables: LocalOutputs) -> None:
         self.tables = tables
@@ -91,7 +91,7 @@ def test_a_turn_is_taken_once(tmp_path: Path, turn: int, since: int | None, is_r
 
 
 def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever commits after the look at turns and before the commit: it fails, and the turn is looked at again."""
+    """A run commits between the check of turns and the commit. The commit fails and turns are checked again."""
     import deltalake
 
     tables, other = _outputs(tmp_path), _outputs(tmp_path)

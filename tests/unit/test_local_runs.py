@@ -80,7 +80,7 @@ def _assert_left(folder: Path, run_id: str, more: list[dict[str, Any]]) -> None:
 
 
 def _assert_rows_left(folder: Path, expected: Resolution) -> None:
-    """Whoever reads the outputs finds what the last run that counts left."""
+    """Assert that readers of the outputs find the rows of the last recorded run."""
     config, opener = _config(folder), LocalOpener()
     last = last_run(opener, config.output["runs"])
     assert last is not None
@@ -123,7 +123,7 @@ def test_a_first_run_that_is_killed_leaves_nothing_in_the_way(tmp_path: Path, po
 def test_ended_while_files_are_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, error: BaseException, is_left: bool
 ) -> None:
-    """Files that a killed run leaves belong to no table; one that ends otherwise removes its own."""
+    """Files of a killed run belong to no table. A run that ends in another way removes its files."""
     if is_first:
         shutil.rmtree(folder / "out")
     was_written = local_runs.ResolvedRows.write_to
@@ -145,7 +145,7 @@ def test_ended_while_files_are_written(
 
 
 def _block_checkpoint(folder: Path, key: str) -> int:
-    """Have delta-rs fail after its next commit to an output, at the checkpoint; return that commit's version."""
+    """Make delta-rs fail at the checkpoint after its next commit to an output, and return the commit's version."""
     place = folder / "out" / key
     DeltaTable(place).alter.set_table_properties({"delta.checkpointInterval": "1"})
     version: int = DeltaTable(place).version() + 1
@@ -297,7 +297,7 @@ def test_the_command_needs_neither_spark_nor_java(folder: Path) -> None:
 
 def test_a_given_session_is_not_for_it(folder: Path) -> None:
     class SparkSession:
-        """Stands for a session, which is not asked anything."""
+        """A stand-in for a session that must not be used."""
 
     with pytest.raises(ContractError, match="needs no Spark session"):
         routing.run(SparkSession(), _config(folder, "resolve.engine=local"))  # type: ignore[arg-type]

@@ -257,7 +257,7 @@ def test_a_link_to_nowhere_makes_no_file(tmp_path: Path) -> None:
 def test_a_link_put_there_after_the_opening_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name is changed between the lock and what is written: that goes to the file that was opened."""
+    """The name is replaced between locking and writing. The opened file gets the data."""
     victim, file = tmp_path / "victim", tmp_path / "runs.lock"
     victim.write_text("somebody's", encoding="utf-8")
     told = json.dumps

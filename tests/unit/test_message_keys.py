@@ -1,4 +1,4 @@
-"""The routing keys of messages that Arrow reads: those that the rules see in each message, and no others."""
+"""The routing keys that Arrow reads equal the keys of the rules for each message."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ Key = tuple[Any, ...]
 
 
 def count(tables: Tables, as_of: datetime | None = None, **replaced: Any) -> KeyCounts:
-    """The keys of tables; ``replaced`` are Arrow tables in place of theirs."""
+    """Count the keys of tables. ``replaced`` has Arrow tables to use instead."""
     tables_of_arrow = {**arrow(tables), **replaced}
     checked = validate.check(validate.read(tables_of_arrow))
     return count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
 
 
 def keys_of(counts: KeyCounts) -> set[Key]:
-    """The distinct keys; each stands there once."""
+    """Return the keys, which must be distinct."""
     rows = list(counts.keys.rows(*KEY))
     assert len(set(rows)) == len(rows)
     return set(rows)
 
 
 def names_in(tables: Tables, table: str, column: str) -> set[tuple[str, Any]]:
-    """What rows have in a column, with their instances."""
+    """Return the values of a column with their instances."""
     return {(row["instance_name"], row.get(column)) for row in tables.get(table, [])}
 
 

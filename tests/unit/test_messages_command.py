@@ -1,4 +1,4 @@
-"""``sbroute messages`` as a user runs it, over tables that are written by hand; without Spark."""
+"""``sbroute messages`` as a user runs it, over hand-written tables and without Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = ("routes", "databases", "services", "instances", "messages")
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A configuration over the outputs of one run, and what an unfinished one left after it."""
+    """Write a configuration over the outputs of one run and the leftovers of an unfinished one."""
     folder = tmp_path_factory.mktemp("listed")
     made(folder)
     return folder / "job.yaml"
@@ -55,7 +55,7 @@ def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
 
 
 def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
-    """What one command prints, the folder's name left out."""
+    """Return a command's output without the folder's name."""
     assert cli.main(["messages", "--config", str(job), *NOW, *line]) == status
     out, err = capsys.readouterr()
     assert (err if status == 0 else out) == ""

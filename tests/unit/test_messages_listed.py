@@ -1,4 +1,4 @@
-"""Messages listed from local tables, without Spark: which are found, in which order, and how many there are."""
+"""Lists of messages from local tables without Spark: the matches, their order and their number."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_is_asked_for(asked: dict[str, Any], found: list[str]) -> None:
 
 
 def test_the_delayed_come_first_then_the_dropped() -> None:
-    """Whatever is older, and whatever the other outcomes are called."""
+    """Age and the names of other outcomes do not matter."""
     verdicts = ("SENT NETWORK_ADDRESS", "DROPPED ROUTING_LOOP", "DELIVERED LOCAL_SERVICE", "DELAYED NO_ROUTE")
     rows = [
         resolved(f"{verdict[:4]}-{hour}".lower(), "//a", f"{hour:02d}:00:00", verdict)
@@ -139,7 +139,7 @@ def test_a_message_with_what_sql_server_said() -> None:
 
 
 def test_an_event_that_is_newer_than_the_status() -> None:
-    """Of the same conversation and role, and no other; what waits is told by the newest export all the same."""
+    """Only events of the same conversation and role count. Waiting messages come from the newest export."""
     told = {
         "source": "CLASSIFY_EVENT",
         "is_initiator": True,
@@ -160,8 +160,8 @@ def test_an_event_that_is_newer_than_the_status() -> None:
         assert [done["a3"][name] for name in names] == expected
 
 
-def test_a_status_of_a_time_to_come_is_not_the_newest() -> None:
-    """Release 0.2.0 stored it; what waits is told by the newest export that has come."""
+def test_a_status_in_the_future_is_not_the_newest() -> None:
+    """Release 0.2.0 stored it. Waiting messages come from the newest export that is not in the future."""
     [its] = [row for row in OBSERVED if row["message_id"] == "a3" and row["error_number"] == 9793]
     ahead = {**its, "observed_at": "2026-03-01T12:00:00Z", "error_number": 9791}
     stored = tables(resolved_routes=RESOLVED, observed_routing=[*OBSERVED, ahead], imports=IMPORTS)

@@ -33,7 +33,7 @@ COMMANDS = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a job whose optional inputs do not exist."""
+    """A folder with a job without its optional inputs."""
     tables = {key: rows for key, rows in small_estate().items() if key not in MISSING}
     save_estate({**tables, "observed_routing": []}, tmp_path / "in", files=1)
     missing = {key: tmp_path / "in" / key for key in MISSING}
@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(command: str, capsys: pytest.CaptureFixture[str], config: str = "job.yaml") -> tuple[int, list[str]]:
-    """Run a command; return its exit code and the notes and errors on optional tables."""
+    """Run a command and return its exit code and the notes and errors on optional tables."""
     capsys.readouterr()
     status = cli.main([*command.split(), "--config", config])
     lines = capsys.readouterr().err.splitlines()

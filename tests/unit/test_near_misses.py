@@ -1,4 +1,4 @@
-"""Routes and services that a message just missed: what they differ in, and the order in which they are told."""
+"""Routes and services that almost match a message: their differences and their order."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_explain_says_why_a_run_rejects_it(name: str) -> None:
 
 
 def test_explain_decides_others_beside_it() -> None:
-    """Message 4 asks for a route; one before it that cannot be judged does not."""
+    """Message 4 asks for a route. An earlier rejected message does not."""
     tables = small_estate()
     early = {**tables["messages"][3], "message_id": b"m0\x81", "enqueue_time": "2026-01-05T11:00:00Z"}
     tables["messages"].append(early)

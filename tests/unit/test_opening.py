@@ -1,4 +1,4 @@
-"""Which tables deltalake reads: what it would read wrongly, or not at all, goes by Spark."""
+"""The choice of tables for deltalake. Spark reads tables that deltalake cannot read correctly."""
 
 from __future__ import annotations
 

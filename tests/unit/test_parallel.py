@@ -1,4 +1,4 @@
-"""Threads that share batches, what ends them early, and the memory that they take."""
+"""Threads that share batches, their early ends and their memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an incremental run left delayed must stand in ``pending_messages`` before the run is recorded."""
+"""Messages that an incremental run delays must be in ``pending_messages`` before the run is recorded."""
 
 from __future__ import annotations
 

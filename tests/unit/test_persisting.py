@@ -1,4 +1,4 @@
-"""Whether a session keeps frames is found out once, by trying; and what is let go of when one has ended."""
+"""Whether a session can cache frames is tried once. Caches are released after a session has ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Frame:
 
 
 class Session:
-    """A session of Spark Connect, as far as it is asked."""
+    """A minimal session of Spark Connect."""
 
     def __init__(self, **failing: Exception) -> None:
         self.failing, self.done = failing, []  # type: tuple[dict[str, Exception], list[str]]

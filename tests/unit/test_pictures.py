@@ -1,4 +1,4 @@
-"""Pictures of a report: their rows, that names stay data, and what the page draws them with."""
+"""Pictures of a report: their rows, their drawing on the page, and that names stay data."""
 
 from __future__ import annotations
 
@@ -393,7 +393,7 @@ def test_a_notebook_holds_pictures_as_png() -> None:
 
 
 def _bar_ends(picture: picture_theme.Picture) -> list[float]:
-    """Where the bars of a picture end, from above; of a stacked one its last part."""
+    """Return the ends of a picture's bars from the top. A stacked bar ends with its last part."""
     svg = vl_convert.vegalite_to_svg(picture.to_dict())
     ends: dict[float, float] = {}
     for left, top, long in re.findall(r'd="M([\d.]+),([\d.]+)h([\d.]+)v11h-', svg):
@@ -417,7 +417,7 @@ def _instances(*counts: int) -> list[MessageFlow]:
     ],
 )
 def test_all_others_together_have_a_bar(counts: list[int], share: float, words: str) -> None:
-    """To scale up to the largest of the others; where they are more, it is no longer and says so."""
+    """Its scale is the largest other bar. If the others have more in total, the bar is cut and labelled."""
     picture = pictures.outcomes_by_instance(_instances(*counts))
     largest, *_, others = _bar_ends(picture)
     assert others == pytest.approx(share * largest, rel=0.01)

@@ -37,8 +37,8 @@ def _lists(hub: SqlInstance, *keys: tuple[Any, ...], most: int = 200) -> tuple[l
     )
 
 
-def _said(row: Row) -> str:
-    """Search, step, tier, name, broker's first letter; then what is so of it."""
+def _summary(row: Row) -> str:
+    """Return search, step, tier, name and the broker's first letter, with the candidate's facts."""
     broker = "-" if row["broker_instance"] is None else row["broker_instance"][0]
     words = {
         "reached": row["is_reached"],
@@ -53,12 +53,12 @@ def _said(row: Row) -> str:
     return f"{row['search']} {row['matching_step']}{row['tier'] or '-'} {row['route_name']} {broker}: {told}"
 
 
-def _found(hub: SqlInstance, key: tuple[Any, ...], which: str = GOES_ON) -> list[list[str]]:
-    """Return the list of each choice of a key; an empty one where it has none."""
+def _lists_by_choice(hub: SqlInstance, key: tuple[Any, ...], which: str = GOES_ON) -> list[list[str]]:
+    """Return the list of each choice of a key, or an empty list."""
     choices, rows = _lists(hub, key)
     by_list: dict[int, list[str]] = {}
     for row in rows:
-        by_list.setdefault(row["candidate_list"], []).append(_said(row))
+        by_list.setdefault(row["candidate_list"], []).append(_summary(row))
     return [by_list.get(choice[which], []) for choice in choices]
 
 
@@ -223,12 +223,12 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_candidates_of_a_key(case: Case) -> None:
-    assert _found(instance(case.routes), case.key) == case.lists
+    assert _lists_by_choice(instance(case.routes), case.key) == case.lists
 
 
 def test_where_the_broker_of_the_scope_is_off_nothing_is_searched() -> None:
     hub = instance(_of_orders(route("any", address=FAR)), [("Orders", B, False)])
-    assert _found(hub, _key()) == [[]]
+    assert _lists_by_choice(hub, _key()) == [[]]
 
 
 ASK, ANY = route("ask", ASKS, D, FAR), route("any", address=OWN)
@@ -256,7 +256,7 @@ ASK, ANY = route("ask", ASKS, D, FAR), route("any", address=OWN)
 def test_a_message_that_waits_for_a_route(
     routes: Mapping[str, Iterable[EstateRoute]], which: str, found: list[str]
 ) -> None:
-    assert _found(instance(routes), _key(), which) == [found]
+    assert _lists_by_choice(instance(routes), _key(), which) == [found]
 
 
 def test_routes_that_come_later_than_one_for_ever_are_candidates_in_their_time() -> None:
@@ -292,15 +292,15 @@ def test_a_swap_of_tiers_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
         instance(_of_orders(route("b", "OrderService"), route("c", "OrderService", address=FAR))),
         "OrderService",
     )
-    assert _found(hub, _key(key)) == [["1 2B b -: reached, usable", "1 2C c -: reached, usable"]]
+    assert _lists_by_choice(hub, _key(key)) == [["1 2B b -: reached, usable", "1 2C c -: reached, usable"]]
     monkeypatch.setattr(choosing, "TIERS", tuple(reversed(choosing.TIERS)))
-    assert _found(hub, _key(key)) == [["1 2C c -: reached, usable", "1 2B b -: reached, usable"]]
+    assert _lists_by_choice(hub, _key(key)) == [["1 2C c -: reached, usable", "1 2B b -: reached, usable"]]
 
 
 def test_a_swap_of_steps_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = instance(_of_orders(route("any", address=FAR), route("open", "S", address=FAR)))
-    assert _found(hub, _key()) == [["1 2C open -: reached, usable", "1 5C any -: usable"]]
+    assert _lists_by_choice(hub, _key()) == [["1 2C open -: reached, usable", "1 5C any -: usable"]]
     steps = tuple(reversed(matching.STEPS))
     monkeypatch.setattr(matching, "STEPS", steps)
     monkeypatch.setattr(matching, "_PLACE", {step.number: number for number, step in enumerate(steps)})
-    assert _found(hub, _key()) == [["1 5C any -: reached, usable", "1 2C open -: usable"]]
+    assert _lists_by_choice(hub, _key()) == [["1 5C any -: reached, usable", "1 2C open -: usable"]]

@@ -1,4 +1,4 @@
-"""What is made of a whole estate, for messages to some services."""
+"""The objects of a whole estate for messages to some services."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _columns(**rows: list[Row]) -> dict[str, TableColumns]:
     return {key: TableColumns.of_rows(rows.get(key, []), TABLES[key]) for key in keys}
 
 
-def test_what_is_known_of_an_instance_hangs_on_no_service() -> None:
-    """Of `gate` a route is known for another service, which becomes no object; of `far` its endpoint alone."""
+def test_an_instance_is_known_independent_of_services() -> None:
+    """Of `gate` only a route for another service is known, of `far` only its endpoint."""
     columns = _columns(
         instances=[
             estate_rows.instance("gate"),
@@ -80,7 +80,7 @@ def test_an_estate_grows_by_what_concerns_the_services_that_are_asked_for(most: 
 
 
 def _assert_known(instance: SqlInstance, rows: Mapping[str, list[Row]], services: list[str]) -> None:
-    """Hold what an instance has for some services, and for any, against the rows."""
+    """Compare an instance's objects for some services, and for any service, with the rows."""
     own = {key: [row for row in rows[key] if row.get("instance_name") == instance.name] for key in rows}
     for database in ("Orders", "msdb"):
         routes = [row for row in own["routes"] if row["database_name"] == database]
@@ -95,8 +95,8 @@ def _assert_known(instance: SqlInstance, rows: Mapping[str, list[Row]], services
     assert instance.has_routes is bool(own["routes"])
 
 
-def test_routes_of_an_estate_that_grows_stay_the_objects_that_they_are() -> None:
-    """What was decided by them is known by these objects."""
+def test_a_growing_estate_keeps_its_route_objects() -> None:
+    """Earlier decisions refer to these objects."""
     rows = _of_random_estate(random.Random(7))
     estate = GrowingEstate(CheckedInputs(_columns(**rows), None))
     services = [f"//s/{number}" for number in range(12)]

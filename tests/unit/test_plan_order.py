@@ -1,4 +1,4 @@
-"""Two neighbours of `STEPS`, or of `TIERS`, in each other's place: whatever asks the planner follows."""
+"""Swapping two neighbours of `STEPS` or `TIERS` changes every user of the planner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Said = tuple[int | None, bool, str | None]
 
 
 class Order(NamedTuple):
-    """Routes of a database, a message from it, and what is decided by the rules' order and by the other."""
+    """Routes of a database, a message from it, and its decisions by the rules' order and the swapped order."""
 
     routes: Iterable[EstateRoute]
     service: str
@@ -58,8 +58,8 @@ TIERS = [
 ASKED = ("timeline", "plan", "verdict", "path")
 
 
-def _said_by_everything(order: Order) -> Mapping[str, Said]:
-    """What a timeline, a row of a plan, a verdict and a path say of one message."""
+def _all_decisions(order: Order) -> Mapping[str, Said]:
+    """Return the decision on one message from a timeline, a plan row, a verdict and a path."""
     hub = instance({"Orders": order.routes})
     key, network = key_of(hub, service=order.service, broker=order.broker), EstateNetwork({"hub": hub})
     [decision] = Planner().at(key, hub, 10).choices
@@ -90,22 +90,22 @@ def _planned(order: Order, hub: SqlInstance) -> Said:
 @pytest.mark.parametrize("place", range(len(STEPS)), ids=[f"steps {n} and {n + 1}" for n in range(1, 6)])
 def test_two_steps_in_each_others_place(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     order = STEPS[place]
-    assert _said_by_everything(order) == dict.fromkeys(ASKED, order.said)
+    assert _all_decisions(order) == dict.fromkeys(ASKED, order.said)
     steps = list(matching.STEPS)
     steps[place : place + 2] = reversed(steps[place : place + 2])
     monkeypatch.setattr(matching, "STEPS", tuple(steps))
     monkeypatch.setattr(matching, "_PLACE", {step.number: number for number, step in enumerate(steps)})
-    assert _said_by_everything(order) == dict.fromkeys(ASKED, order.otherwise)
+    assert _all_decisions(order) == dict.fromkeys(ASKED, order.otherwise)
 
 
 @pytest.mark.parametrize("place", range(len(TIERS)), ids=["A and B", "B and C", "C and D"])
 def test_two_tiers_in_each_others_place(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     order = TIERS[place]
-    assert _said_by_everything(order) == dict.fromkeys(ASKED, order.said)
+    assert _all_decisions(order) == dict.fromkeys(ASKED, order.said)
     tiers = list(choosing.TIERS)
     tiers[place : place + 2] = reversed(tiers[place : place + 2])
     monkeypatch.setattr(choosing, "TIERS", tuple(tiers))
-    assert _said_by_everything(order) == dict.fromkeys(ASKED, order.otherwise)
+    assert _all_decisions(order) == dict.fromkeys(ASKED, order.otherwise)
 
 
 def test_every_pair_of_neighbours_is_tried() -> None:

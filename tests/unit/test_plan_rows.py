@@ -1,4 +1,4 @@
-"""The plan's rows beside what the rules say of each key and each time by itself."""
+"""The plan's rows compared with the rules for each key and time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _decide(rows: Sequence[tuple[Any, ...]], instances: Mapping[str, SqlInstance
 
 
 def _decided(decision: Decision) -> dict[str, Any]:
-    """What a choice says of most columns."""
+    """Return the decided columns of a choice."""
     search = decision.last
     return {
         "outcome": str(search.end.outcome),
@@ -99,7 +99,7 @@ def _compare(timeline: TimelineRows, row: tuple[Any, ...], instance: SqlInstance
 
 
 def _compare_uses(row: tuple[Any, ...], instance: SqlInstance) -> None:
-    """Hold what a plan of one key makes use of against its rows."""
+    """Compare the uses of a plan of one key with its rows."""
     decided = _decide([row], {instance.name: instance})
     [timeline], uses = decided.timelines, decided.uses
     asks = any(_row(choice)["asks"] for _, _, choices in timeline.rows for choice in choices)
@@ -126,7 +126,7 @@ def test_keys_that_share_a_timeline_are_decided_alike_at_every_time() -> None:
 
 
 def _renamed(names: Mapping[str, Any]) -> dict[str, Any]:
-    """By database, whose names are others then, but for msdb."""
+    """Rename all databases but msdb."""
     return {name if name == MSDB else f"{name}'": value for name, value in names.items()}
 
 

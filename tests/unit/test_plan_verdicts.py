@@ -1,4 +1,4 @@
-"""All messages of Arrow's tables, judged in plain Python: worked cases, batches, and what is read."""
+"""Arrow's messages judged in plain Python: worked cases, batches and reading."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _far(number: int, **columns: Any) -> Row:
 
 
 def test_messages_that_ask_may_come_in_any_order() -> None:
-    """The earliest asks, wherever it stands, and rows like it do; the others go on to step 5."""
+    """The earliest message asks at any position, and so do its duplicates. The others continue with step 5."""
     of_another = {"conversation_id": conversation(2)}
     messages = [_far(3, **of_another), _far(1), _far(2, **of_another), _far(1)]
     for size in (1, 3, None):
@@ -139,7 +139,7 @@ def test_a_dialog_at_fault_is_refused(dialogs: list[Row], fault: str) -> None:
 
 
 def test_messages_without_optional_columns() -> None:
-    """Columns that may be missing are, and so is whatever a dialog could say."""
+    """Optional columns are missing, and so are the facts of dialogs."""
     arrow_tables = arrow(estate(routes=[_ANY], messages=[_far(1, database_name=None)]))
     optional = [field.name for field in MESSAGES if field.nullable]
     [batch] = read_messages(arrow_tables["messages"].drop_columns(optional))

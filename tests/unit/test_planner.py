@@ -1,4 +1,4 @@
-"""Timelines as they are asked for: one time, all times, and what is remembered of keys."""
+"""Timelines for one time and all times, and the planner's memory of keys."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class CountedRoute(EstateRoute):
 
 
 def _bound_routes(side: int, address: str) -> Iterator[CountedRoute]:
-    """As many routes for each of as many services, each with a broker instance of its own."""
+    """Return the same number of routes for each of some services, each with its own broker instance."""
     for number in range(side * side):
         names = f"{number:06}", f"//s/{number // side}", f"{number:08x}-0000-4000-8000-000000000000"
         yield CountedRoute(*names, None, None, address, None, AddressKind.NETWORK)

@@ -1,4 +1,4 @@
-"""What people read names no class or function of the package: a rename there must not change a heading."""
+"""Printed texts name no class or function of the package, so that renaming one changes no heading."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_no_text_holds_a_class_name() -> None:
 
 
 def _defined_snakes() -> set[str]:
-    """Names with an underscore of functions, arguments and variables, without those that users write or read."""
+    """Return names with underscores of functions, arguments and variables that users never see."""
     nodes = [node for _, found in _modules() for node in found]
     names = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     names |= {node.arg for node in nodes if isinstance(node, ast.arg)}

@@ -102,7 +102,7 @@ def test_a_wrong_example_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_completion_shows_the_public_names_and_no_others() -> None:
-    """Of a new process, in which nothing of the package is imported yet: `dir` is what notebooks complete from."""
+    """The names are those of `dir` in a new process, which notebooks use for completion."""
     program = (
         "import sys, routing\n"
         "from rlcompleter import Completer\n"

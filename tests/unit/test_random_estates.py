@@ -1,4 +1,4 @@
-"""Random estates, decided, explained, traced and compared without Spark: all as the tests' own resolver has it."""
+"""Random estates in all commands without Spark, against the tests' own resolver."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_explanations_agree(as_of: datetime | None) -> None:
 
 
 def test_the_ids_that_compete_in_a_report_are_those_that_dialogs_get() -> None:
-    """The report's choices decide no message; the dialog hash picks the id of each open one among them."""
+    """The report lists choices without deciding messages. The dialog hash picks one of these ids."""
     seen: Counter[str] = Counter()
     for tables, expected in draw_batch(None).each:
         choices = cache(partial(find_instance_choices, tables))
@@ -117,7 +117,7 @@ def find_instance_choices(tables: Tables, at: datetime) -> dict[ChoiceScope, Ins
 
 
 def balanced_rows(rows: list[Row]) -> list[Row]:
-    """The messages whose id the dialog hash picked."""
+    """Return the messages with an id that the dialog hash picked."""
     return [row for row in rows if row["matching_step"] == 3]
 
 
@@ -128,7 +128,7 @@ def scope_of(row: Row) -> ChoiceScope:
 
 
 def coming_back(never: Sequence[NeverPicked]) -> set[str]:
-    """The ids that dialogs get whose messages come back, so that nothing is counted of them."""
+    """Return the ids of dialogs with messages that come back. These are not counted."""
     return {one.broker_instance for one in never if one.why == "COMES_BACK"}
 
 
@@ -146,7 +146,7 @@ def test_paths_agree(as_of: datetime | None) -> None:
 
 
 def in_small_parts(tables: Tables) -> dict[str, Any]:
-    """Arrow's tables, whose messages are read few at a time."""
+    """Return Arrow tables with messages in small batches."""
     arrow_tables = arrow(tables)
     messages = arrow_tables["messages"].to_batches(max_chunksize=30)
     return {**arrow_tables, "messages": pyarrow.Table.from_batches(messages)}

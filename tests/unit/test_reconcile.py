@@ -1,4 +1,4 @@
-"""Reconcile without Spark: observations told by hand, folded into episodes and classed; as a user runs it, too."""
+"""Reconcile without Spark: hand-written observations in episodes and classes, also through the command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOLD = [*OBSERVED, *BALANCED]
 
 
 def observed_day(fault: str) -> tuple[dict[str, list[Row]], list[Row]]:
-    """The tables of a day in which something is off, and what SQL Server did."""
+    """Return the tables of a day with a fault, and SQL Server's actions."""
     made = case(fault, 1)
     return made.tables, observe(made.day, events_of(random.Random(1), made.day))
 
@@ -125,7 +125,7 @@ def test_a_dialog_that_has_ended() -> None:
 def in_buckets(
     tables: dict[str, list[Row]], rows: list[Row], rows_of_one: int
 ) -> tuple[ObservedEpisodes, list[str]]:
-    """What is found where so many rows are one bucket's, and the rows in an order of their own."""
+    """Reconcile with some rows in each bucket and the rows in another order."""
     given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
     given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
     with open_episodes(given, read_settings(given), lambda text: None, rows_of_one) as judged:

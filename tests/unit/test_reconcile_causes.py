@@ -1,4 +1,4 @@
-"""What is named as most likely off, by groups made by hand; and what must not be named."""
+"""The most likely causes for hand-made groups, and causes that must not be named."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def group(
     route_name: str | None = "Stock",
     **rest: Any,
 ) -> EpisodeGroup:
-    """Episodes of Orders on hub, predicted to be sent by a route; times are minutes."""
+    """Return episodes of Orders on hub that a route was predicted to send. Times are minutes."""
     answers = GroupAnswers(
         "hub", "Orders", service, kind, "CLASSIFY_EVENT", seen, number, hop, broker,
         Outcome.SENT, Reason.NETWORK_ADDRESS, route_name, STOCK,
@@ -53,7 +53,7 @@ RIGHT, WRONG = PairClass.CONFIRMED, PairClass.CONTRADICTED
 
 
 def searched(groups: Sequence[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
-    """What is found of groups."""
+    """Return the causes found for groups."""
     search = CauseSearch(NETWORK)
     search.note(groups)
     return search.find_causes(groups)

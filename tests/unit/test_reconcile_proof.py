@@ -1,4 +1,4 @@
-"""The simulated days, and that what is off is named: a few of each fault (`make reconcile-proof` has many)."""
+"""Some simulated days of each fault, with the cause named (`make reconcile-proof` has many)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 3
 
 @lru_cache
 def _reconciled(fault: str, seed: int) -> tuple[Case, list[Row]]:
-    """A day with a fault, and the causes that are named; not to be changed."""
+    """Return a day with a fault and the named causes. Tests must not change it."""
     made = case(fault, seed)
     return made, find_causes(made, fault, seed)
 

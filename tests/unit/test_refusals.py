@@ -1,4 +1,4 @@
-"""What Spark's refusal says of a table, by the condition of its error; and what a run makes of it."""
+"""The meaning of Spark's refusals by error condition, and the reaction of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ABSENT, LOOSE, UNKNOWN = "absent", "as it is", "told"
 
 
 class Refused(Exception):
-    """An error of Spark, as far as it is looked at."""
+    """A minimal Spark error."""
 
     def __init__(self, condition: str | None) -> None:
         super().__init__(f"[{condition}] Spark says so")
@@ -99,7 +99,7 @@ def _history(version: int) -> Any:
 
 
 def _reading(monkeypatch: pytest.MonkeyPatch, history: Any, versioned: Any, plain: Any) -> None:
-    """Have a catalog answer like this: a history, a read at a version, and one as it is."""
+    """Set the answers of a catalog to its history, a read at a version, and a current read."""
     monkeypatch.setattr(sql_statements, "describe_history", history)
     monkeypatch.setattr(spark_tables.TableSnapshot, "read", versioned)
     monkeypatch.setattr(spark_tables.AsItIs, "read", plain)
@@ -135,7 +135,7 @@ def test_a_name_without_files_is_absent(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_row_filter_shows_only_in_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The history is told, and a read at a version refused."""
+    """The history works, but a read at a version is refused."""
     _reading(monkeypatch, _history(7), _raising("FGAC_TIME_TRAVEL_NOT_SUPPORTED.PER_TABLE_RLS_CM"), _fine)
     assert spark_tables.find(SPARK, NAME) == spark_tables.AsItIs(NAME)
 
@@ -149,8 +149,8 @@ def test_a_refused_permission_is_no_absence(monkeypatch: pytest.MonkeyPatch, loc
         assert told.value.exit_code == 3
 
 
-def test_what_cannot_be_read_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view on what is gone, and a read at a version that is refused for another reason."""
+def test_unreadable_tables_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cases are a view on a missing table, and a read at a version refused for another reason."""
     _reading(monkeypatch, _raising("EXPECT_TABLE_NOT_VIEW"), _fine, _raising("TABLE_OR_VIEW_NOT_FOUND"))
     with pytest.raises(StorageError, match=r"reading main\.broker\.routes: \[TABLE_OR_VIEW_NOT_FOUND\]"):
         spark_tables.find(SPARK, NAME)

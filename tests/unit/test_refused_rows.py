@@ -1,4 +1,4 @@
-"""Rows of a queue that cannot be read, and files whose encoding is guessed, are never passed over in silence."""
+"""Unreadable rows of a queue and files with a guessed encoding are always reported."""
 
 from __future__ import annotations
 

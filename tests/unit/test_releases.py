@@ -1,4 +1,4 @@
-"""Releases are compared as versions, and what is no version is skipped."""
+"""Releases are compared as versions. Other texts are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about messages that are not on their way: case by case, and what becomes of them afterwards."""
+"""Remedies for stuck messages by case, and the results after applying them."""
 
 from __future__ import annotations
 
@@ -411,7 +411,7 @@ def test_a_statement_that_can_be_run(estate: Asked, reason: Reason, statement: s
     assert estate.verdict().reason is reason
     remedy = estate.remedy()
     assert (remedy.statement, remedy.is_complete) == (statement, True)
-    assert estate.after(remedy).verdict().reason is afterwards
+    assert estate.apply_remedy(remedy).verdict().reason is afterwards
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_what_must_be_found_out_first(estate: Asked, reason: Reason, words: str,
     assert (remedy.statement, remedy.is_complete) == (statement, False)
     assert words in remedy.text
     assert read(remedy).statements == ()
-    assert estate.after(remedy).verdict().reason is reason
+    assert estate.apply_remedy(remedy).verdict().reason is reason
 
 
 def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
@@ -432,8 +432,8 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
     remedy = bound.remedy()
     assert remedy.statement == f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';"
     assert "END CONVERSATION for open dialogs" in remedy.text
-    assert bound.after(remedy).verdict().reason is Reason.BROKER_INSTANCE_NOT_FOUND
-    assert begun.after(remedy).verdict().reason is Reason.LOCAL_SERVICE
+    assert bound.apply_remedy(remedy).verdict().reason is Reason.BROKER_INSTANCE_NOT_FOUND
+    assert begun.apply_remedy(remedy).verdict().reason is Reason.LOCAL_SERVICE
 
 
 @pytest.mark.parametrize(

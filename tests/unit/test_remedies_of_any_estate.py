@@ -57,7 +57,7 @@ BREAKING = [
 
 
 def statements(remedy: Remedy) -> list[tuple[str, str | None, str, object]]:
-    """What a remedy's statements say: kind, database, name, and their options or setting."""
+    """Return kind, database, name and options of a remedy's statements."""
 
     def said(one: ScriptStatement) -> tuple[str, str | None, str, object]:
         more = one.options if isinstance(one, (AlterRoute, CreateRoute)) else None
@@ -89,7 +89,7 @@ def test_an_altered_route_is_the_one_and_nothing_else(database: str, name: str, 
     if remedy.statement is not None:
         intended = [("ALTER ROUTE", database, name, RouteOptions(service_name=service))]
         assert (statements(remedy), remedy.is_complete) == (intended, True)
-        assert estate.after(remedy).verdict().outcome is Outcome.SENT
+        assert estate.apply_remedy(remedy).verdict().outcome is Outcome.SENT
 
 
 @given(names, names, names)
@@ -142,7 +142,7 @@ def test_a_new_route_has_a_name_that_the_server_takes(service: str) -> None:
             RouteOptions(service, address="TCP://Shop.example:4022"),
         )
         assert f"Route to {service}".startswith(name)
-        assert estate.after(remedy).verdict().outcome is Outcome.SENT
+        assert estate.apply_remedy(remedy).verdict().outcome is Outcome.SENT
 
 
 @pytest.mark.parametrize("name", BREAKING)
@@ -207,7 +207,7 @@ def draw(seed: int) -> Asked:
 
 
 def fate(verdict: Verdict) -> tuple[Reason, str | None]:
-    """The reason, and the database whose routes were searched last."""
+    """Return the reason and the database of the last search."""
     return verdict.reason, None if verdict.decision is None else verdict.decision.last.scope
 
 
@@ -222,11 +222,11 @@ def test_what_can_be_run_puts_messages_on_their_way() -> None:
             assert remedy.statement is None or read(remedy).statements == ()
             continue
         assert before.outcome not in ON_ITS_WAY, seed
-        after = estate.after(remedy).verdict()
+        after = estate.apply_remedy(remedy).verdict()
         if "END CONVERSATION" in remedy.text:
             # It helps dialogs that begin after it, and are bound to the id of today.
             ids = {one.options.broker_instance for one in read(remedy).statements if isinstance(one, AlterRoute)}
-            after = replace(estate, broker=ids.pop()).after(remedy).verdict()
+            after = replace(estate, broker=ids.pop()).apply_remedy(remedy).verdict()
         # Behind a scope whose broker was off there may be another fault.
         is_first_step = before.reason is Reason.SCOPE_BROKER_DISABLED and fate(after) != fate(before)
         assert after.outcome in ON_ITS_WAY or is_first_step, (seed, before.reason, after.reason, remedy)

@@ -53,7 +53,7 @@ def test_no_address_leads_there(own: list[str]) -> None:
 
 
 def exported(folder: Path, full_name: str | None, *routes: dict[str, object]) -> Path:
-    """SHOP sends to a service of APP1 without a route; ``routes`` are those of a third instance."""
+    """Return an estate in which SHOP sends to a service of APP1 without a route. A third one has ``routes``."""
     whole_shop(folder, [waiting(1, "//app")])
     head = {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "port": 4022}
     for name, full, held, its_routes in (

@@ -1,4 +1,4 @@
-"""Documents as text: widths, colours, tables that do not fit, statements, hostile text."""
+"""Documents as text, with widths, colours, wide tables and hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says of a reason: SQL Server's numbers, and what to do."""
+"""The page's advice on a reason: SQL Server's numbers and the remedy."""
 
 from __future__ import annotations
 

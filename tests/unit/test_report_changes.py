@@ -1,4 +1,4 @@
-"""What changed since the run before, from local tables."""
+"""Changes since the previous run, from local tables."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_there_is_no_run_before(config: Config) -> None:
 
 
 def test_a_route_that_ended_between_two_runs(config: Config) -> None:
-    """The table is the same; what counts is the time that a run decides for, or else when it began."""
+    """The table is unchanged. The time that a run decides for counts, or else its start."""
     before = run(config, "before", 5, 2)
     assert told(changed(config, before, run(config, "now", 6, 2))) == [("REMOVED", "Ends")]
     retried = {"mode": "incremental", "now": "2026-01-05T23:59:59Z"}

@@ -1,4 +1,4 @@
-"""Which broker instances compete for a service's open dialogs, since when, and which never do; small estates."""
+"""Small estates with broker instances that compete for a service's open dialogs, or never get one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLES = ("instances", "databases", "services", "routes")
 
 
 def estate() -> EstateDraft:
-    """Sales on `one`; Stock on `two` and `three`, each with an id of its own."""
+    """Return Sales on `one`, and Stock on `two` and `three` with different ids."""
     draft = EstateDraft()
     for instance, database, service in (("one", "Sales", "Order"), ("two", "Stock", "S"), ("three", "Stock", "S")):
         draft.instance(instance, f"tcp://{instance}:4022")

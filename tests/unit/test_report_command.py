@@ -1,4 +1,4 @@
-"""``sbroute report`` as a user runs it, over tables that are written by hand; without Spark."""
+"""``sbroute report`` as a user runs it, over hand-written tables and without Spark."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_a_page_that_is_not_written_whole_leaves_the_old_one(
     [("altair", "altair"), ("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")],
 )
 def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told before anything is read."""
+    """The error comes before anything is read."""
     found = find_spec
     monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else found(name))
     monkeypatch.delitem(sys.modules, module, raising=False)
@@ -290,8 +290,8 @@ def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytes
     assert cli.main(["report", "--config", "absent.yaml", "--out", "report.html"]) == 2
 
 
-def test_the_section_on_what_was_observed(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where output.reconciliation is configured and there; CLOCK_OFF is a cause of an older release."""
+def test_the_section_on_observations(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The section needs an existing output.reconciliation. CLOCK_OFF is a cause of an older release."""
     row = {
         "instance_name": "HUB",
         "database_name": "Shop",

@@ -43,7 +43,7 @@ MEGABYTE = 1_000_000
 
 
 class Page(HTMLParser):
-    """What a browser without JavaScript makes of a page."""
+    """A page as a browser without JavaScript shows it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -135,7 +135,7 @@ def data_of(page: Page) -> dict[str, Any]:
 
 
 def shown(name: str) -> str:
-    """A hostile name as it is to be read: what could turn the direction of text is replaced."""
+    """Return a hostile name in its readable form, without characters that change the text direction."""
     return re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", name)
 
 

@@ -1,4 +1,4 @@
-"""What is printed of runs: what changed since the run before, shortened ids, and the width of the list."""
+"""Output on runs: changes since the previous run, shortened ids and the width of the list."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def row_of(**columns: Any) -> dict[str, Any]:
     }
 
 
-def told(before: Mapping[str, int] | None, **columns: Any) -> str:
-    """What `resolve` prints from its outcomes on."""
+def outcome_text(before: Mapping[str, int] | None, **columns: Any) -> str:
+    """Return the output of `resolve` from its outcomes on."""
     earlier = None if before is None else EarlierRun("old", AT, before)
     return write_text(summarize_run(Run(row_of(**columns), (), earlier=earlier))).partition("Outcomes\n")[2]
 
@@ -68,7 +68,7 @@ def told(before: Mapping[str, int] | None, **columns: Any) -> str:
     ],
 )
 def test_outcomes_beside_those_of_the_run_before(before: dict[str, int], expected: list[str]) -> None:
-    table, _, last = told(before).rpartition("\n\n")
+    table, _, last = outcome_text(before).rpartition("\n\n")
     head, *lines = table.splitlines()
     assert head.split() == ["outcome", "messages", "share", "change"]
     assert [" ".join(line.split()) for line in lines] == expected
@@ -78,13 +78,13 @@ def test_outcomes_beside_those_of_the_run_before(before: dict[str, int], expecte
 
 
 def test_the_same_outcomes_as_before() -> None:
-    assert told({"SENT": 6, "DELAYED": 4}).endswith(
+    assert outcome_text({"SENT": 6, "DELAYED": 4}).endswith(
         "\n\nNothing changed since run old, the full run before, which ended\n2026-01-05T11:00:00Z."
     )
 
 
 def test_no_run_before() -> None:
-    assert told(None, mode="incremental").endswith(
+    assert outcome_text(None, mode="incremental").endswith(
         "DELAYED         4  40.0 %\n\nThere is no earlier incremental run to compare with."
     )
 

@@ -1,4 +1,4 @@
-"""``sbroute resolve --run-id``: a run that counts already is shown again, and nothing is done; without Java."""
+"""``sbroute resolve --run-id``: an existing run is shown again without any work, and without Java."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTE = (
 
 
 def settings_of(folder: Path, **resolve: Any) -> dict[str, Any]:
-    """What a run over these tables records as its settings."""
+    """Return the settings that a run over these tables records."""
     return {
         "tables": {key: f"{folder}/in/{key}" for key in INPUTS},
         "output": {key: f"{folder}/out/{key}" for key in OUTPUTS},
@@ -74,7 +74,7 @@ def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
 
 
 def prepared(folder: Path, **columns: Any) -> Path:
-    """A job of which nothing stands but the table of its runs; its configuration."""
+    """Return the configuration of a job with only a table of runs."""
     store_local(arrow_of([row_of(folder, **columns)], RUNS), folder / "out" / "runs")
     file = folder / "job.yaml"
     tables = {key: folder / "in" / key for key in INPUTS}
@@ -87,7 +87,7 @@ def retried(file: Path, *line: str, run_id: str = RUN) -> int:
 
 
 def test_it_is_shown_as_the_first_time(tmp_path: Path) -> None:
-    """The row as JSON, word by word, where there is neither Spark nor Java; nothing is written."""
+    """The JSON row is the same, without Spark and Java. Nothing is changed."""
     file = prepared(tmp_path)
     before = written(tmp_path)
     done = without(SPARK, "resolve", "--config", str(file), "--run-id", RUN, "--format", "json")

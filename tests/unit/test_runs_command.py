@@ -1,4 +1,4 @@
-"""``sbroute runs`` as a user runs it, over a table of runs that is written by hand; without Spark."""
+"""``sbroute runs`` as a user runs it, over a hand-written table of runs and without Spark."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ RUNS = [
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A configuration over these runs; no other table exists, and none is asked for."""
+    """Write a configuration over these runs. No other table exists or is needed."""
     folder = tmp_path_factory.mktemp("recorded")
     store_local(arrow_of(RUNS, SCHEMA), folder / "out" / "runs")
     return configured(folder)
@@ -93,7 +93,7 @@ def configured(folder: Path) -> Path:
 
 
 def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
-    """What one command prints, the folder's name left out."""
+    """Return a command's output without the folder's name."""
     assert cli.main(["runs", "--config", str(job), *line]) == status
     out, err = capsys.readouterr()
     assert (err if status == 0 else out) == ""
@@ -174,7 +174,7 @@ def test_a_table_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_tables_of_a_newer_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It may have columns that this release does not know: the release is told, not the columns."""
+    """The table may have unknown columns. The error names the release instead of the columns."""
     import pyarrow
 
     runs = arrow_of([*RUNS, {**RUNS[0], "release": "99.10.1"}, {**RUNS[0], "release": "99.9"}], SCHEMA)
@@ -205,7 +205,7 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_in_a_notebook() -> None:
-    """A table in, rows out; no location is needed."""
+    """The function takes a table and returns rows without a location."""
     runs = arrow_of(RUNS, SCHEMA)
     listed = run_documents.read_runs(runs)
     assert [row["run_id"] for row in listed] == [EMPTY, SLOW, FULL]

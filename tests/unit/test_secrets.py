@@ -1,4 +1,4 @@
-"""No secret in a configuration: refused by name or by value, and told without it."""
+"""No secret in a configuration: refused by name or by value, and reported without it."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_a_value_without(value: object) -> None:
     assert not holds_secret(value)
 
 
-def told(values: Any, *overrides: str, file: str = "/conf/job.yaml") -> str:
-    """What a user sees of a refused configuration, the traceback of --verbose included."""
+def shown_refusal(values: Any, *overrides: str, file: str = "/conf/job.yaml") -> str:
+    """Return the output for a refused configuration, with the traceback of --verbose."""
     text = values if isinstance(values, str) else yaml.safe_dump(values, allow_unicode=True)
     with pytest.raises(ConfigError) as caught:
         load(file, overrides, text=text)
@@ -147,7 +147,7 @@ def told(values: Any, *overrides: str, file: str = "/conf/job.yaml") -> str:
 
 def test_keys_are_named_and_values_are_not() -> None:
     """Other faults of the file wait: their texts show values."""
-    text = told(
+    text = shown_refusal(
         {
             **WHOLE,
             "spark": {
@@ -182,16 +182,16 @@ def test_keys_are_named_and_values_are_not() -> None:
     ],
 )
 def test_set_is_held_to_the_same(override: str, named: str) -> None:
-    assert f"looks like 1 secret: {named} (" in told(WHOLE, override)
+    assert f"looks like 1 secret: {named} (" in shown_refusal(WHOLE, override)
 
 
 def test_a_secret_in_the_key_itself() -> None:
-    text = told({**WHOLE, "spark": {f"https://u:{VALUE}@h/x": "y"}})
+    text = shown_refusal({**WHOLE, "spark": {f"https://u:{VALUE}@h/x": "y"}})
     assert "1 secret: a key of spark (" in text
 
 
 def test_a_secret_in_the_name_of_the_file() -> None:
-    text = told(WHOLE, file=f"s3a://key:{VALUE}@estate/job.yaml")
+    text = shown_refusal(WHOLE, file=f"s3a://key:{VALUE}@estate/job.yaml")
     assert text.startswith("the configuration '…' holds what looks like 1 secret: the address of the file itself")
 
 
@@ -199,17 +199,19 @@ def test_a_secret_in_the_name_of_the_file() -> None:
     "line", [f"password: *{VALUE}", f"password: !{VALUE} x", f'password: "{VALUE}', f"password: {VALUE}: x"]
 )
 def test_broken_yaml_is_told_without_its_words(line: str) -> None:
-    assert "is not valid YAML" in told(f"tables: {{}}\n{line}\n")
+    assert "is not valid YAML" in shown_refusal(f"tables: {{}}\n{line}\n")
 
 
 @pytest.mark.parametrize("text", ["resolve: {as_of: 2026-13-01}", "a: " + "[" * 1_000])
 def test_what_the_parser_cannot_take_is_a_fault_of_the_file(text: str) -> None:
-    assert "is not valid YAML" in told(text)
-    assert "is not valid YAML" in told(WHOLE, text.replace(": ", "=", 1).replace("{as_of: ", "").rstrip("}"))
+    assert "is not valid YAML" in shown_refusal(text)
+    assert "is not valid YAML" in shown_refusal(
+        WHOLE, text.replace(": ", "=", 1).replace("{as_of: ", "").rstrip("}")
+    )
 
 
 def _fanned(last: str) -> str:
-    """Lists of lists, of which the last has two thousand million million values."""
+    """Return nested lists. The last one has two thousand million million values."""
     return "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 52)) + last
 
 
@@ -240,7 +242,7 @@ _NUMBER = "a number or time of more than 1000 characters"
 )
 def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
     started = time.process_time()
-    found = told(text)
+    found = shown_refusal(text)
     assert time.process_time() - started < 5
     assert found.startswith("the configuration '/conf/job.yaml', line ")
     assert f": {why} (" in found
@@ -248,7 +250,7 @@ def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
 
 @pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])
 def test_so_is_what_set_gives(value: str) -> None:
-    assert "is not valid YAML" in told(WHOLE, f"tables.routes={value}")
+    assert "is not valid YAML" in shown_refusal(WHOLE, f"tables.routes={value}")
 
 
 def test_an_alias_of_a_few_values_is_read() -> None:

@@ -1,4 +1,4 @@
-"""Which tables a view of a catalog selects from, and at which version, by what DESCRIBE TABLE EXTENDED tells."""
+"""The tables and versions behind a catalog's view, from DESCRIBE TABLE EXTENDED."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every class of statements has its place wherever statements are told apart by their class."""
+"""Every class of statements is handled wherever code depends on the class."""
 
 from __future__ import annotations
 

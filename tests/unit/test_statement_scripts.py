@@ -1,4 +1,4 @@
-"""The script of `check --format sql`: sqlcmd runs it, `--then` takes it, and plain T-SQL runs none of it."""
+"""The script of `check --format sql` runs in sqlcmd and `--then`, but never as plain T-SQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERBS = re.compile(r"-- *(?:CREATE|ALTER|DROP|GRANT|OPEN|END CONVERSATION) .*;")
 
 
 def renamed(rng: random.Random, tables: Tables) -> Tables:
-    """Give instances, databases and services of a network names that break out of what they stand in."""
+    """Give the objects of a network hostile names that try to break out of quotes."""
     new: dict[tuple[str, str], str] = {}
 
     def name_of(kind: str, name: str, names: tuple[str, ...]) -> str:
@@ -72,7 +72,7 @@ class Tried:
 
 
 def try_own_statements(folder: Path) -> Tried:
-    """Check a folder of exports, and try what it says to run."""
+    """Check a folder of exports, then try the proposed statements."""
     done = check([str(folder)])
     statements = list_statements(done)
     file = folder.parent / f"{folder.name}.sql"
@@ -99,8 +99,8 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> list[Tried]:
     return [try_own_statements(own) for own in folders()]
 
 
-def test_check_takes_what_it_says_to_run(tried: list[Tried]) -> None:
-    """Every statement counts, on the instance that it is for; what stays a comment is named."""
+def test_check_accepts_its_own_statements(tried: list[Tried]) -> None:
+    """Every statement counts for its instance, and statements in comments are named."""
     applied = commented = 0
     for one in tried:
         evidence = one.after.evidence

@@ -1,4 +1,4 @@
-"""What a transmission_status means, in English and beside numbers in other languages."""
+"""The meaning of a transmission_status in English, and of numbers in other languages."""
 
 from __future__ import annotations
 

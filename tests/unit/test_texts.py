@@ -1,4 +1,4 @@
-"""The text of a result in a notebook is what its command prints; without Spark."""
+"""A result prints in a notebook as its command does, without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPT = "USE Sales; DROP ROUTE Far; DROP ROUTE Gone; ALTER ROUTE Store WITH ADD
 
 @pytest.fixture(scope="module")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small estate as files, with a configuration and a script; not to be changed."""
+    """Save the small estate with a configuration and a script. Tests must not change it."""
     folder = tmp_path_factory.mktemp("estate")
     save_estate(small_estate(), folder)
     (folder / "config.yaml").write_text(config_text(folder, folder), encoding="utf-8")

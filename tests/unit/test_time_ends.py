@@ -28,7 +28,7 @@ _YEAR = 366 * 86_400 * 1_000_000
 
 
 def job_of(folder: Path, *, beyond: bool) -> Path:
-    """Store an estate whose times are the two ends, or are fifty years beyond them."""
+    """Store an estate with times at both ends of the range, or fifty years outside."""
     ends = (FIRST, LAST)
     tables: Tables = small_estate()
     services = ("//stock", "//far", "//nowhere", "//new")

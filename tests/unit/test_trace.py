@@ -1,4 +1,4 @@
-"""One message followed by `trace`, from tables to ways, text and JSON; by the command too."""
+"""One message followed by `trace`, from tables to paths, text and JSON, also through the command."""
 
 from __future__ import annotations
 

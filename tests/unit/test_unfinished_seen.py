@@ -1,4 +1,4 @@
-"""What commands say where an import is not finished, and in which order they open the tables."""
+"""The notes of commands on an unfinished import, and the order in which they open tables."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def test_another_place_of_the_journal_is_looked_at(folder: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_messages_are_opened_before_what_decides_them(
+def test_messages_are_opened_before_the_tables_that_decide_them(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What an import commits last is opened first, so that no message is newer than the routes."""
+    """The table that an import commits last is opened first, so that no message is newer than the routes."""
     from routing.delta.opening import TableOpener
 
     opened: list[str] = []

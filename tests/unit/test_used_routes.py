@@ -1,4 +1,4 @@
-"""The routes that messages used, from local tables; without Spark."""
+"""The routes that messages used, from local tables and without Spark."""
 
 from __future__ import annotations
 

@@ -48,7 +48,10 @@ def request(
 
 
 def asking(*messages: Row, record: list[Row]) -> Tables:
-    """The small estate with some messages for a service that Sales asks for; else it has a LOCAL route for any."""
+    """Return the small estate with messages for a service that Sales asks for.
+
+    Without messages, a LOCAL route for any service replaces the question.
+    """
     small = small_estate()
     routes = [*small["routes"], route("Any", None, "LOCAL")]
     return {**small, "routes": routes, "messages": list(messages), "route_requests": record}
@@ -154,7 +157,7 @@ ON_THE_WAY: dict[str, tuple[Row | None, str, str | None]] = {
 
 
 def _two_instances(*record: Row) -> Tables:
-    """Sales on hub sends to spoke, whose msdb, like Stock there, asks for routes first, else has one for any."""
+    """Return Sales on hub, which sends to spoke. There msdb and Stock ask for routes, or have one for all."""
     spoke = {"instance_name": "spoke"}
     return estate(
         instances=[instance(name, f"tcp://{name}:1") for name in ("hub", "spoke")],

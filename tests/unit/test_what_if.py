@@ -1,4 +1,4 @@
-"""Pictures of a change and of a message's way: what they show, that they are bounded, and that names stay data."""
+"""Pictures of a change and of a message's path: their content, their limits, and that names stay data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENDS = ("outcome", "reason")
 
 
 def _key(service: str, before: str, after: str, messages: int, instance: str = "HQ") -> Mapping[str, Any]:
-    """Messages that change; ``before`` and ``after``: outcome and reason."""
+    """Return changed messages. ``before`` and ``after`` are outcome and reason."""
     verdicts = {"before": before.split(), "after": after.split()}
     ends = {
         f"{name}_{side}": word for side, both in verdicts.items() for name, word in zip(_ENDS, both, strict=True)
@@ -145,7 +145,7 @@ def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:
 
 
 def test_names_stay_data() -> None:
-    """What Vega would take for an expression is a text of a row, and of nothing else."""
+    """A text that Vega would read as an expression occurs only as the text of a row."""
     tables = small_estate()
     for key in ("databases", "services", "routes", "messages", "dialogs", "route_requests", "instances"):
         tables[key] = [

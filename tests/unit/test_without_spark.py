@@ -1,6 +1,6 @@
-"""What needs no Spark works where there is none: pyspark, Delta's own package and pandas cannot be imported here.
+"""Commands that need no Spark work without it: pyspark, Delta's package and pandas cannot be imported here.
 
-The tables are local ones, as delta-rs makes them.
+The tables are local ones of delta-rs.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def commands() -> Iterator[CommandsWithout]:
 
 
 @pytest.fixture
-def told(commands: CommandsWithout) -> Told:
-    """What one command says where there is no Spark: its results, or the one sentence of an error."""
+def output_without_spark(commands: CommandsWithout) -> Told:
+    """Return a command's output without Spark: its results, or its one-sentence error."""
 
     def tell(*arguments: str, status: int = 0) -> str:
         return _told(commands.run(*arguments), status)
@@ -52,15 +52,15 @@ def _told(done: EndedCommand, status: int = 0) -> str:
     return done.stdout if status == 0 else done.stderr
 
 
-def told_apart(missing: tuple[str, ...], *arguments: str, status: int = 0) -> str:
-    """The same of a command in a process of its own."""
+def output_of_own_process(missing: tuple[str, ...], *arguments: str, status: int = 0) -> str:
+    """Return the same output from a separate process."""
     done = without(missing, *arguments)
     return _told(EndedCommand(done.returncode, done.stdout, done.stderr), status)
 
 
 @pytest.fixture(scope="module")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small estate with some runs; its configuration is beside it, and nothing is to be changed."""
+    """Save the small estate with runs and its configuration. Tests must not change it."""
     return made(tmp_path_factory.mktemp("estate"))
 
 
@@ -95,58 +95,60 @@ def test_imports_bring_no_spark() -> None:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help(command: str, told: Told) -> None:
-    assert told(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
+def test_help(command: str, output_without_spark: Told) -> None:
+    assert output_without_spark(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
 
 
-def test_messages(tmp_path: Path, told: Told) -> None:
+def test_messages(tmp_path: Path, output_without_spark: Told) -> None:
     stored_messages(tmp_path)
     asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
-    listed = json.loads(told_apart((*_NO_SPARK, "rich"), *asked))
+    listed = json.loads(output_of_own_process((*_NO_SPARK, "rich"), *asked))
     assert [row["message_id"] for row in listed["messages"]] == ["a3", "a7", "a2", "a4"]
-    assert "3 of 4 messages that wait are stuck" in told(*asked[:-2])
+    assert "3 of 4 messages that wait are stuck" in output_without_spark(*asked[:-2])
 
 
-def test_runs(estate: Path, told: Told) -> None:
-    listed = json.loads(told("runs", "--config", str(estate), "--format", "json"))
+def test_runs(estate: Path, output_without_spark: Told) -> None:
+    listed = json.loads(output_without_spark("runs", "--config", str(estate), "--format", "json"))
     assert [row["rows_read"] for row in listed["runs"]] == [0, 2_000, 2_000]
-    assert f"run {FULL}: " in told("runs", FULL[:6], "--config", str(estate))
+    assert f"run {FULL}: " in output_without_spark("runs", FULL[:6], "--config", str(estate))
 
 
-def test_explain_of_a_stored_message(estate: Path, told: Told) -> None:
+def test_explain_of_a_stored_message(estate: Path, output_without_spark: Told) -> None:
     one = ["explain", "--config", str(estate), "--message-id", "m3"]
-    verdict = json.loads(told(*one, "--format", "json"))["verdict"]
+    verdict = json.loads(output_without_spark(*one, "--format", "json"))["verdict"]
     assert (verdict["outcome"], verdict["route_name"]) == ("SENT", "Far")
-    assert "Far" in told(*one)
+    assert "Far" in output_without_spark(*one)
 
 
-def test_explain_of_a_described_message(estate: Path, told: Told) -> None:
+def test_explain_of_a_described_message(estate: Path, output_without_spark: Told) -> None:
     described = ["--instance", "hub", "--database", "Sales", "--service", "//stock"]
-    assert "DELIVERED" in told("explain", "--config", str(estate), *described, "--at", "2026-01-05T12:00:00Z")
+    assert "DELIVERED" in output_without_spark(
+        "explain", "--config", str(estate), *described, "--at", "2026-01-05T12:00:00Z"
+    )
 
 
-def test_lint(estate: Path, told: Told) -> None:
+def test_lint(estate: Path, output_without_spark: Told) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
-    found = json.loads(told("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
+    found = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
     assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
-    assert "more: sbroute lint --explain CODE" in told("lint", "--config", str(estate), *now)
-    assert told("lint", "--explain", "SBR001").startswith("# SBR001")
+    assert "more: sbroute lint --explain CODE" in output_without_spark("lint", "--config", str(estate), *now)
+    assert output_without_spark("lint", "--explain", "SBR001").startswith("# SBR001")
 
 
-def test_import_of_a_script(tmp_path: Path, told: Told) -> None:
+def test_import_of_a_script(tmp_path: Path, output_without_spark: Told) -> None:
     file, script = made(tmp_path), tmp_path / "routes.sql"
     script.write_text(
         "USE Sales;\nGO\nCREATE ROUTE New WITH SERVICE_NAME = N'//new', ADDRESS = N'TCP://new.example:4022';\n",
         encoding="utf-8",
     )
-    told("import", "tsql", str(script), "--config", str(file), "--instance", "hub")
+    output_without_spark("import", "tsql", str(script), "--config", str(file), "--instance", "hub")
     routes = {row["name"]: row for row in stored(tmp_path / "routes")}
     assert set(routes) == {"Stock", "Store", "Far", "Ask", "New"}
     assert (routes["New"]["remote_service_name"], routes["New"]["address"]) == ("//new", "TCP://new.example:4022")
 
 
-def test_import_of_an_export(tmp_path: Path, told: Told) -> None:
-    """What the export does not list is closed."""
+def test_import_of_an_export(tmp_path: Path, output_without_spark: Told) -> None:
+    """Rows that are missing from the export are closed."""
     folder = tmp_path / "export"
     folder.mkdir()
     columns = {"instance_name": "hub", "exported_at": "2026-01-05T12:00:00Z", "database_name": "Sales"}
@@ -156,7 +158,7 @@ def test_import_of_an_export(tmp_path: Path, told: Told) -> None:
         writer.writeheader()
         writer.writerow(row)
     config = made(tmp_path)
-    told("import", "catalog", str(folder), "--config", str(config))
+    output_without_spark("import", "catalog", str(folder), "--config", str(config))
     assert [found["name"] for found in stored(tmp_path / "routes") if found["valid_to"] is None] == ["New"]
 
 
@@ -168,34 +170,36 @@ def test_import_of_an_export(tmp_path: Path, told: Told) -> None:
         ("tables.routes", "explain --instance hub --database Sales --service //stock"),
     ],
 )
-def test_a_table_that_only_spark_reads_rightly(key: str, line: str, tmp_path: Path, told: Told) -> None:
+def test_a_table_that_only_spark_reads_rightly(
+    key: str, line: str, tmp_path: Path, output_without_spark: Told
+) -> None:
     file = made(tmp_path)
     with_deletion_vectors(tmp_path / ("out/runs" if key == "output.runs" else "routes"))
-    assert told(*line.split(), "--config", str(file), status=2) == (
+    assert output_without_spark(*line.split(), "--config", str(file), status=2) == (
         f"sbroute: {key} is read by Spark (its reader version is 3), and {_INSTALL}\n"
     )
 
 
-def test_a_table_that_is_not_on_this_disk(estate: Path, told: Told) -> None:
-    assert told("runs", "--config", str(estate), "--set", "output.runs=s3://bucket/runs", status=2) == (
-        f"sbroute: output.runs is read by Spark (it is not on this machine's disk), and {_INSTALL}\n"
-    )
+def test_a_table_that_is_not_on_this_disk(estate: Path, output_without_spark: Told) -> None:
+    assert output_without_spark(
+        "runs", "--config", str(estate), "--set", "output.runs=s3://bucket/runs", status=2
+    ) == (f"sbroute: output.runs is read by Spark (it is not on this machine's disk), and {_INSTALL}\n")
 
 
-def test_a_configuration_behind_a_uri(told: Told) -> None:
-    assert told("runs", "--config", "s3://bucket/job.yaml", status=2) == (
+def test_a_configuration_behind_a_uri(output_without_spark: Told) -> None:
+    assert output_without_spark("runs", "--config", "s3://bucket/job.yaml", status=2) == (
         f"sbroute: --config is read by Spark (it is behind a URI), and {_INSTALL}\n"
     )
 
 
 def test_neither_spark_nor_deltalake(estate: Path) -> None:
-    assert told_apart(_NO_DELTALAKE, "runs", "--config", str(estate), status=2) == (
+    assert output_of_own_process(_NO_DELTALAKE, "runs", "--config", str(estate), status=2) == (
         f"sbroute: output.runs is read by Spark (deltalake is not installed), and {_INSTALL}\n"
     )
 
 
-def test_what_carries_messages_says_what_is_missing(estate: Path, told: Told) -> None:
+def test_what_carries_messages_says_what_is_missing(estate: Path, output_without_spark: Told) -> None:
     incremental = ("--set", "resolve.mode=incremental", "--set", "output.pending_messages=pending")
-    assert told("resolve", "--config", str(estate), *incremental, status=2) == (
+    assert output_without_spark("resolve", "--config", str(estate), *incremental, status=2) == (
         f"sbroute: the command needs Spark (resolve.mode is incremental), and {_INSTALL}\n"
     )

@@ -1,1 +1,1 @@
-"""The operations over messages by Arrow, batch by batch; nothing here imports pyspark."""
+"""The operations on messages with Arrow, batch by batch and without pyspark."""

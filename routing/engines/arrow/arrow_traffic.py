@@ -1,4 +1,4 @@
-"""`TrafficTable` by Arrow: few passes over few columns of tables and files, and no object of Python for a row."""
+"""`TrafficTable` with Arrow: few passes over few columns, and no Python object for a row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BINDING = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged
 
 @dataclass(frozen=True)
 class ArrowTraffic:
-    """The rows of a dataset, in the columns ``names``; ``source`` is what they were made of."""
+    """The rows of a dataset in the columns ``names``. ``source`` is the original table."""
 
     source: Any
     stored: DatasetRows
@@ -62,9 +62,9 @@ class ArrowTraffic:
 
     @classmethod
     def of(cls, table: Any, key: str | None = None, rows_waiting: int = WAITING) -> ArrowTraffic:
-        """Return the rows of a table, in the declared columns of table ``key``. Raises InputError.
+        """Open a table in the declared columns of table ``key``. Raises InputError.
 
-        So many rows wait before they are added up to groups.
+        ``rows_waiting`` rows are collected before they are added to groups.
         """
         dataset = as_dataset(table)
         names = dataset.schema.names if key is None else TABLES[key].names
@@ -80,7 +80,7 @@ class ArrowTraffic:
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
-        """Return the first rows in an order: if it begins with a time, few others are read whole."""
+        """Return the first rows in an order. If it begins with a time, few other rows are read completely."""
         wanted = self.names if names is None else names
         if not same:
             return _columns(self.stored.first(wanted, only, order, limit), wanted)
@@ -89,7 +89,7 @@ class ArrowTraffic:
         return _columns(in_order(table, order)[:limit], wanted)
 
     def count(self, present: Sequence[str] = ()) -> int:
-        """Return how many rows have a value in each of some columns."""
+        """Count the rows with a value in each of some columns."""
         return self.stored.count(present)
 
     def groups(
@@ -101,12 +101,12 @@ class ArrowTraffic:
         varying: str | None = None,
         only: Filter = ALL,
     ) -> ArrowTraffic:
-        """Return how many rows each group has, in memory."""
+        """Count the rows of each group, in memory."""
         counted = self.stored.count_groups(by, least=least, most=most, varying=varying, only=only)
         return ArrowTraffic.of(counted)
 
     def last_attempts(self, names: Sequence[str]) -> ArrowTraffic:
-        """Return the rows, and know which of them do not count."""
+        """Return the same rows, with the replaced ones marked."""
         return replace(self, stored=replace(self.stored, attempts=split_attempts(self.stored.dataset, names)))
 
     def matching(
@@ -117,7 +117,7 @@ class ArrowTraffic:
         names: Sequence[str],
         only: Filter = ALL,
     ) -> ArrowTraffic:
-        """Return the rows that have a key, read as a whole; times are compared as numbers."""
+        """Read the rows that match a key. Times are compared as numbers."""
         wanted = self._keys_of(keys, on)
         texts = {name: wanted[name].unique() for name in on if self.stored.is_text(name) and name not in only}
         table = _times_as_numbers(self.stored.first([*names, *on], {**only, **texts}), on)
@@ -136,7 +136,7 @@ class ArrowTraffic:
     def folded(
         self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
     ) -> ArrowTraffic:
-        """Return the rows of which a text is one of some, folded: read as a whole."""
+        """Read the rows with one of some folded texts in a column."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -153,9 +153,9 @@ class ArrowTraffic:
         return replace(self, stored=replace(self.stored, dataset=as_dataset(table), shape=shape), names=columns)
 
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
-        """Yield messages in parts: the places of all are read first, the rest of a message with its part.
+        """Yield messages in parts. The positions of all messages are read first, other columns with each part.
 
-        A part ends with all that have the last one's t (its id, where t is one for all).
+        A part ends after all messages with the same t as its last one, or the same id if all have one t.
         """
         import pyarrow.compute as pc
 
@@ -175,9 +175,9 @@ class ArrowTraffic:
             begin = pc.sum(pc.less_equal(ordered, last)).as_py()
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:
-        """Return rows that lack a value, may share their key or are no UTF-8; of dialogs those of torn groups too.
+        """Return the rows with possible faults, and the dialogs of torn conversation groups.
 
-        What rows have in common is counted first; then those that matter are read, which are mostly none.
+        Keys and groups are counted first, so that usually no row is read completely.
         """
         import pyarrow.compute as pc
 
@@ -187,7 +187,7 @@ class ArrowTraffic:
         return read_where(self.stored.dataset, key, self.stored.shape, condition)
 
     def _torn_groups(self, now: int) -> Any:
-        """Return the ids of conversation groups of which dialogs to one service are bound to different brokers."""
+        """Return the ids of groups whose dialogs to one service are bound to different broker instances."""
         import pyarrow.compute as pc
 
         fields = self.stored.fields((*_GROUP, "is_initiator", *_BINDING))
@@ -200,7 +200,7 @@ class ArrowTraffic:
         return repeated_values(distinct, _GROUP)[_GROUP[-1]].unique()
 
     def route_uses(self) -> Iterable[RouteUse]:
-        """Return the distinct routes of messages: of many rows few are different."""
+        """Return the distinct routes of messages, which are few."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -228,7 +228,7 @@ class ArrowTraffic:
         instances: Sequence[str],
         endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
-        """Yield how many messages were decided in each step; texts are numbers until all rows are read."""
+        """Count the messages of each time step. Texts are numbers until all rows are read."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -241,7 +241,7 @@ class ArrowTraffic:
             ("at", "instance", "service", "outcome", "ending"), {COUNT: "sum"}, self.stored.rows_waiting
         )
         names = ("instance_name", "to_service_name", "outcome")
-        # Where no ending is known, what it depends on is not read.
+        # Without known endings their columns are not read.
         texts, read = (SENT_KEY[:-1], SENT_KEY) if endings else (names, names)
         for weight, part in self.stored.parts((*read, "decided_at"), numbered=texts, has_replaced=True):
             columns = {
@@ -269,7 +269,7 @@ class ArrowTraffic:
                 )
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
-        """Return how many dialogs were balanced to each broker instance."""
+        """Count the dialogs that were balanced to each broker instance."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -291,7 +291,7 @@ class ArrowTraffic:
         counted = dict[BalancedTarget, int]()
         for scope, broker, count in zip(*groups.values(), strict=True):
             instance, database, service = names[scope]
-            # Step 3 picks an id, so that none is null in what a run has written.
+            # Step 3 always picks an id, so no row of a run has null here.
             named: Any = None if broker is None else words[broker]
             counted[BalancedTarget(instance, database, service, named)] = count
         return counted
@@ -304,13 +304,13 @@ def _times_as_numbers(table: pyarrow.Table, names: Iterable[str]) -> pyarrow.Tab
 
 
 def _columns(table: pyarrow.Table, names: Sequence[str]) -> TableColumns:
-    """Return a table in some columns; those that it lacks are null."""
+    """Return some columns of a table. Columns that it lacks are null."""
     present = set(table.column_names)
     return TableColumns({name: _plain(table[name]) if name in present else [None] * len(table) for name in names})
 
 
 def _plain(column: pyarrow.ChunkedArray) -> list[Any]:
-    """Return the values of a column as plain ones; times are microseconds since 1970."""
+    """Return the plain values of a column. Times are microseconds since 1970."""
     import pyarrow
 
     if pyarrow.types.is_timestamp(column.type):
@@ -319,7 +319,7 @@ def _plain(column: pyarrow.ChunkedArray) -> list[Any]:
 
 
 def _are_same(table: pyarrow.Table, same: ReadRow) -> pyarrow.Array:
-    """Return which rows have some values, null and empty text being equal."""
+    """Return a mask of the rows with some values, where null equals empty text."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -334,7 +334,7 @@ def _are_same(table: pyarrow.Table, same: ReadRow) -> pyarrow.Array:
 
 
 def _places(rows: Any, by: Sequence[str]) -> Any:
-    """Return the times of messages as microseconds, or their ids."""
+    """Return the positions of messages: their times in microseconds, or their ids."""
     import pyarrow.compute as pc
 
     return pc.coalesce(*(as_measured(rows[name]) for name in by))
@@ -347,7 +347,7 @@ def _is_between(places: Any, first: Any, last: Any) -> Any:
 
 
 def _bound_brokers(dialogs: pyarrow.Table, now: int) -> pyarrow.Array:
-    """Return the broker instance that each dialog is bound to: its acknowledgement's, or the named one."""
+    """Return the broker instance of each dialog: from its acknowledgement, or the one it names."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -360,16 +360,16 @@ def _bound_brokers(dialogs: pyarrow.Table, now: int) -> pyarrow.Array:
 
 
 def _floor(times: pyarrow.Array, step: int) -> pyarrow.Array:
-    """Return the beginnings of the steps in which times lie, those before 1970 too."""
+    """Return the start of each time's step, also for times before 1970."""
     import pyarrow.compute as pc
 
-    # Whole numbers are divided towards zero.
+    # Integer division rounds towards zero.
     toward_zero = pc.multiply(pc.divide(times, step), step)
     return pc.if_else(pc.greater(toward_zero, times), pc.subtract(toward_zero, step), toward_zero)
 
 
 def _searched(part: pyarrow.RecordBatch) -> pyarrow.Array:
-    """Return the database whose routes were searched: msdb for what came over the network, or back."""
+    """Return the database with the searched routes. It is msdb for messages that arrived or came back."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -378,7 +378,7 @@ def _searched(part: pyarrow.RecordBatch) -> pyarrow.Array:
 
 
 def _is_within(part: pyarrow.RecordBatch, since: pyarrow.Array, until: pyarrow.Array) -> pyarrow.Array:
-    """Return whether rows were decided from some time on and before another, each row's own; null is no bound."""
+    """Return a mask of the rows decided between their own two times. Null means no limit."""
     import pyarrow.compute as pc
 
     decided = micros_in(part["decided_at"])

@@ -1,4 +1,4 @@
-"""Find the messages that ask for a route (rule book, section 5): as rows of Arrow, then as Python objects."""
+"""Find the messages that ask for a route (rule book, section 5), as Arrow rows and as Python objects."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ if TYPE_CHECKING:
     from routing.engines.arrow.decisions import DecisionColumns
     from routing.engines.arrow.resolved_batches import KeyedBatch
 
-# The order of messages that ask at one time.
+# The order of messages that ask at the same time.
 ORDER = ("message_id", "conversation_id", "is_initiator")
-# So many rows become objects of Python at a time.
+# Rows that become Python objects at a time.
 _OBJECTS_AT_ONCE = 50_000
-# In so many parts messages are kept by the names of services, so that one part at a time is put in order.
+# Messages are split into parts by service, so that each part can be sorted separately.
 _PARTS_BITS = 4
 PARTS = 1 << _PARTS_BITS
-# Spreads the last eight bytes of names over the parts: 2**64 divided by the golden ratio, an odd number.
+# Spreads the last eight bytes of names over the parts. It is 2**64 divided by the golden ratio, an odd number.
 _SPREADING = 0x9E3779B97F4A7C15
 Scopes = list[tuple[str, str]]
-"""Instances and databases; the number of a scope is its place."""
+"""Pairs of instance and database. The number of a scope is its place."""
 
 
 class AskingRows(NamedTuple):
-    """The messages of a batch that meet step 4, with their places in it and the first scope where they ask.
+    """The messages of a batch that reach step 4, with their places and the first scope where they ask.
 
-    For messages of the database msdb, and for those that ask in msdb alone, this is the scope of arrivals. A
-    message that ``returns`` asks there after its own scope. ``word`` is the place among ``services`` of the
-    service that the message asks for: each name is there once, however long it is. ``is_alone``: of the messages
-    compared with it, no other one asks for this service in this scope.
+    For messages of the database msdb, and for those that ask only in msdb, this is the scope of arrivals. A
+    message that ``returns`` asks there after its own scope. ``word`` is the place of its service in ``services``,
+    which are distinct. ``is_alone`` is true if no other compared message asks for this service in this scope.
     """
 
     rows: pyarrow.Table
@@ -83,7 +82,7 @@ class AskingRows(NamedTuple):
         return AskingRows(self.rows.filter(mask), self.services)
 
     def split(self) -> Iterator[tuple[int, AskingRows]]:
-        """Yield parts with their numbers, below `PARTS`: in every batch a service is in the same part."""
+        """Yield the numbers and rows of parts. A service is in the same part in every batch."""
         import pyarrow.compute as pc
 
         numbers = number_parts(self.services).take(self.rows["word"].combine_chunks())
@@ -95,19 +94,19 @@ class AskingRows(NamedTuple):
             yield number, AskingRows(rows.set_column(place, "word", words), self.services.take(used.dictionary))
 
     def is_for(self, services: pyarrow.Array) -> Any:
-        """Return a mask of rows that ask for one of some services."""
+        """Return a mask of the rows that ask for one of some services."""
         import pyarrow.compute as pc
 
         return pc.is_in(self.services, value_set=services).take(self.rows["word"])
 
     def spell(self) -> pyarrow.Table:
-        """Return the rows with the name of the service, as ``service``, in place of its number."""
+        """Return the rows with the service's name, as ``service``, instead of its number."""
         names = self.services.take(self.rows["word"].combine_chunks())
         place = self.rows.column_names.index("word")
         return self.rows.set_column(place, "service", names)
 
     def objects(self, scopes: Scopes) -> Iterator[AskingRow]:
-        """Yield the rows as objects of Python, few at a time."""
+        """Yield the rows as Python objects, created in parts."""
         for start in range(0, len(self.rows), _OBJECTS_AT_ONCE):
             rows = self.rows[start : start + _OBJECTS_AT_ONCE]
             used = rows["word"].combine_chunks().dictionary_encode()
@@ -116,7 +115,7 @@ class AskingRows(NamedTuple):
 
 
 def kinds_of_rows() -> dict[str, pyarrow.DataType]:
-    """Return the types of the columns of `AskingRows`, ``service`` included; texts may have gigabytes."""
+    """Return the types of `AskingRows` and ``service``, with large texts because these may have gigabytes."""
     import pyarrow
 
     whole, text, flag = pyarrow.int64(), pyarrow.large_string(), pyarrow.bool_()
@@ -128,11 +127,11 @@ def kinds_of_rows() -> dict[str, pyarrow.DataType]:
 
 
 def number_parts(names: pyarrow.Array) -> pyarrow.Array:
-    """Return a number below `PARTS` for each name, by its last bytes."""
+    """Return a number below `PARTS` for each name, from its last bytes."""
     import pyarrow
     import pyarrow.compute as pc
 
-    # Shorter names are padded, so that eight bytes of each name are one number.
+    # Shorter names are padded to eight bytes, which are read as one number.
     last = pc.binary_slice(names.cast(pyarrow.large_binary()), -8).cast(pyarrow.binary())
     whole = pc.binary_slice(pc.binary_join_element_wise(b"\0" * 8, last, b""), -8)
     mixed = pc.multiply(whole.cast(pyarrow.binary(8)).view(pyarrow.uint64()), pyarrow.scalar(_SPREADING, "uint64"))
@@ -140,7 +139,7 @@ def number_parts(names: pyarrow.Array) -> pyarrow.Array:
 
 
 class AskingRow(NamedTuple):
-    """A message that meets step 4: in its own scope, or in msdb after it came back."""
+    """A message that reaches step 4, in its own scope or in msdb after it came back."""
 
     place: int
     instance: str
@@ -154,17 +153,17 @@ class AskingRow(NamedTuple):
 
     @property
     def order(self) -> tuple[int, str, ConversationEndpoint]:
-        """The message's place in the order in which messages ask."""
+        """The message's position in the asking order."""
         return self.at, self.message_id, self.endpoint
 
     @property
     def databases(self) -> tuple[str, ...]:
-        """The databases in which the message asks, in this order."""
+        """The databases in which the message asks, in order."""
         places = ((self.database, self.in_scope), (MSDB, self.in_msdb))
         return tuple(database for database, asks in places if asks)
 
     def ask(self, requests: InstanceRequests) -> str | None:
-        """Return the database in which step 4 ends its way, None where it goes on; it may open a request."""
+        """Ask in each database, which may open a request, and return the one where step 4 stops the message."""
         for database in self.databases:
             if requests.of(database, self.service).ask(*self.order).stops:
                 return database
@@ -172,7 +171,7 @@ class AskingRow(NamedTuple):
 
 
 def objects_of(rows: pyarrow.Table, services: Sequence[str], scopes: Scopes) -> Iterator[AskingRow]:
-    """Yield rows of `AskingRows` as objects of Python, which ask for some services."""
+    """Yield rows of `AskingRows` as Python objects. ``services`` has the service of each row."""
     names = ("place", "scope", "at", *ORDER, "in_scope", "in_msdb")
     databases = own_databases(scopes)
     for service, place, scope, at, message_id, conversation_id, is_initiator, *asks in zip(
@@ -183,28 +182,28 @@ def objects_of(rows: pyarrow.Table, services: Sequence[str], scopes: Scopes) -> 
 
 
 def own_databases(scopes: Scopes) -> Scopes:
-    """Return the instance and the database whose routes are searched of each scope."""
+    """Return each scope's instance and the database with its routes."""
     return [(instance, MSDB if database == FROM_NETWORK else database) for instance, database in scopes]
 
 
 def number_places(scopes: Scopes) -> dict[tuple[str, str], int]:
-    """Return the number of the scope for which each instance's databases have requests."""
-    # The scope of arrivals comes before that of a database msdb.
+    """Return the number of the scope that holds the requests of each database."""
+    # The scope of arrivals takes precedence over that of a database msdb.
     return {place: number for number, place in reversed(list(enumerate(own_databases(scopes))))}
 
 
 def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
-    """Return for each scope the scope in which its messages ask, and that in which they ask after coming back."""
+    """Return for each scope where its messages ask first, and where they ask after coming back."""
     numbers = number_places(scopes)
     own_scopes = [numbers[place] for place in own_databases(scopes)]
     return own_scopes, [numbers[instance, MSDB] for instance, _ in scopes]
 
 
-# The requests for routes on record, and which messages they keep from opening another (rule book, section 5).
+# Requests on record, which can prevent a message from opening another one (rule book, section 5).
 
 
 def sort_requests(groups: Sequence[Sequence[RouteRequest]]) -> pyarrow.RecordBatch:
-    """Return the requests of groups, each with the number of its group, in the order of groups, times and ids."""
+    """Return the requests of groups in the order of group number, time and id."""
     import pyarrow
 
     requests = [(number, one) for number, group in enumerate(groups) for one in sorted(group, key=_position)]
@@ -219,9 +218,9 @@ def sort_requests(groups: Sequence[Sequence[RouteRequest]]) -> pyarrow.RecordBat
 
 
 def find_last(requests: pyarrow.RecordBatch, groups: Any, at: Any, message_id: Any, *, or_own: bool) -> Any:
-    """Return for each message the place of the last request of its group before it, null for none; by halving.
+    """Find by binary search the last request of each message's group before the message, or null.
 
-    ``requests`` are sorted. With ``or_own`` that may be the message's own request.
+    ``requests`` must be sorted. With ``or_own``, the message's own request counts too.
     """
     import pyarrow
     import pyarrow.compute as pc
@@ -245,7 +244,7 @@ def find_last(requests: pyarrow.RecordBatch, groups: Any, at: Any, message_id: A
 
 
 class Openers(NamedTuple):
-    """Messages that may open a request: ``others`` a new one, ``own_requests`` their own that is on record."""
+    """Messages that may open a request: a new one (``others``), or their own on record (``own_requests``)."""
 
     others: AskingRows
     own_requests: AskingRows
@@ -253,10 +252,10 @@ class Openers(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestsOnRecord:
-    """The requests on record of scopes and services.
+    """The requests on record by scope and service.
 
-    Each of the ``codes`` is the number of a scope and one of the ``services``; its place is the number of a group
-    of requests. ``lasting`` are the requests that a message may find pending, ``all`` those that may be its own.
+    Each of the ``codes`` combines a service and a scope. Its place is the number of a group of requests.
+    ``lasting`` has the requests that a message may find pending, and ``all`` those that may be its own.
     """
 
     scopes: int
@@ -287,7 +286,7 @@ class RequestsOnRecord:
         )
 
     def _is_pending(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return a mask of messages that find the last request of their group before them pending."""
+        """Return a mask of the messages for which the last earlier request of their group is pending."""
         import pyarrow.compute as pc
 
         last = find_last(self.lasting, groups, at, message_id, or_own=False)
@@ -295,7 +294,7 @@ class RequestsOnRecord:
         return pc.and_not(last.is_valid(), pc.fill_null(has_ended, fill_value=False))
 
     def _is_own(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return a mask of messages that have opened a request of their group."""
+        """Return a mask of the messages that opened a request of their group."""
         import pyarrow.compute as pc
 
         last = find_last(self.all, groups, at, message_id, or_own=True)
@@ -303,7 +302,7 @@ class RequestsOnRecord:
         return pc.fill_null(pc.and_(pc.equal(its_time, at), pc.equal(its_id, message_id)), fill_value=False)
 
     def find_openers(self, asking: AskingRows) -> Openers:
-        """Return the messages that find no request on record pending where they ask first."""
+        """Return the messages without a pending request on record in the scope where they ask first."""
         import pyarrow
         import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Put rows into buckets by the hash of texts, in temporary files where there are many: each fits into memory."""
+"""Split rows into buckets that fit into memory, by the hash of texts, in temporary files if there are many."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# So many files are open at a time at most.
+# The limit of open files.
 _MOST_BUCKETS = 256
-# Hashes of texts are whole numbers below this.
+# Hashes of texts are below this number.
 _HASHES = 2**31
 
 
 @dataclass
 class BucketedRows:
-    """Rows of one kind, in buckets: written first, then read bucket by bucket, as often as they are asked for."""
+    """Rows of one kind in buckets. All rows are written before buckets are read, any number of times."""
 
     folder: Path | None
     name: str
@@ -36,7 +36,7 @@ class BucketedRows:
     _writers: dict[int, Any] = field(default_factory=dict)
 
     def add(self, rows: pyarrow.Table, *by: str) -> None:
-        """Add rows, each to the bucket of its texts in some columns."""
+        """Add each row to the bucket of its texts in some columns."""
         import pyarrow.compute as pc
 
         if self.count == 1:
@@ -70,18 +70,18 @@ class BucketedRows:
         self._writers.clear()
 
     def read(self, bucket: int) -> pyarrow.Table | None:
-        """Return the rows of a bucket; None where it has none."""
+        """Return the rows of a bucket, or None if it is empty."""
         import pyarrow
 
         tables = list(self._read_added(bucket))
         return pyarrow.concat_tables(tables) if tables else None
 
     def read_parts(self, bucket: int, rows: int = 1) -> Iterator[pyarrow.Table]:
-        """Yield the rows of a bucket, in the order in which they came: at least so many each but the last."""
+        """Yield the rows of a bucket in their order, at least ``rows`` at a time except the last."""
         return join_small(self._read_added(bucket), rows)
 
     def _read_added(self, bucket: int) -> Iterator[pyarrow.Table]:
-        """Yield the rows of a bucket as they were added."""
+        """Yield the tables that were added to a bucket."""
         import pyarrow
 
         if self.folder is None:
@@ -102,7 +102,7 @@ class BucketedRows:
 
 
 def join_small(tables: Iterable[pyarrow.Table], rows: int) -> Iterator[pyarrow.Table]:
-    """Join tables that follow each other until they have so many rows; the last may have fewer."""
+    """Concatenate consecutive tables until they have ``rows`` rows. The last table may have fewer."""
     import pyarrow
 
     waiting: list[pyarrow.Table] = []
@@ -117,7 +117,7 @@ def join_small(tables: Iterable[pyarrow.Table], rows: int) -> Iterator[pyarrow.T
 
 @dataclass
 class BucketObjects(Generic[T]):
-    """One object of Python for each bucket; in files of the temporary folder where rows are."""
+    """One Python object for each bucket, in the same folder as the rows or in memory."""
 
     folder: Path | None
     name: str
@@ -133,7 +133,7 @@ class BucketObjects(Generic[T]):
             pickle.dump(value, file, pickle.HIGHEST_PROTOCOL)
 
     def load(self, bucket: int) -> T | None:
-        """Return the object of a bucket; None where it has none."""
+        """Return the object of a bucket, or None without one."""
         path = self._path(bucket)
         if path is None or not path.exists():
             return self._objects.get(bucket)
@@ -142,29 +142,29 @@ class BucketObjects(Generic[T]):
         return value
 
     def _path(self, bucket: int) -> Path | None:
-        """Return the file of a bucket; None where objects are in memory."""
+        """Return the file of a bucket, or None if objects are in memory."""
         return None if self.folder is None else self.folder / f"{self.name}-{bucket}.pickle"
 
 
 @dataclass(frozen=True)
 class RowBuckets:
-    """As many buckets for several kinds of rows; in files of a temporary folder, or in memory if it is one."""
+    """The same number of buckets for several kinds of rows, in a temporary folder, or in memory for one bucket."""
 
     count: int
     folder: Path | None
 
     def open(self, name: str) -> BucketedRows:
-        """Begin rows of a kind."""
+        """Create empty buckets for rows of a kind."""
         return BucketedRows(self.folder, name, self.count)
 
     def open_objects(self, name: str) -> BucketObjects[Any]:
-        """Begin objects, one for each bucket."""
+        """Create a store for one object of each bucket."""
         return BucketObjects(self.folder, name)
 
 
 @contextmanager
 def open_buckets(rows: int, rows_of_one: int) -> Iterator[RowBuckets]:
-    """Yield buckets for so many rows, which take their files away at the end, whatever ends the block."""
+    """Yield buckets for a number of rows, and delete their files at the end of the block."""
     count = min(-(-rows // rows_of_one), _MOST_BUCKETS)
     if count <= 1:
         yield RowBuckets(1, None)
@@ -174,7 +174,7 @@ def open_buckets(rows: int, rows_of_one: int) -> Iterator[RowBuckets]:
 
 
 def find_buckets(columns: Sequence[pyarrow.Array], count: int) -> pyarrow.Array:
-    """Return the numbers of the buckets of rows: those whose texts are equal have the same, in whatever case."""
+    """Return the bucket number of each row. Rows with texts that are equal except in case get the same."""
     import pyarrow.compute as pc
 
     hashed = reduce(lambda one, other: pc.add(pc.multiply(one, 31), other), map(_hash_texts, columns))
@@ -183,7 +183,7 @@ def find_buckets(columns: Sequence[pyarrow.Array], count: int) -> pyarrow.Array:
 
 
 def _hash_texts(texts: pyarrow.Array) -> pyarrow.Array:
-    """Return the hashes of texts: that of SQL Server for a GUID, for another text one of its bytes."""
+    """Return the hash of each text: the dialog-ID hash for a GUID, or a checksum of its bytes."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -1,10 +1,10 @@
-"""Find by Arrow, batch by batch, the messages that two configurations, or two times, decide differently.
+"""Find the messages that two configurations or two times decide differently, batch by batch with Arrow.
 
-Each side decides a batch as a run does, and follows it as `trace --all` does. Equal values of two decisions, and
-equal paths, have one number on both sides: so numbers are compared, and texts only where a route reads its address
-from the message's own service name.
+Each side decides a batch as a run does, and follows it as `trace --all` does. Both sides use the same numbers for
+equal decisions and equal paths, so numbers are compared. Texts are compared only if a route reads its address from
+a message's service name.
 
-A message is decided on both sides only if it may differ: at its first hop, or anywhere on its path before.
+Only messages that may differ are decided, at their first hop or anywhere on their path on the first side.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _JOINED = ", "
-# A diff also reads the place in the batch.
+# The column with a message's place in its batch.
 _PLACE = "place"
 # No decision has this number.
 _NO_NUMBER = -1
@@ -60,7 +60,7 @@ _NO_NUMBER = -1
 
 @dataclass(frozen=True)
 class DecidingSide:
-    """One of two sides: its configuration, its time, the requests that messages open there, and their paths."""
+    """One of two sides: its configuration and time, the requests that messages open, and their paths."""
 
     scan: MessageScan
     requests: Requests | None
@@ -77,7 +77,7 @@ class DecidingSide:
         paths: SidePaths,
         addressees: AddresseeNumbers,
     ) -> DecidingSide:
-        """Return a side of the messages of a scan, which no path was followed for yet."""
+        """Return a side without any followed path."""
         numbers = PathNumbers(scan, network, paths, addressees)
         return cls(scan, requests, KnownPlaces.of(scan.checked), paths, numbers)
 
@@ -85,7 +85,7 @@ class DecidingSide:
 def read_for_comparison(
     scan: MessageScan, more: Mapping[str, pyarrow.compute.Expression] | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Read the messages of a scan, and some expressions, for `BatchComparer.compare`."""
+    """Read the messages of a scan and more expressions for `BatchComparer.compare`."""
     import pyarrow
 
     as_it_is = {AS_READ: scan.messages.column("conversation_id")}
@@ -97,7 +97,7 @@ def read_for_comparison(
 
 
 class _DecidedBatch(NamedTuple):
-    """Numbers of the decisions, and of the shared paths, of the messages of a batch."""
+    """The numbers of the decisions and the shared paths of a batch of messages."""
 
     decisions: pyarrow.Array
     paths: pyarrow.Array
@@ -107,20 +107,20 @@ class _DecidedBatch(NamedTuple):
 
 
 class _SideBatches:
-    """Decides batches of a side, one after the other, for one thread."""
+    """Decides one batch of a side at a time, for one thread."""
 
     def __init__(self, place: int, side: DecidingSide, compared: ComparedMessages) -> None:
         self._place, self._side, self._compared = place, side, compared
         self._resolver, self._finder = BatchResolver(side.scan), PathFinder(side.scan, side.numbers)
 
     def find_differing(self, batch: pyarrow.RecordBatch) -> pyarrow.Array:
-        """Return a mask of messages whose path may be another one on the other side."""
+        """Return a mask of the messages that may take a different path on the other side."""
         import pyarrow
         import pyarrow.compute as pc
 
         keyed, asked = self._key(batch)
-        found = self._finder.find(keyed, asked)
-        differs = self._side.paths.may_differ().take(found)
+        path_numbers = self._finder.find(keyed, asked)
+        differs = self._side.paths.may_differ().take(path_numbers)
         if len(keyed.rows) == len(batch):
             return differs
         is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
@@ -133,17 +133,17 @@ class _SideBatches:
         keyed, asked = self._key(batch)
         decisions, paths = self._compared.decisions, self._compared.paths
         decided = self._side.scan.decisions.decided()
-        found = self._finder.find(keyed, asked)
+        path_numbers = self._finder.find(keyed, asked)
         of_sound = (
             decisions.of_side(self._place, decided).take(find_decisions(keyed, decided, asked)),
-            self._side.paths.shared().take(found),
+            self._side.paths.shared().take(path_numbers),
         )
         if len(keyed.rows) == len(batch):
             return _DecidedBatch(*of_sound)
         is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
         rejected = pc.invert(is_sound)
         rows = batch.filter(rejected)
-        reasons = _join_codes(find_reasons(as_read(_with_what_is_read(rows)), *self._side.places.find(rows)))
+        reasons = _join_codes(find_reasons(as_read(_with_original_columns(rows)), *self._side.places.find(rows)))
         columns = zip(of_sound, (decisions.of_reasons(reasons), paths.of_reasons(reasons)), strict=True)
         nothing = _repeat(_NO_NUMBER, len(batch))
         return _DecidedBatch(
@@ -154,7 +154,7 @@ class _SideBatches:
         )
 
     def _key(self, batch: pyarrow.RecordBatch) -> tuple[KeyedBatch, Asked | None]:
-        """Return a keyed batch, and which of its messages a request for a route stops."""
+        """Return a keyed batch, and masks of the messages that a request for a route stops."""
         import pyarrow
 
         side = self._side
@@ -165,14 +165,14 @@ class _SideBatches:
 
 
 def _join_codes(reasons: pyarrow.Array) -> pyarrow.Array:
-    """Return the codes of messages that are set aside as one text each."""
+    """Join the codes of each rejected message to one text."""
     import pyarrow
 
     return pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())
 
 
 class ComparedDecisions:
-    """Compared values of all decisions of two sides, each once; several threads may ask."""
+    """The distinct compared values of the decisions of two sides. Several threads may use it."""
 
     def __init__(self) -> None:
         import pyarrow
@@ -186,7 +186,7 @@ class ComparedDecisions:
         self._end_numbers, self._reads = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
 
     def of_side(self, side: int, decided: DecisionColumns) -> pyarrow.Array:
-        """Return the numbers of a side's decisions."""
+        """Map a side's decisions to the shared numbers."""
         with self._lock:
             first, count = self._known[side], len(decided.reads_address)
             if first < count:
@@ -199,7 +199,7 @@ class ComparedDecisions:
             return self._of_sides[side].array()
 
     def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of messages that are set aside, by their codes."""
+        """Return the shared numbers of rejected messages, by their codes."""
         import pyarrow
 
         coded = texts.dictionary_encode()
@@ -209,7 +209,7 @@ class ComparedDecisions:
         return pyarrow.array(numbers, pyarrow.int64()).take(coded.indices)
 
     def columns(self) -> ComparedColumns:
-        """Return the columns of all so far."""
+        """Return the columns of all values so far."""
         with self._lock:
             texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
             return ComparedColumns(texts, self._end_numbers.array(), self._reads.array())
@@ -228,9 +228,9 @@ class ComparedDecisions:
 
 @dataclass(frozen=True)
 class ComparedMessages:
-    """Messages that two sides decide, which read the same rows.
+    """The two sides of a comparison, which read the same rows.
 
-    ``touched`` are the rows that may differ at their first hop; None where all are decided on both sides.
+    ``touched`` selects the rows that may differ at their first hop. It is None if both sides decide all rows.
     """
 
     before: DecidingSide
@@ -244,7 +244,7 @@ class ComparedMessages:
         return read_for_comparison(self.before.scan)
 
     def spell(self, groups: pyarrow.Table) -> pyarrow.Table:
-        """Return counts by `GROUP` as rows of `KEY_CHANGES`, of which some may be alike."""
+        """Convert counts by `GROUP` to rows of `KEY_CHANGES`, some of which may be equal."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -268,7 +268,7 @@ class ComparedMessages:
 
 
 class BatchComparer:
-    """Compares batches, one after the other, for one thread."""
+    """Compares one batch at a time, for one thread."""
 
     def __init__(self, compared: ComparedMessages) -> None:
         self._compared = compared
@@ -277,7 +277,7 @@ class BatchComparer:
         )
 
     def compare(self, batch: pyarrow.RecordBatch) -> ChangedRows | None:
-        """Return the changes of a batch; None where nothing changes."""
+        """Return the changed messages of a batch, or None without changes."""
         import pyarrow.compute as pc
 
         batch = self._select(batch)
@@ -292,7 +292,7 @@ class BatchComparer:
             return None
         columns = self._compared.decisions.columns()
         decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
-        # Only the texts say whether an address in a name equals an address of a route.
+        # An address in a name may equal the address of a route, so these texts must be compared.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
             differs = pc.indices_nonzero(pc.or_(differ(*decided_rows), ends_elsewhere.take(changed)))
             if not len(differs):
@@ -303,13 +303,13 @@ class BatchComparer:
         return ChangedRows(batch, changed, decided_rows, paths, columns)
 
     def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        """Select the messages that may differ: at their first hop, or on their path before."""
+        """Select the messages that may differ, at their first hop or later on their path."""
         import pyarrow.compute as pc
 
         if self._compared.touched is None:
             return batch
         touched = self._compared.touched.mask(batch)
-        # To copy most rows takes longer than to decide the others on both sides.
+        # Copying most rows takes longer than deciding the others on both sides.
         if touched.true_count * 2 > len(batch):
             return batch
         others = pc.invert(touched)
@@ -323,7 +323,7 @@ class BatchComparer:
         compared_columns: ComparedColumns,
         numbers: pyarrow.Array,
     ) -> DecidedRows:
-        """Return a side's decisions for some messages of a batch, from the numbers of these decisions."""
+        """Return a side's decisions for some messages of a batch, given their numbers."""
         import pyarrow.compute as pc
 
         texts = {name: TextColumn(words, of.take(numbers)) for name, (words, of) in compared_columns.texts.items()}
@@ -342,8 +342,8 @@ def _repeat(value: int, rows: int) -> pyarrow.Array:
     return pyarrow.repeat(pyarrow.scalar(value, pyarrow.int64()), rows)
 
 
-def _with_what_is_read(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return messages in the columns that decide whether they are rejected."""
+def _with_original_columns(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Restore the conversation id and the time of messages, which decide whether they are rejected."""
     import pyarrow
 
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))

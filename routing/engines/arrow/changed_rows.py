@@ -1,4 +1,4 @@
-"""The messages of a batch that change between two sides: as rows, counted, and as examples."""
+"""The messages of a batch that change between two sides, as rows, as counts and as examples."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ GROUPED = ("instance_name", "database_name", "to_service_name")
 _NUMBERS = (*(f"{name}_{side}" for side in SIDES for name in ("decision", "end")), "place")
 GROUP_TEXTS = (*GROUPED, *(f"address_{side}" for side in SIDES))
 GROUP = (*GROUP_TEXTS, *_NUMBERS)
-"""What messages are counted by: addresses are those in their own service names."""
+"""The columns by which messages are counted. The addresses come from service names."""
 AS_READ = "conversation_as_read"
-"""The column of a batch that has the conversation id as it is written."""
+"""The column of a batch with the unchanged conversation id."""
 
 
 class ComparedColumns(NamedTuple):
-    """Compared columns of decisions, by the numbers that both sides share.
+    """The compared columns of decisions, in the order of the numbers that both sides share.
 
-    ``texts`` are words and numbers of words by the names of `DECIDED`; ``ends`` numbers of outcome and reason;
-    ``reads_address``: the address is that of the message's own service name, if that has one.
+    ``texts`` has the words of each column of `DECIDED` and their numbers. ``ends`` has numbers of outcome and
+    reason. If ``reads_address`` is true, the address comes from the message's service name if that has one.
     """
 
     texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
@@ -42,8 +42,8 @@ class ComparedColumns(NamedTuple):
 class DecidedRows(NamedTuple):
     """Decisions of a side for some messages.
 
-    ``numbers`` are those of `ComparedDecisions`, ``texts`` the columns of `DECIDED`; ``in_names`` are addresses in
-    the messages' own service names, None where none is read.
+    ``numbers`` are those of `ComparedDecisions`, and ``texts`` the columns of `DECIDED`. ``in_names`` has the
+    addresses from service names, or is None if no route reads one.
     """
 
     numbers: pyarrow.Array
@@ -52,10 +52,11 @@ class DecidedRows(NamedTuple):
 
 
 class PartingPaths(NamedTuple):
-    """The paths of messages that change: where they end on both sides, and at which hop they part.
+    """The paths of changed messages: their endings on both sides, and the first hop that differs.
 
-    ``texts`` are the columns of `ENDING` of each side and the texts of `CHANGED_HOP`; ``ends`` numbers of endings,
-    ``words`` of ending and reason; ``places`` numbers of hops' places, ``hops`` their numbers on the way.
+    ``texts`` has the columns of `ENDING` for each side and the texts of `CHANGED_HOP`. ``ends`` has the numbers of
+    endings, and ``words`` those of ending and reason. ``places`` has the numbers of the hops' places, and ``hops``
+    their positions on the path.
     """
 
     texts: Mapping[str, TextColumn]
@@ -69,7 +70,7 @@ class PartingPaths(NamedTuple):
     def of(
         cls, paths: ComparedPaths, endings: EndingColumns, before: pyarrow.Array, after: pyarrow.Array
     ) -> PartingPaths:
-        """Return the paths of messages by the numbers of these paths."""
+        """Return the paths of messages from the numbers of their paths."""
         ends = [endings.endings.take(one) for one in (before, after)]
         texts = {
             f"{name}_{word}": TextColumn(words, numbers.take(end))
@@ -84,7 +85,7 @@ class PartingPaths(NamedTuple):
 
 
 def differ(before: DecidedRows, after: DecidedRows) -> pyarrow.Array:
-    """Return a mask of messages of which a compared value differs; null is equal to null alone."""
+    """Return a mask of messages with a different compared value. Null equals only null."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -98,7 +99,7 @@ def differ(before: DecidedRows, after: DecidedRows) -> pyarrow.Array:
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """The messages of a batch that change, at ``places`` of it, with their decisions and paths on both sides."""
+    """The changed messages at ``places`` of a batch, with their decisions and paths on both sides."""
 
     batch: pyarrow.RecordBatch
     places: pyarrow.Array
@@ -107,7 +108,7 @@ class ChangedRows:
     compared_columns: ComparedColumns
 
     def table(self, chosen: pyarrow.Array | None = None) -> pyarrow.Table:
-        """Return some of them, or all, in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
+        """Return the chosen messages, or all, in the columns of `MESSAGE_CHANGES` with texts as dictionaries."""
         import pyarrow
 
         def some(values: pyarrow.Array) -> pyarrow.Array:
@@ -133,7 +134,7 @@ class ChangedRows:
         return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
 
     def group(self) -> pyarrow.Table:
-        """Count the messages by `GROUP`, in a column ``messages``: all batches share the numbers."""
+        """Count the messages by `GROUP`, in a column ``messages``. Numbers are the same in all batches."""
         import pyarrow
 
         numbers: dict[str, pyarrow.Array] = {}
@@ -167,7 +168,7 @@ class ChangedRows:
         )
 
     def find_lowest(self, shown: int) -> pyarrow.Table:
-        """Return examples of each change of what `ENDS` names: rows of `EXAMPLES`, nulls first."""
+        """Return up to ``shown`` examples of each change in the columns `ENDS`, as rows of `EXAMPLES`."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -177,14 +178,14 @@ class ChangedRows:
             *(self.compared_columns.ends.take(side.numbers) for side in self.decided_rows),
             *self.paths.words,
         ):
-            # Of few distinct words; the products stay far below the greatest number.
+            # There are few distinct words, so the products cannot overflow.
             code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
         changes, instances = code.dictionary_encode(), self._rank_instances()
         parts = []
         for change in range(len(changes.dictionary)):
             places = pc.indices_nonzero(pc.equal(changes.indices, change))
             if len(places) > shown:
-                # Texts are read only of the instances that come first.
+                # Only the messages of the first instances are compared by their texts.
                 ranks = instances.take(places)
                 last = ranks.take(pc.select_k_unstable(ranks, shown, [("", "ascending")]))
                 places = places.filter(pc.less_equal(ranks, pc.max(last)))
@@ -193,7 +194,7 @@ class ChangedRows:
         return pyarrow.concat_tables(parts)
 
     def _lowest_of(self, places: pyarrow.Array, shown: int) -> pyarrow.Table:
-        """Return the lowest few of some messages, in the columns of `MESSAGE_CHANGES`."""
+        """Return the first ``shown`` of some messages in the order of examples."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -208,7 +209,7 @@ class ChangedRows:
         return self.table(places.take(pc.select_k_unstable(pyarrow.table(columns), shown, order)))
 
     def _rank_instances(self) -> pyarrow.Array:
-        """Return the places of messages' instances in the order of their names, nulls first."""
+        """Return the rank of each message's instance by name, with nulls first."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -224,7 +225,7 @@ def _as_texts(words: pyarrow.Array, places: pyarrow.Array) -> pyarrow.Array:
 
 
 def _readable(column: TextColumn) -> TextColumn:
-    r"""Return a column whose texts are all UTF-8: each undecodable byte is written as ``\xNN``."""
+    r"""Return a column with valid UTF-8 only: each undecodable byte is written as ``\xNN``."""
     import pyarrow
 
     if find_undecodable(column.words) is None:

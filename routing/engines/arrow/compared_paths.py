@@ -1,4 +1,4 @@
-"""Keep the paths of messages on two sides, so that equal ones have one number and the others part at a hop."""
+"""Store the paths of messages on two sides. Equal paths share a number, and others differ at a hop."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 _WORDS, _HOP = "words", "hop"
 MayDiffer = Callable[[PathWithReturn, PathSender, ServiceAddress], bool]
-"""Returns whether a path of a sender's messages to a service may be another one on the other side."""
+"""Returns whether a sender's messages to a service may take a different path on the other side."""
 
 
 class EndingColumns(NamedTuple):
-    """Columns of endings, by their number; ``endings`` are the numbers of endings by the number of a path.
+    """The columns of endings, in the order of their numbers.
 
-    ``texts`` are words and numbers of words by the names of `ENDING`, ``words`` numbers of ending and reason.
+    ``endings`` maps the number of a path to its ending. ``texts`` has the words of each column of `ENDING` and
+    their numbers. ``words`` has numbers of ending and reason.
     """
 
     endings: pyarrow.Array
@@ -41,14 +42,14 @@ class EndingColumns(NamedTuple):
 
 
 class HopPlaces(NamedTuple):
-    """Columns of places of hops, by their number: words and numbers of words, and the numbers of hops."""
+    """The columns of the places of hops, in the order of their numbers, and the positions of hops on the path."""
 
     texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
     hops: pyarrow.Array
 
 
 class ComparedPaths:
-    """The paths of both sides, each once; several threads may ask."""
+    """The distinct paths of both sides. Several threads may use it."""
 
     def __init__(self) -> None:
         import pyarrow
@@ -66,7 +67,7 @@ class ComparedPaths:
         self._places = InternedRows((name for name in CHANGED_HOP if name != _HOP), {_HOP: pyarrow.int64()})
 
     def number(self, ending: PathEnding, steps: Iterable[PathStep]) -> int:
-        """Return the number of a path; the caller holds the lock."""
+        """Return the number of a path. The caller must hold the lock."""
         path = self._number_ending(ending), tuple([self._number_step(one) for one in steps])
         number = self._paths.get(path)
         if number is None:
@@ -76,7 +77,7 @@ class ComparedPaths:
         return number
 
     def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of the paths of messages that are set aside, by their codes."""
+        """Return the numbers of the paths of rejected messages, by their codes."""
         import pyarrow
 
         coded = texts.dictionary_encode()
@@ -93,7 +94,7 @@ class ComparedPaths:
             return EndingColumns(self._endings_of.array(), endings.texts(), endings.others()[_WORDS])
 
     def find_hops(self, before: pyarrow.Array, after: pyarrow.Array) -> pyarrow.Array:
-        """Return the number of the place where paths part, of each message; null where it has none."""
+        """Return for each message the number of the first hop that differs, or null."""
         pairs = self._pairs.number(before, after)
         with self.lock:
             new = self._pairs.pairs[self._known_pairs :]
@@ -112,7 +113,7 @@ class ComparedPaths:
             return HopPlaces(self._places.texts(), self._places.others()[_HOP])
 
     def _part(self, before: list[PathStep], after: list[PathStep]) -> int | None:
-        """Return the number of the place where two paths part; None if a side sets the messages aside."""
+        """Return the number of the first hop that differs in two paths, or None if a side rejects the messages."""
         place = first_change(before, after) if before and after else None
         return None if place is None else self._places.number(place, place._asdict)
 
@@ -132,7 +133,7 @@ class ComparedPaths:
 
 
 class SidePaths:
-    """The paths of one side, as `path_numbers.PathStore` keeps them; ``may_differ`` None: none may."""
+    """The paths of one side, as a `path_numbers.PathStore`. Without ``may_differ``, no path may differ."""
 
     def __init__(self, paths: ComparedPaths, may_differ: MayDiffer | None) -> None:
         import pyarrow
@@ -153,12 +154,12 @@ class SidePaths:
         return self._number(self._paths.number(ending_at_first_hop(first, instance), steps), False)
 
     def shared(self) -> pyarrow.Array:
-        """Return the numbers of paths that both sides share, by this side's."""
+        """Map this side's numbers of paths to the numbers that both sides share."""
         with self.lock:
             return self._shared.array()
 
     def may_differ(self) -> pyarrow.Array:
-        """Return whether a path may be another one on the other side, by number."""
+        """Return for each number whether messages may take a different path on the other side."""
         with self.lock:
             return self._flags.array()
 

@@ -1,6 +1,6 @@
-"""Decide keys and number the decisions: each is a number, and so is each outcome that a message's own facts bring.
+"""Decide keys and number the decisions, including the outcomes that a message's own facts can cause.
 
-A key is decided when a batch first shows it. Of a message then nothing is looked up but numbers.
+A key is decided at its first occurrence in a batch. After that, messages need only numbers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FLAGS = ("asks", "asks_msdb", "reads_address", "counts_hops")
 _ALTERNATIVES = "alternative_routes"
 _NUMBER = "matching_step"
 _TEXTS = tuple(name for name in VERDICT_COLUMNS if name not in (_ALTERNATIVES, _NUMBER))
-# The end of what does not end.
+# The end time of an open interval.
 _MOST = 2**63 - 1
-# The first two numbers: a dialog that has ended, and a message that waits for a route in its own scope.
+# The numbers for a dialog that has ended, and for a message that waits for a route in its own scope.
 EXPIRED, REQUESTED = 0, 1
 
 
 class KeyNumbers(NamedTuple):
-    """The keys of messages: numbers of scopes, services and broker instances, and the sender's role."""
+    """The keys of messages: the numbers of their scope, service and broker instance, and the sender's role."""
 
     scopes: pyarrow.Array
     services: pyarrow.Array
@@ -42,11 +42,11 @@ class KeyNumbers(NamedTuple):
 
 
 class DecisionColumns(NamedTuple):
-    """Columns of decisions, by their number.
+    """The columns of decisions, in the order of their numbers.
 
-    ``words`` and ``numbers`` are those of each column of text of `VERDICT_COLUMNS`. ``out_of_hops`` is the number
-    of what becomes of a message that must not be forwarded any more, and ``requested`` that of one which waits
-    in msdb for a route; null where that cannot be.
+    ``words`` and ``numbers`` store each text column of `VERDICT_COLUMNS`. ``out_of_hops`` is the number of the
+    decision for a message without hops left, and ``requested`` for a message that waits in msdb for a route. Both
+    are null if this cannot happen.
     """
 
     words: dict[str, pyarrow.Array]
@@ -61,10 +61,11 @@ class DecisionColumns(NamedTuple):
 
 
 class TimelineArrays(NamedTuple):
-    """Arrays of timelines, of their intervals, and of the decisions of intervals.
+    """Timelines, their intervals and the choices of each interval, as arrays.
 
-    By timeline where its intervals begin and how many there are; by interval its end in microseconds, where its
-    choices begin and how many there are; by choice the number of its decision.
+    ``first`` and ``counts`` give the intervals of a timeline. ``ends`` has the end of an interval in microseconds.
+    ``first_choices`` and ``choice_counts`` give the choices of an interval. ``choices`` has the decision of a
+    choice.
     """
 
     first: pyarrow.Array
@@ -77,7 +78,7 @@ class TimelineArrays(NamedTuple):
     most_choices: int
 
     def choose(self, timelines: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of choices: by the time of messages, and by their dialogs' hash."""
+        """Return the choices for messages, by their time and their dialogs' hash."""
         import pyarrow.compute as pc
 
         intervals = self.first.take(timelines)
@@ -95,7 +96,7 @@ class TimelineArrays(NamedTuple):
 
 
 class TimelineTable:
-    """Timelines of keys, which grow in number; a choice stands there as a number. One thread may ask at a time."""
+    """A growing table of timelines, with choices as numbers. Not safe for several threads."""
 
     def __init__(self) -> None:
         import pyarrow
@@ -105,7 +106,7 @@ class TimelineTable:
         self._timelines = self._intervals = self._choices = self._most = self._most_choices = 0
 
     def add(self, intervals: Sequence[tuple[int | None, Sequence[int]]]) -> int:
-        """Add a timeline, and return its number: the ends of its intervals in order, and the choices of each."""
+        """Add a timeline, given the end and the choices of each interval in order, and return its number."""
         columns = self._columns
         columns["first"].add(self._intervals)
         columns["counts"].add(len(intervals))
@@ -129,16 +130,16 @@ class TimelineTable:
 
 
 class DecisionTable:
-    """All decisions that messages have asked for so far; several threads may ask."""
+    """All decisions for the messages so far. Several threads may use it."""
 
     def __init__(self, checked: CheckedInputs, numbers: TextNumbers) -> None:
-        """Start with no key decided; ``numbers`` number the names of the configuration."""
+        """Start without decided keys. ``numbers`` has the numbers of the configuration's names."""
         import pyarrow
 
         self._checked, self._numbers = checked, numbers
         self._decider, self._estate = KeyDecider(), GrowingEstate(checked)
         self._lock = threading.Lock()
-        # Of services and broker instances; of these and a scope with the sender's role.
+        # Pairs of service and broker instance, and pairs of these and a scope with the sender's role.
         self._pairs, self._keys = PairNumbering(), PairNumbering()
         self._timeline_of = GrowingColumn(pyarrow.int64())
         self.scopes = [
@@ -156,7 +157,7 @@ class DecisionTable:
         self._add_row(_decision_without_route(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
 
     def find(self, keys: KeyNumbers) -> pyarrow.Array:
-        """Return the numbers of the timelines of keys, those that are new decided now."""
+        """Return the numbers of the timelines of keys. New keys are decided now."""
         import pyarrow.compute as pc
 
         pairs = self._pairs.number(keys.services, keys.brokers)
@@ -168,7 +169,7 @@ class DecisionTable:
         return timelines.take(numbers)
 
     def choose(self, timelines: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of decisions: by the time of messages, and by their dialogs' hash."""
+        """Return the decisions for messages, by their time and their dialogs' hash."""
         with self._lock:
             table = self._timelines.arrays()
         return table.choose(timelines, at, conversations)
@@ -186,7 +187,7 @@ class DecisionTable:
         )
 
     def _decide_new(self) -> None:
-        """Decide for keys that are new."""
+        """Decide new keys."""
         rows = list(self._rows_of(self._keys.pairs[self._known_keys :]))
         if not rows:
             return
@@ -200,7 +201,7 @@ class DecisionTable:
         self._known_timelines = len(self._decider.timelines)
 
     def _rows_of(self, keys: Sequence[tuple[int, int]]) -> Iterable[KeyRow]:
-        """Yield the key rows that numbers stand for."""
+        """Convert numbers of keys to key rows."""
         for pair, sender in keys:
             instance, database = self.scopes[sender >> 1]
             service, broker = self._pairs.pairs[pair]
@@ -209,7 +210,7 @@ class DecisionTable:
             )
 
     def _number(self, choice: Choice) -> int:
-        """Return the number of a decision, with those of what hops and requests make of it."""
+        """Return the number of a decision, and add its variants for used-up hops and requested routes."""
         number = self._decisions.find(choice)
         if number is None:
             values = dict(zip(CHOICE.names, choice, strict=True))
@@ -237,7 +238,7 @@ class DecisionTable:
 
 
 def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> TableRow:
-    """Return a decision of no route, which is not the plan's."""
+    """Return a decision that uses no route."""
     values = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
     return {**values, **dict.fromkeys(_FLAGS, False)}
 
@@ -245,7 +246,7 @@ def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep
 def _find_intervals(
     table: TimelineArrays, timelines: pyarrow.Array, first: pyarrow.Array, at: pyarrow.Array
 ) -> pyarrow.Array:
-    """Return the intervals of times: of each timeline the first one that ends later."""
+    """Find the first interval of each timeline that ends after a time, by binary search."""
     import pyarrow.compute as pc
 
     counts = table.counts.take(timelines)
@@ -266,7 +267,7 @@ def _find_intervals(
 
 
 def find_rests(conversations: pyarrow.Array, counts: pyarrow.Array) -> pyarrow.Array:
-    """Return the remainders of conversations' dialog-ID hashes, divided by counts; none is below zero."""
+    """Return the dialog-ID hash of conversations modulo counts, never negative."""
     import pyarrow.compute as pc
 
     hashed = hash_dialog_ids(conversations)

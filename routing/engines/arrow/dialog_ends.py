@@ -1,4 +1,4 @@
-"""Find the dialogs of messages by Arrow: the broker instances that they bind them to, and when they end."""
+"""Find the dialogs of messages with Arrow: the broker instances they are bound to, and their end times."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _FAR, _ACKNOWLEDGED, _SINCE, _ENDS = (
     "lifetime",
 )
 _PLACE = "conversation"
-# Of most conversations one or two ends are stored.
+# Most conversations have one or two stored endpoints.
 _FEW_ENDS = 4
 
 
 class FoundDialogs(NamedTuple):
-    """The facts of messages' dialogs at their time.
+    """The facts of messages' dialogs at the time of the messages.
 
-    ``brokers`` are the broker instances that dialogs name, ``numbers`` those that these have, `NONE` for none;
-    ``is_expired`` is None where no dialog ends.
+    ``brokers`` has the broker instances that the dialogs name. ``numbers`` has their numbers, or `NONE` for none.
+    ``is_expired`` is None if no dialog ends.
     """
 
     brokers: TextColumn
@@ -42,13 +42,13 @@ class FoundDialogs(NamedTuple):
     is_expired: pyarrow.Array | None
 
 
-# What a message finds of its dialog if another engine has joined them (`keying.DIALOG`).
+# The columns with the facts of a dialog if Spark has joined them (`keying.DIALOG`).
 _JOINED = ("far_broker", "acknowledged_broker", "acknowledged_at", "dialog_lifetime")
 
 
 @dataclass(frozen=True)
 class JoinedDialogs:
-    """The dialogs of messages that have the facts of theirs in columns of their own."""
+    """The dialogs of messages that already have the facts of their dialogs as columns."""
 
     numbers: TextNumbers
 
@@ -76,13 +76,14 @@ class JoinedDialogs:
 
 @dataclass(frozen=True)
 class DialogEnds:
-    """The ends of dialogs that may change a decision, in the order of their codes.
+    """The endpoints of dialogs that may change a decision, in the order of their codes.
 
-    ``conversations`` are their folded ids, each once; ``codes`` are the ends, a number each (`_codes`), ``first``
-    and ``counts`` say where those of a conversation stand. ``brokers`` are the ids that dialogs name, as they are
-    compared, each once, and ``broker_numbers`` the numbers that these have. Of each end ``far`` and
-    ``acknowledged`` are places among them, ``since`` is from when on the second counts, and ``lifetime`` when the
-    dialog ends, in microseconds.
+    ``conversations`` has their distinct folded ids. ``codes`` has a number for each endpoint (`_codes`). ``first``
+    and ``counts`` give the endpoints of a conversation in this order. ``brokers`` has the distinct broker
+    instances that dialogs name, and ``broker_numbers`` their numbers.
+
+    For each endpoint, ``far`` and ``acknowledged`` are places in ``brokers``. The second applies from ``since``
+    on. The dialog ends at ``lifetime``. Both times are in microseconds.
     """
 
     numbers: TextNumbers
@@ -100,9 +101,9 @@ class DialogEnds:
 
     @classmethod
     def of(cls, dialogs: Table | None, numbers: TextNumbers) -> DialogEnds | None:
-        """Return the ends in a table of Arrow's that is without a fault; None where none may change a decision.
+        """Return the endpoints of an Arrow table without faults, or None if none may change a decision.
 
-        Raises InputError where its columns are not those of its table.
+        Raises InputError if a column is missing or has a wrong type.
         """
         import pyarrow
         import pyarrow.compute as pc
@@ -134,7 +135,7 @@ class DialogEnds:
         conversation_places = pc.index_in(folded, value_set=conversations)
         is_initiator = rows["is_initiator"].combine_chunks()
         codes = _codes(numbers, instances, databases, is_initiator, conversation_places)
-        # An end of a database that is not known has no code, and stands last.
+        # Endpoints of unknown databases have no code and come last.
         order = pc.sort_indices(codes)[: len(codes) - codes.null_count]
         codes = codes.take(order)
         counted = pc.value_counts(pc.divide(codes, _ends_of_one(numbers)))
@@ -164,13 +165,13 @@ class DialogEnds:
         return bool(self.lifetime.null_count < len(self.lifetime))
 
     def columns(self, conversation_id: Any) -> dict[str, pyarrow.compute.Expression]:
-        """Return the expressions that `find` needs in a batch: places of conversations among these."""
+        """Return the expression that `find` needs in a batch: the place of the conversation."""
         import pyarrow.compute as pc
 
         return {_PLACE: pc.index_in(fold_texts(conversation_id), value_set=self.conversations)}
 
     def find(self, batch: pyarrow.RecordBatch, instances: pyarrow.Array, databases: pyarrow.Array) -> FoundDialogs:
-        """Find the dialogs of the messages of a batch, by the numbers of their instances and databases."""
+        """Find the dialogs of a batch of messages, given the numbers of their instances and databases."""
         import pyarrow.compute as pc
 
         conversations, at = batch[_PLACE], batch["at"]
@@ -185,7 +186,7 @@ class DialogEnds:
         return FoundDialogs(TextColumn(self.brokers, brokers), numbers, is_expired)
 
     def _places_of(self, codes: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
-        """Return the places of the ends of some codes, null for none."""
+        """Return the places of the endpoints with some codes, or null."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -201,7 +202,7 @@ class DialogEnds:
 
 
 def _ends_of_one(numbers: TextNumbers) -> int:
-    """Return the greatest number of ends of one conversation."""
+    """Return the highest possible number of endpoints of one conversation."""
     return 2 * len(numbers.instances) * len(numbers.databases)
 
 
@@ -212,7 +213,7 @@ def _codes(
     is_initiator: pyarrow.Array,
     conversations: pyarrow.Array,
 ) -> pyarrow.Array:
-    """Return a number for each end of a conversation; null where it has none, or one that is not known."""
+    """Return the code of each endpoint, or null if its instance, database or conversation is unknown."""
     import pyarrow.compute as pc
 
     is_known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))

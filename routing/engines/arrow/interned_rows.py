@@ -1,4 +1,4 @@
-"""Number values and rows as they come, each once: a value keeps its number while the table grows."""
+"""Number distinct values and rows in the order of arrival. A value keeps its number while the table grows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class IntNumbering:
-    """Numbers for whole numbers that come part by part: the places where they first stood."""
+    """Numbers the distinct integers of several batches in the order of their first occurrence."""
 
     seen_values: Any = None
 
     def number(self, values: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return the numbers of distinct values, and the values that are new."""
+        """Return the numbers of distinct values, and the new values among them."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -34,15 +34,15 @@ class IntNumbering:
         return places, new
 
 
-# Numbers of pairs may go below zero, as those of services and broker instances do for what has none.
+# Numbers in pairs may be negative, such as those for services and broker instances without a number.
 _BELOW = 2**24
 
 
 @dataclass
 class PairNumbering:
-    """Numbers for pairs of whole numbers, from -2**24 to 2**30, that come part by part; several threads may ask.
+    """Numbers pairs of integers from -2**24 to 2**30 in several batches, also from several threads.
 
-    ``pairs`` are those so far, each in the place that is its number.
+    ``pairs`` has the pairs so far, in the order of their numbers.
     """
 
     pairs: list[tuple[int, int]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class PairNumbering:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def number(self, left: pyarrow.Array, right: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of pairs, none of which has a null."""
+        """Return the numbers of pairs without nulls."""
         import pyarrow.compute as pc
 
         first, second = (pc.add(one.cast("int64"), _BELOW) for one in (left, right))
@@ -63,7 +63,7 @@ class PairNumbering:
 
 @dataclass
 class GrowingColumn:
-    """A column of a table that grows: values of Python that become an array when they are asked for."""
+    """A column of a growing table. `array` converts the new Python values."""
 
     kind: Any
     _new: list[Any] = field(default_factory=list)
@@ -89,7 +89,7 @@ class GrowingColumn:
 
 @dataclass
 class WordColumn:
-    """A column of texts of a table that grows, as the numbers of its words; null is no number."""
+    """A text column of a growing table, stored as distinct words and the number of each row's word."""
 
     words: GrowingColumn
     numbers: GrowingColumn
@@ -97,7 +97,7 @@ class WordColumn:
 
     @classmethod
     def empty(cls) -> WordColumn:
-        """Return one without values."""
+        """Return a column without values."""
         import pyarrow
 
         return cls(GrowingColumn(pyarrow.string()), GrowingColumn(pyarrow.int32()))
@@ -115,21 +115,21 @@ class WordColumn:
 
 
 class InternedRows:
-    """Rows of a table that grows, each once: a row is known by its number. One thread may ask at a time."""
+    """The distinct rows of a growing table, by their numbers. Not safe for several threads."""
 
     def __init__(self, texts: Iterable[str], others: Mapping[str, pyarrow.DataType]) -> None:
-        """Begin without rows; ``others`` are the columns that are no text, with their types."""
+        """Start without rows. ``others`` has the types of the columns other than texts."""
         self._texts = {name: WordColumn.empty() for name in texts}
         self._others = {name: GrowingColumn(kind) for name, kind in others.items()}
         self._numbers: dict[Hashable, int] = {}
         self._rows = 0
 
     def find(self, key: Hashable) -> int | None:
-        """Return the number of the row of a key; None where there is none yet."""
+        """Return the number of a key's row, or None without one."""
         return self._numbers.get(key)
 
     def add(self, values: ReadRow, key: Hashable | None = None) -> int:
-        """Append a row, and return its number, by which it is found under the key."""
+        """Append a row, remember its key and return its number."""
         number, self._rows = self._rows, self._rows + 1
         for name, column in self._texts.items():
             column.add(values.get(name))
@@ -140,14 +140,14 @@ class InternedRows:
         return number
 
     def number(self, key: Hashable, values: Callable[[], ReadRow]) -> int:
-        """Return the number of the row of a key, which is made now if it is new."""
+        """Return the number of a key's row, and add the row if it is new."""
         number = self._numbers.get(key)
         return self.add(values(), key) if number is None else number
 
     def texts(self) -> dict[str, tuple[pyarrow.Array, pyarrow.Array]]:
-        """Return the words of each column of texts, and the rows' numbers of words."""
+        """Return the words of each text column, and each row's number of its word."""
         return {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
 
     def others(self) -> dict[str, pyarrow.Array]:
-        """Return the columns that are no text."""
+        """Return the columns other than texts."""
         return {name: one.array() for name, one in self._others.items()}

@@ -1,7 +1,7 @@
-"""Follow and compare messages on the workers of another engine, by the functions that `arrow` has for its own.
+"""Follow and compare messages on Spark's workers with the functions of the Arrow engine.
 
-The other engine joins what grows with the traffic: a message brings the facts of its dialog, and whether it waits
-for a route that was requested. A worker gets the configuration, and decides every key that it meets once.
+Spark joins the tables that grow with the traffic. So each message has the facts of its dialog, and whether it
+waits for a requested route. A worker gets the configuration and decides each key once.
 """
 
 from __future__ import annotations
@@ -37,32 +37,33 @@ if TYPE_CHECKING:
     from routing.engines.arrow.decisions import DecisionColumns
     from routing.engines.arrow.resolved_batches import Asked, KeyedBatch
 
-# So many rows, or bytes, that come in small batches are handled at a time; so many rows are given back at a time.
+# Limits of the rows and bytes of small batches that are joined, and of the rows of a returned batch.
 _ROWS_AT_ONCE, _BYTES_AT_ONCE, _ROWS_GIVEN = 1 << 17, 64 << 20, 10_000
 
 
 def asked_columns(side: str) -> tuple[str, str]:
-    """Return the columns that say whether step 4 stops a message of a side in its own scope, and in msdb."""
+    """Return the columns that show whether step 4 stops a message on a side, in its own scope and in msdb."""
     return f"requested_{side}", f"requested_in_msdb_{side}"
 
 
 @dataclass(frozen=True)
 class JoinedRequests:
-    """The requests of messages that have it in columns of their own whether step 4 stops them."""
+    """The requests of messages that already have the columns of `asked_columns`."""
 
     in_scope: str
     in_msdb: str
 
     def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> Asked:
-        """Return masks of messages that step 4 stops in their own scope, and in msdb."""
+        """Return masks of the messages that step 4 stops in their own scope, and in msdb."""
         return keyed.rows[self.in_scope], keyed.rows[self.in_msdb]
 
 
 @dataclass(frozen=True)
 class WorkerSide:
-    """A configuration and a time (microseconds, None for each message's own) by which workers decide messages.
+    """A configuration and a time by which workers decide messages.
 
-    ``has_requests``: messages have the columns of `asked_columns` for the ``name`` of the side.
+    ``at`` is in microseconds, or None for each message's own time. With ``has_requests``, messages have the
+    columns of `asked_columns` for the side's ``name``.
     """
 
     name: str
@@ -72,16 +73,16 @@ class WorkerSide:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that messages have for this side."""
+        """The columns of messages for this side."""
         return asked_columns(self.name) if self.has_requests else ()
 
     @property
     def requests(self) -> JoinedRequests | None:
-        """The requests of messages; None where no message may ask for a route."""
+        """The requests of messages, or None if no message can ask for a route."""
         return JoinedRequests(*self.columns) if self.has_requests else None
 
     def scan(self, *, has_dialogs: bool) -> MessageScan:
-        """Return the tables in which messages are looked up, without a message."""
+        """Return the tables that decide messages, without messages."""
         import pyarrow.dataset
 
         rows = pyarrow.dataset.dataset(arrow_schema(MESSAGES.optional()).empty_table())
@@ -92,26 +93,25 @@ class WorkerSide:
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """The plan of a pass on workers: with one side they follow messages, with two they compare them."""
+    """The plan of a pass on workers. They follow messages with one side, and compare them with two."""
 
     sides: Sequence[WorkerSide]
     has_dialogs: bool
 
     def pack(self) -> bytes:
-        """Return the plan as it is handed to workers: its size grows with the configuration alone."""
+        """Serialize the plan for workers. Its size depends only on the configuration."""
         plain = replace(self, sides=[replace(one, settings=dict(one.settings)) for one in self.sides])
         return zlib.compress(pickle.dumps(plain, pickle.HIGHEST_PROTOCOL), 1)
 
     def open(self) -> Callable[[MessageScan], Iterator[pyarrow.Table]]:
-        """Return a function that follows, or compares, some messages."""
+        """Return a function that follows or compares messages."""
         return _open_tracer(self) if len(self.sides) == 1 else _open_comparer(self)
 
 
 def run_plan(packed: bytes, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows of ``message_paths``, or of `MESSAGE_CHANGES`, of the messages in batches.
+    """Yield the rows of ``message_paths`` or `MESSAGE_CHANGES` for batches of messages.
 
-    The messages have the columns of their table, those of `JoinedDialogs` if the plan has dialogs, and those that
-    its sides name.
+    The messages must also have the columns of `JoinedDialogs` if the plan has dialogs, and those of its sides.
     """
     plan, work = _open(packed)
     base = plan.sides[0].scan(has_dialogs=plan.has_dialogs)
@@ -123,13 +123,13 @@ def run_plan(packed: bytes, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[
 
 @lru_cache(maxsize=1)
 def _open(packed: bytes) -> tuple[WorkerPlan, Callable[[MessageScan], Iterator[pyarrow.Table]]]:
-    """Open a plan once for all tasks of a worker, so that no key is decided again."""
+    """Open a plan once for all tasks of a worker, so that each key is decided once."""
     plan: WorkerPlan = pickle.loads(zlib.decompress(packed))
     return plan, plan.open()
 
 
 def _in_parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Yield batches, several at a time."""
+    """Combine small batches to tables."""
     import pyarrow
 
     waiting = list[pyarrow.RecordBatch]()
@@ -145,7 +145,7 @@ def _in_parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]
 
 
 def _numbered(rows: pyarrow.Table) -> pyarrow.dataset.Dataset:
-    """Return messages as `MessageRows` has them, the columns of `NUMBERED` as numbers of texts."""
+    """Return messages for `MessageRows`, with the columns of `NUMBERED` as numbers of texts."""
     import pyarrow.dataset
 
     rows = rows.combine_chunks()

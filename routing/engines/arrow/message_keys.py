@@ -1,4 +1,4 @@
-"""Read messages by Arrow; values that depend on one row alone are computed while the files are read."""
+"""Read messages with Arrow, and compute values of single rows while the files are read."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# Messages as Arrow reads them, with values that are computed while the files are read.
 
-
-# The scanner of a dataset decodes a file's groups of rows as a whole, several at a time: of a table of 100 million
-# messages each has millions of rows. Those of more rows than this are decoded batch by batch.
+# The scanner of a dataset decodes several complete row groups at a time. In a table of 100 million messages each
+# has millions of rows. Row groups with more rows than this are decoded batch by batch.
 _MOST_IN_GROUP = 1 << 20
-# So many bytes of a column are read from a file at a time.
+# Bytes of a column that are read from a file at a time.
 _BUFFER = 1 << 20
-# Texts that most rows have in common with others; an id of its own in every row would only grow by a number.
+# Columns with few distinct texts. Numbering saves nothing for ids that differ in every row.
 NUMBERED = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "from_service_name")
 
 
@@ -40,9 +38,9 @@ B = TypeVar("B")
 
 
 def read_ahead(parts: Iterable[Iterator[B]], most: int) -> Iterator[B]:
-    """Yield all batches of several parts: ``most`` are read at a time, each by a thread and one batch ahead.
+    """Yield all batches of several parts. Up to ``most`` threads read one part each, one batch ahead.
 
-    Raises what reading a part raises.
+    An error while reading a part is raised here.
     """
     waiting = iter(parts)
     with ThreadPoolExecutor(most, thread_name_prefix="parts") as pool:
@@ -59,12 +57,12 @@ def read_ahead(parts: Iterable[Iterator[B]], most: int) -> Iterator[B]:
 
 @dataclass(frozen=True)
 class ChosenRows:
-    """Chosen rows: each fits one of the ``selections``, which list the values of some columns of texts."""
+    """A filter: each row must match one of the ``selections``, which list values of text columns."""
 
     selections: Sequence[Mapping[str, Collection[str]]]
 
     def mask(self, batch: pyarrow.RecordBatch) -> pyarrow.Array:
-        """Return which rows of a batch, which has these columns, are chosen."""
+        """Return a mask of the matching rows of a batch with these columns."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -75,7 +73,7 @@ class ChosenRows:
         return reduce(pc.or_, masks, pyarrow.repeat(pyarrow.scalar(False), len(batch)))
 
     def filter(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        """Return the chosen rows of a batch, which has these columns."""
+        """Return the matching rows of a batch with these columns."""
         return batch.filter(self.mask(batch))
 
     @cached_property
@@ -85,10 +83,10 @@ class ChosenRows:
 
 @dataclass(frozen=True)
 class MessageRows:
-    """Messages as they are given, with the names of their columns there.
+    """The original messages, with the names of their columns.
 
-    ``at``: the time as of which all are decided, in microseconds; None for their own. ``most_in_group``: groups of
-    rows in files that have more rows are not decoded as a whole. ``chosen``: which rows are read; None for all.
+    ``at`` is the time of all decisions in microseconds, or None for each message's own time. Row groups with more
+    than ``most_in_group`` rows are decoded batch by batch. ``chosen`` selects rows, and None selects all.
     """
 
     rows: pyarrow.dataset.Dataset
@@ -99,14 +97,14 @@ class MessageRows:
 
     @classmethod
     def of(cls, messages: Table, as_of: datetime | None) -> MessageRows:
-        """Return the messages of a table of Arrow's. Raises InputError where its columns are not theirs."""
+        """Open an Arrow table of messages. Raises InputError if a column is missing or has a wrong type."""
         at = None if as_of is None else micros_of(as_of)
         return cls(as_dataset(messages), shape_of(messages, "messages"), at)
 
     def scan(
         self, columns: Mapping[str, pyarrow.compute.Expression], numbered: Collection[str], size: int
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Read some expressions, batch by batch; the ``numbered`` columns as numbers of texts."""
+        """Read expressions batch by batch, with the ``numbered`` columns as numbers of texts."""
         rows = encoded(self.rows, [self.shape[name] for name in numbered if name in self.shape])
         names = list(self.shape.values())
         if _has_large_groups(rows, names, self.most_in_group):
@@ -125,7 +123,7 @@ class MessageRows:
         return pc.field(self.shape[name])
 
     def is_sound(self) -> Any:
-        """Return a mask of rows with all required columns but a service, whatever their instance and database."""
+        """Return a mask of the rows that are valid apart from instance, database, service and encoding."""
         import pyarrow.compute as pc
 
         needed = [self.column("message_id") != ""]
@@ -137,7 +135,7 @@ class MessageRows:
         return pc.coalesce(reduce(operator.and_, needed), pc.scalar(False))
 
     def time(self) -> Any:
-        """Return the time of a row's decision, in microseconds."""
+        """Return the time at which a row is decided, in microseconds."""
         import pyarrow.compute as pc
 
         if self.at is not None:
@@ -150,16 +148,16 @@ class MessageRows:
 
 
 def texts_of(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
-    """Return a column of texts; one that messages lack is null."""
+    """Return a text column, or nulls if messages lack it."""
     import pyarrow
 
     return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.string())
 
 
 def _has_large_groups(rows: Any, names: Collection[str], most: int) -> bool:
-    """Return True if a file of a dataset has a group of more rows, and every file has all of the columns.
+    """Return whether a dataset has a row group of more rows, and every file has all columns.
 
-    Columns that are in no file, such as those of partitions, are read by the dataset's own scanner.
+    Only the dataset's scanner can read columns that are not in the files, such as partition columns.
     """
     from pyarrow.dataset import FileSystemDataset, ParquetFileFormat
 
@@ -177,9 +175,9 @@ def _stream(
     columns: Mapping[str, pyarrow.compute.Expression],
     size: int,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Read expressions of the rows in a file of a dataset, so many rows at a time.
+    """Read expressions of the rows in a file, ``size`` rows at a time.
 
-    One scanner computes them for the whole file: an expression that looks values up in a set builds a table of it
+    One scanner computes them for the whole file, because an expression with a set of values builds a lookup table
     for each scanner.
     """
     import pyarrow
@@ -207,10 +205,10 @@ def _stream(
 
 
 def find_sound(batch: pyarrow.RecordBatch) -> pyarrow.Array:
-    """Return a mask of sound rows: those with a service and UTF-8 in the texts of `rejecting.DECODED`."""
+    """Return a mask of the valid rows, which also have a service and UTF-8 in the texts of `rejecting.DECODED`."""
     import pyarrow.compute as pc
 
-    # By the distinct names: those of all rows, if they are long, are more than a column holds.
+    # Distinct names are compared, because a column may not hold the long names of all rows.
     services, places = split_words(batch["to_service_name"])
     has_service = pc.fill_null(pc.not_equal(services, "").take(places), fill_value=False)
     sound = pc.and_(batch["sound"], has_service)

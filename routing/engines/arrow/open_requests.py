@@ -1,9 +1,9 @@
-"""Find the requests that messages open or wait for (rule book, section 5) in one pass, and mark them in the next.
+"""Find the requests that messages open or wait for (rule book, section 5).
 
-Of the messages that ask for a service in a database few may open a request: the first that finds none on record
-pending, and those whose own is on record. As the messages are read they are reduced to these rows of Arrow, and in
-the end those of services with requests on record become objects of Python. Where messages may come back to ask in
-msdb, one more pass finds those that do.
+Only a few of the messages that ask for a service in a database can open a request. These are the first one without
+a pending request on record, and messages whose own request is on record. The first pass reduces the messages to
+these rows. Rows of services with requests on record become Python objects. If messages may come back to ask in
+msdb, another pass finds these. The next pass marks the messages that step 4 stops.
 """
 
 from __future__ import annotations
@@ -41,24 +41,23 @@ if TYPE_CHECKING:
     from routing.engines.arrow.decisions import DecisionColumns
     from routing.engines.arrow.resolved_batches import KeyedBatch, MessageScan
 
-# What tells requests apart, and one that is on record.
+# The columns that identify a request, and a request on record.
 _GROUP = ("ask_scope", "service")
 _POSITION = ("at", "message_id")
-# So many rows of requests are made at a time, with names of so many bytes.
+# Limits of the rows of requests that are built at a time, and of the bytes of their names.
 _REQUESTS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 128 << 20
-# What XML 1.0 does not allow as a character.
+# Characters that XML 1.0 does not allow.
 _NOT_XML = r"[^\x{9}\x{A}\x{D}\x{20}-\x{D7FF}\x{E000}-\x{FFFD}\x{10000}-\x{10FFFF}]"
 
 
 @dataclass(frozen=True)
 class FoundRequests:
-    """The requests that messages open or wait for, once all messages have asked.
+    """The requests that messages open or wait for, after all messages have asked.
 
-    ``first`` are the rows of `AskingRows.spell` that open one as the first of their scope and service, in the
-    parts of `AskingRows.split`. The others
-    are those of each instance ``by_instance``: for the services ``by_order``, whose messages ask one after the
-    other. Of these ``message_ids`` are those of the messages that open one, ``conversations`` those that may wait
-    (D10).
+    ``first`` has the rows of `AskingRows.spell` that open a request as the first of their scope and service, by
+    the parts of `AskingRows.split`. The messages of the services ``by_order`` ask one after another, and
+    ``by_instance`` has their requests. ``message_ids`` belong to messages that open one of these, and
+    ``conversations`` to messages that may wait (D10).
     """
 
     scopes: Scopes
@@ -75,7 +74,7 @@ class FoundRequests:
         return is_first or any(True for one in self.by_instance.values() for _ in one.all_opened())
 
     def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return masks of messages that step 4 ends in their own scope, and in msdb after they came back."""
+        """Return masks of the messages that step 4 stops in their own scope, and in msdb after they came back."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -99,7 +98,7 @@ class FoundRequests:
         return masks[0], masks[1]
 
     def _ended_by_first(self, part: int, asking: AskingRows) -> pyarrow.Table:
-        """Return the rows that open the first request of their scope and service, or are of the end that does."""
+        """Return the rows that open the first request of their scope and service, or share its endpoint."""
         import pyarrow.compute as pc
 
         marks = ["place", "in_scope", "in_msdb"]
@@ -112,14 +111,15 @@ class FoundRequests:
         same = {name: pc.equal(joined[name], joined[f"{name}_of_first"]) for name in ("at", *ORDER)}
         opens = pc.and_(same["at"], same["message_id"])
         waits = pc.and_(same["conversation_id"], same["is_initiator"])
-        # One that asks alone opens its request.
+        # A message without competitors opens its own request.
         ends = pc.or_kleene(joined["at_of_first"].is_null(), pc.or_(opens, waits))
         return joined.select(marks).filter(ends)
 
     def drop_lone(self) -> FoundRequests:
-        """Drop the requests, once they are written, for whose services no other message asks.
+        """Drop the written requests of services that only one message asks for.
 
-        `find` knows a message that asks alone by that: of ten million invented services nothing stays in memory.
+        This keeps memory small with ten million distinct services. `find` treats a message without a request as
+        one that asks alone.
         """
         import pyarrow.compute as pc
 
@@ -130,7 +130,7 @@ class FoundRequests:
         return replace(self, first=repeated)
 
     def tables(self, namespace: str, run_id: str, most_bytes: int = _BYTES_AT_ONCE) -> Iterator[pyarrow.Table]:
-        """Yield the rows of ``new_route_requests``, some at a time, with names of ``most_bytes`` at most."""
+        """Yield the rows of ``new_route_requests`` in parts, with at most ``most_bytes`` bytes of names each."""
         import pyarrow
 
         shape = arrow_schema(NEW_ROUTE_REQUESTS.optional())
@@ -155,7 +155,7 @@ class FoundRequests:
                 yield pyarrow.table([columns[name] for name in shape.names], shape.names).cast(shape)
 
     def _opened_by_order(self) -> pyarrow.Table:
-        """Return the requests that messages have opened one after the other, in the columns of ``first``."""
+        """Return the requests of messages that asked one after another, in the columns of ``first``."""
         import pyarrow
 
         numbers, kinds = number_places(self.scopes), kinds_of_rows()
@@ -170,7 +170,7 @@ class FoundRequests:
 
 
 def in_parts(rows: pyarrow.Table, most: int, most_bytes: int) -> Iterator[pyarrow.Table]:
-    """Yield rows in parts that have so many of them, and names of so many bytes, at most; or one row."""
+    """Split rows into parts of limited rows and bytes of names. A part has at least one row."""
     import pyarrow.compute as pc
 
     size = pc.sum(pc.binary_length(rows["service"])).as_py() or 0
@@ -183,7 +183,7 @@ def in_parts(rows: pyarrow.Table, most: int, most_bytes: int) -> Iterator[pyarro
 
 
 def missing_routes(services: Any, namespace: str) -> Any:
-    """Return the MissingRoute messages for services: `rules.requesting.missing_route`."""
+    """Return the MissingRoute message for each service, equal to `rules.requesting.missing_route`."""
     import pyarrow.compute as pc
 
     names = pc.replace_substring_regex(services, _NOT_XML, "\ufffd")
@@ -201,9 +201,9 @@ def _place_of(opened: tuple[str, str, RouteRequest]) -> SortKey:
 def find_requests(
     scan: MessageScan, keyed: Callable[[], Iterable[KeyedBatch]], on_record: Mapping[str, InstanceRequests]
 ) -> FoundRequests:
-    """Find the requests that messages open, of all that there are; ``on_record`` are those of each instance.
+    """Find the requests that messages open. ``on_record`` has the earlier requests of each instance.
 
-    ``keyed`` reads all messages, each time that it is called.
+    Each call of ``keyed`` reads all messages.
     """
     import pyarrow
     import pyarrow.compute as pc
@@ -222,7 +222,7 @@ def find_requests(
         owns.add(openers.own_requests)
         words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
         returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))
-    # Whoever asks for one that returns may do so in msdb: there all ask one after the other.
+    # Messages that ask for a returning service may do so in msdb. There all ask one after another.
     by_order = pc.unique(pyarrow.concat_arrays([record.services, returning]))
     first, ordered = dict[int, pyarrow.Table](), [*owns.all().values()]
     for part, found_first in firsts.all().items():
@@ -245,9 +245,9 @@ def find_requests(
 
 @dataclass
 class FirstRows:
-    """The first rows of messages that are equal in some columns of `AskingRows.spell`, in parts by their services.
+    """The first of the rows of `AskingRows.spell` that are equal in some columns, in parts by service.
 
-    One part at a time is reduced: of ten million services that takes a sixteenth of the memory.
+    Parts are reduced separately. With ten million services this takes a sixteenth of the memory.
     """
 
     names: Sequence[str]
@@ -263,7 +263,7 @@ class FirstRows:
             self._parts[part].add(first)
 
     def all(self) -> dict[int, pyarrow.Table]:
-        """Return the first rows of all messages, by the number of their part."""
+        """Return the first rows by the number of their part."""
         rows_by_part = ((part, reducer.all()) for part, reducer in sorted(self._parts.items()))
         return {part: rows for part, rows in rows_by_part if rows is not None}
 
@@ -275,7 +275,7 @@ class Asker(NamedTuple):
     row: AskingRow
 
     def scope(self, on_record: Mapping[str, InstanceRequests]) -> RequestScope:
-        """Return the requests that it asks about."""
+        """Return the requests for its service in its database."""
         return on_record[self.row.instance].of(self.database, self.row.service)
 
 
@@ -287,9 +287,9 @@ def _ask_in_order(askers: Iterable[Asker], on_record: Mapping[str, InstanceReque
 def find_returned(
     asking: Iterable[AskingRows], scopes: Scopes, on_record: Mapping[str, InstanceRequests]
 ) -> Collection[Asker]:
-    """Return of the messages that come back to ask in msdb those that may open a request there.
+    """Return the messages that come back and may open a request in msdb.
 
-    All requests of other databases have been opened.
+    The requests of other databases must already be open.
     """
     first_askers: dict[tuple[Any, ...], Asker] = {}
     for some in asking:
@@ -307,11 +307,11 @@ def find_returned(
 
 
 def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
-    """Return of the rows that are equal in some columns the first, by time and what comes next in the order."""
+    """Return the first row in the asking order for each combination of values in some columns."""
     import pyarrow
     import pyarrow.compute as pc
 
-    # Numbers alone are grouped and joined: texts are long.
+    # Only numbers are grouped and joined, because texts are long.
     columns = {"group": number_groups(rows, names), "row": _count(len(rows))}
     numbered = pyarrow.table({**columns, **{name: rows[name] for name in ("at", "is_alone")}})
     groups = numbered.group_by("group").aggregate([("at", "min"), ("at", "count"), ("is_alone", "all")])
@@ -326,7 +326,7 @@ def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
 
 
 def _first_in_order(rows: pyarrow.Table, least: pyarrow.Table) -> pyarrow.Table:
-    """Return of each group's rows of one time the first by what comes next in the order."""
+    """Return the first of each group's rows with the same time, by the rest of the order."""
     doubled = rows.select(ORDER).take(least["row"])
     carried = ("row", "at_count", "is_alone_all")
     for name in ("group", *carried):
@@ -344,7 +344,7 @@ def _no_rows() -> pyarrow.Table:
 
 
 def _count(rows: int) -> pyarrow.Array:
-    """Return the places of so many rows."""
+    """Return the numbers of rows from 0."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -352,7 +352,7 @@ def _count(rows: int) -> pyarrow.Array:
 
 
 def may_any_ask(scan: MessageScan) -> bool:
-    """Return True if a message from any scope may meet step 4."""
+    """Return whether a message from any scope may reach step 4."""
     instances = scan.checked.instances_for(())
     return any(may_ask(instances[one], database or None) for one, database in scan.decisions.scopes)
 
@@ -365,7 +365,7 @@ def read_on_record(scan: MessageScan) -> Mapping[str, InstanceRequests]:
 
 
 def _mask_of(places: pyarrow.Array, rows: int) -> pyarrow.Array:
-    """Return a mask of so many rows that is true at some places."""
+    """Return a mask that is true at some places."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -1,7 +1,7 @@
-"""Number the paths of messages: a path is followed in plain Python once for all messages of a key.
+"""Number the paths of messages. Plain Python follows each path once for all messages of a key.
 
-A message has the number of its path. What is a message's own is looked at by itself: a request that it waits for,
-the end of its dialog, and the hops that it has left. A `PathStore` keeps the paths.
+A message has the number of its path. Only its pending request, the end of its dialog and its remaining hops are
+checked for each message. A `PathStore` stores the paths.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from routing.terms import MSDB
 if TYPE_CHECKING:
     import pyarrow
 
-# The number of a sending service that is not known, and of a conversation of which no request is on record.
+# The number of an unknown sending service, and of a conversation without a request on record.
 _NOBODY = -1
 
 
 @dataclass
 class AddresseeNumbers:
-    """Numbers for what the rules read of a service name in a whole estate (`ServiceAddress`).
+    """Numbers for service names, by the facts that the rules read from them (`ServiceAddress`).
 
-    Those of names that the estate names come first; then a name without an address, one with an address that no
-    instance has, and the addresses of instances as they are written. Several threads may ask.
+    The names in the estate come first. Then follow a number for any name without an address, one for any name with
+    an address that no instance has, and the addresses of instances as written. Several threads may use it.
     """
 
     names: pyarrow.Array
@@ -52,14 +52,14 @@ class AddresseeNumbers:
 
     @classmethod
     def of(cls, names: Collection[str], addresses: Collection[str]) -> AddresseeNumbers:
-        """Return the numbers of services by their names; ``addresses`` are those of all instances, as compared."""
+        """Number the names of services. ``addresses`` has the folded addresses of all instances."""
         import pyarrow
 
         return cls(*(pyarrow.array(sorted(some), pyarrow.string()) for some in (names, addresses)))
 
     @classmethod
     def of_sides(cls, sides: Collection[CheckedInputs]) -> AddresseeNumbers:
-        """Return the numbers of the services that any of several configurations names."""
+        """Number the services that any of several configurations names."""
         return cls.of(
             frozenset().union(*(one.named.services_anywhere() for one in sides)),
             frozenset().union(*(one.named.addresses for one in sides)),
@@ -79,7 +79,7 @@ class AddresseeNumbers:
         return pc.if_else(words.is_valid(), pc.coalesce(named, pc.add(written, count + 2), other), None)
 
     def addressee(self, number: int) -> ServiceAddress:
-        """Return the service that a number stands for."""
+        """Return the service with a number."""
         count = len(self.names)
         if number < count:
             return ServiceAddress.of_name(self.names[number].as_py())
@@ -90,10 +90,10 @@ class AddresseeNumbers:
 
 
 class PathKeys(NamedTuple):
-    """Keys by which the paths of messages are followed, as numbers.
+    """The facts of messages that decide their paths, as numbers.
 
-    ``addressees`` and ``senders`` are those of `AddresseeNumbers`, or `_NOBODY`; ``conversations`` places among
-    those of which a request is on record, or `_NOBODY`.
+    ``addressees`` and ``senders`` are numbers of `AddresseeNumbers`, or `_NOBODY`. ``conversations`` has the
+    places of conversations with a request on record, or `_NOBODY`.
     """
 
     addressees: pyarrow.Array
@@ -105,7 +105,7 @@ class PathKeys(NamedTuple):
 
 
 class PathStore(Protocol):
-    """Keeps paths of messages, each once, and numbers them; the caller holds its lock."""
+    """Stores and numbers distinct paths of messages. Callers must hold its lock."""
 
     lock: threading.Lock
 
@@ -117,7 +117,7 @@ class PathStore(Protocol):
 
 
 class PathNumbers:
-    """The paths of all keys that messages have shown so far; several threads may ask."""
+    """The paths of all keys so far. Several threads may use it."""
 
     def __init__(
         self,
@@ -128,9 +128,9 @@ class PathNumbers:
         *,
         most_keys: int = MOST_KEYS,
     ) -> None:
-        """Create numbers of no path yet; ``scan`` reads the messages, ``network`` is the whole estate.
+        """Start without paths. ``scan`` reads the messages, and ``network`` is the whole estate.
 
-        ``addressees`` are those of more than this estate where another one numbers services alike.
+        ``addressees`` must be given if another estate uses the same numbers of services.
         """
         import pyarrow
 
@@ -143,9 +143,10 @@ class PathNumbers:
         self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "limited")}
         whole = pyarrow.int64()
         self._timelines = TimelineTable()
-        # Of each key the timeline of messages with all hops left, and the hops from which on more change nothing.
+        # For each key, the timeline of messages with all hops left, and the number of hops above which more change
+        # nothing.
         self._unlimited, self._most_hops = GrowingColumn(whole), GrowingColumn(whole)
-        # Of each key with so few hops left.
+        # The timeline of each key with a smaller number of hops left.
         self._limited = GrowingColumn(whole)
         self.expired, self.requested, self.requested_in_msdb = (
             pyarrow.array([self._add_first_hop(first, place, in_msdb) for place in scan.decisions.scopes], whole)
@@ -155,9 +156,9 @@ class PathNumbers:
     def find(
         self, keys: PathKeys, at: pyarrow.Array, conversations: pyarrow.Array, hops: pyarrow.Array | None
     ) -> pyarrow.Array:
-        """Return the numbers of the paths of messages, those of keys that are new followed now.
+        """Return the paths of messages, by their key, time, conversation and remaining hops.
 
-        By the time and the conversation of messages, and the hops that they have left.
+        Paths of new keys are followed now.
         """
         import pyarrow.compute as pc
 
@@ -180,7 +181,7 @@ class PathNumbers:
     def _limit(
         self, keys: pyarrow.Array, unlimited: pyarrow.Array, most: pyarrow.Array, hops: pyarrow.Array
     ) -> pyarrow.Array:
-        """Return the timelines of messages of keys: those of few hops left where more would change something."""
+        """Return the timelines of messages, with separate ones for messages with too few hops left."""
         import pyarrow.compute as pc
 
         left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
@@ -194,7 +195,7 @@ class PathNumbers:
         return pc.replace_with_mask(unlimited, is_limited, timelines)
 
     def _follow_keys(self) -> None:
-        """Follow the messages of keys that are new and have all hops left, and find how many of these count."""
+        """Follow new keys with all hops left, and find the number of hops that matters."""
         new = range(len(self._unlimited), len(self._pairs["keys"].pairs))
         with no_search_for_cycles():
             for key in new:
@@ -204,7 +205,7 @@ class PathNumbers:
                 self._unlimited.add(self._timelines.add(list(self._number(timeline, intervals))))
 
     def _follow_limited(self) -> None:
-        """Follow the messages of keys with numbers of hops left that are new."""
+        """Follow new pairs of a key and a number of hops left."""
         new = self._pairs["limited"].pairs[len(self._limited) :]
         with no_search_for_cycles():
             for key, left in new:
@@ -234,7 +235,7 @@ class PathNumbers:
     def _number(
         self, timeline: PathTimeline, intervals: Iterable[TimeInterval[PathChoice]]
     ) -> Iterator[tuple[int | None, Sequence[int]]]:
-        """Yield until when messages take which paths; neighbours in time that are alike are one."""
+        """Yield the end and the paths of each interval, with equal neighbours merged."""
         waiting: tuple[int | None, Sequence[int]] | None = None
         for one in intervals:
             paths = (path for choice in one.choices for path in choice.paths)
@@ -246,21 +247,21 @@ class PathNumbers:
             yield waiting
 
     def _add_first_hop(self, first: FirstHop, place: tuple[str, str], in_msdb: bool) -> int:
-        """Return the number of the path of messages from a scope that their own instance keeps or drops."""
+        """Number the path of messages from a scope that their own instance keeps or drops."""
         instance, database = place
         scope = MSDB if in_msdb or database == FROM_NETWORK else database
         return self._store.number_first_hop(first, instance, scope)
 
 
 class PathFinder:
-    """Finds the paths of batches, one after the other, for one thread."""
+    """Finds the paths of one batch at a time, for one thread."""
 
     def __init__(self, scan: MessageScan, paths: PathNumbers) -> None:
         self._scan, self._paths = scan, paths
         self._addressees, self._senders = (MappedTexts(paths.addressees.number) for _ in range(2))
 
     def find(self, keyed: KeyedBatch, asked: Asked | None) -> pyarrow.Array:
-        """Return the numbers of the paths of messages, of which some were ``asked`` for a route."""
+        """Return the paths of messages. ``asked`` has masks of those that step 4 stops."""
         import pyarrow.compute as pc
 
         rows, paths = keyed.rows, self._paths
@@ -280,7 +281,7 @@ class PathFinder:
         import pyarrow.compute as pc
 
         rows, scan = keyed.rows, self._scan
-        # Of an arrival the way back is not known, whoever sent it.
+        # The return path of a message from the network is unknown, even if its sender is known.
         arrives = [database == FROM_NETWORK for _, database in scan.decisions.scopes]
         senders = self._senders.of(texts_of(rows, "from_service_name"))
         is_empty = _is_empty(texts_of(rows, "from_service_name"))
@@ -299,7 +300,7 @@ class PathFinder:
 
 
 def _is_empty(texts: pyarrow.Array) -> pyarrow.Array:
-    """Return which texts are empty; false for null."""
+    """Return a mask of empty texts, which is false for null."""
     import pyarrow.compute as pc
 
     words, places = split_words(texts)

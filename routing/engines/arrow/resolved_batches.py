@@ -1,4 +1,4 @@
-"""Resolve messages batch by batch: messages × decisions → resolved routes; no row becomes a Python object."""
+"""Resolve messages batch by batch with Arrow, without Python objects for rows."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from routing.tables.table_columns import Table
 if TYPE_CHECKING:
     import pyarrow
 
-# So many rows are decided, and written, at a time.
+# Rows that are decided and written at a time.
 ROWS_AT_ONCE = 1 << 19
-# So many alternative routes are written at a time.
+# Alternative routes that are written at a time.
 _MOST_ALTERNATIVES = 4_000_000
 
 
 @dataclass(frozen=True)
 class MessageScan:
-    """All messages, and the tables that they are looked up in: every pass over the messages begins with these."""
+    """The messages and the tables that decide them, as every pass over the messages needs them."""
 
     checked: CheckedInputs
     numbers: TextNumbers
@@ -58,7 +58,7 @@ class MessageScan:
         checked: CheckedInputs,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> MessageScan:
-        """Return the messages of a run; ``dialogs`` are Arrow's, without a fault."""
+        """Prepare the messages of a run. ``dialogs`` must be an Arrow table without faults."""
         numbers = TextNumbers.of(checked)
         ends, decisions = DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers)
         return cls(checked, numbers, messages, ends, decisions, rows_at_once)
@@ -66,7 +66,7 @@ class MessageScan:
     def batches(
         self, more: Mapping[str, pyarrow.compute.Expression] | None = None
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Read the columns that decide messages, the columns that are written, and the expressions ``more``."""
+        """Read the columns that decide messages, those that outputs need, and the expressions in ``more``."""
         rows = self.messages
         columns = {name: rows.column(name) for name in ("message_id", "is_initiator")}
         columns |= {name: rows.column(name) for name in NUMBERED if name in rows.shape}
@@ -85,10 +85,10 @@ class MessageScan:
 
 
 class KeyedBatch(NamedTuple):
-    """The messages of a batch that can be resolved, with the numbers of the values that decide them.
+    """The accepted messages of a batch, with the numbers of the values that decide them.
 
-    ``named`` and ``of_dialogs`` are the broker instances that messages and their dialogs name. ``is_expired`` is
-    None where no dialog ends.
+    ``named`` and ``of_dialogs`` have the broker instances that messages and their dialogs name. ``is_expired`` is
+    None if no dialog ends.
     """
 
     rows: pyarrow.RecordBatch
@@ -100,12 +100,12 @@ class KeyedBatch(NamedTuple):
 
     @property
     def scopes(self) -> pyarrow.Array:
-        """The numbers of the scopes of messages."""
+        """The numbers of the messages' scopes."""
         return self.keys.scopes
 
 
 class BatchResolver:
-    """Resolves batches, one after the other, for one thread."""
+    """Resolves one batch at a time, for one thread."""
 
     def __init__(self, scan: MessageScan) -> None:
         import pyarrow
@@ -126,7 +126,7 @@ class BatchResolver:
         self._scope_codes = pyarrow.array(codes, pyarrow.int64())
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
-        """Leave out rows to be rejected, and decide the others except for their requests for routes."""
+        """Drop the rejected rows and decide the others, except for their requests for routes."""
         import pyarrow.compute as pc
 
         scan, numbers = self._scan, self._scan.numbers
@@ -160,11 +160,11 @@ class BatchResolver:
         return columns | {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
 
     def read_texts(self, rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
-        """Return a column of `NUMBERED` as it is written; empty text is null."""
+        """Return a column of `NUMBERED` as outputs have it, with empty text as null."""
         return self._texts[name].read(texts_of(rows, name)).array()
 
     def resolve(self, keyed: KeyedBatch, requests: FoundRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
-        """Yield the rows of ``resolved_routes`` of a batch, in parts of a size that can be held."""
+        """Yield the rows of ``resolved_routes`` of a batch in parts of limited size."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -192,7 +192,7 @@ class BatchResolver:
 
 
 def find_all_requests(scan: MessageScan) -> FoundRequests | None:
-    """Return the requests that messages open or wait for; None where no message may ask for a route."""
+    """Return the requests that messages open or wait for, or None if no message can ask for a route."""
     if not may_any_ask(scan):
         return None
     resolver = BatchResolver(scan)
@@ -204,18 +204,18 @@ def find_all_requests(scan: MessageScan) -> FoundRequests | None:
 
 
 Asked = tuple["pyarrow.Array", "pyarrow.Array"]
-"""Masks of messages that step 4 stops in their own scope, and in msdb."""
+"""Masks of the messages that step 4 stops in their own scope, and in msdb."""
 
 
 class Requests(Protocol):
     """The requests for routes that messages open or wait for."""
 
     def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> Asked:
-        """Return masks of messages that step 4 stops in their own scope, and in msdb after they came back."""
+        """Return masks of the messages that step 4 stops in their own scope, and in msdb after they came back."""
 
 
 def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, asked: Asked | None) -> pyarrow.Array:
-    """Return the numbers of decisions, by the plan and by the message's own request, end of dialog and hops."""
+    """Return the decisions, from the plan and from each message's request, dialog end and hops."""
     import pyarrow.compute as pc
 
     decisions = keyed.decisions
@@ -232,7 +232,7 @@ def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, asked: Asked | N
 
 
 def _words_of(decided: DecisionColumns, name: str, decisions: pyarrow.Array) -> TextColumn:
-    """Return a column of the decisions of rows; ``decisions`` are their numbers, each once, and places."""
+    """Return a text column of decisions, given as a dictionary array of their numbers."""
     local = decided.numbers[name].take(decisions.dictionary).dictionary_encode()
     return TextColumn(decided.words[name].take(local.dictionary), local.indices.take(decisions.indices))
 
@@ -274,7 +274,7 @@ def _times(micros: pyarrow.Array) -> pyarrow.Array:
     return micros.view(arrow_type(ColumnKind.TIMESTAMP))
 
 
-# Set messages aside by Arrow: `rules.rejecting` for a batch of rows at a time.
+# Reject messages with Arrow, as `rules.rejecting` does for single rows.
 
 
 _ROWS_AT_ONCE = 1 << 18
@@ -290,19 +290,19 @@ class KnownPlaces:
 
     @classmethod
     def of(cls, checked: CheckedInputs) -> KnownPlaces:
-        """Return the places that a configuration lists."""
+        """Return the instances and databases of a configuration."""
         databases = [(name, other) for name, one in checked.instances.items() for other in one.databases]
         return cls(TextPlaces([(name,) for name in checked.instances]), TextPlaces(databases))
 
     def find(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return which messages name a listed instance, and which a listed database of it."""
+        """Return masks of the messages with a listed instance, and with a listed database of it."""
         names = [batch["instance_name"], texts_of(batch, "database_name")]
         return self.instances.find(names[:1]).is_valid(), self.databases.find(names).is_valid()
 
 
 @dataclass(frozen=True)
 class RejectedRows:
-    """The messages of a run that are set aside."""
+    """The rejected messages of a run."""
 
     messages: MessageRows
     checked: CheckedInputs
@@ -320,7 +320,7 @@ class RejectedRows:
         shape = arrow_schema(REJECTED_MESSAGES.optional())
         for batch in rows.scan(columns, NUMBERED, _ROWS_AT_ONCE):
             is_instance, is_database = places.find(batch)
-            # The texts of messages that are resolved, which may be long, are not spelled out.
+            # The texts of accepted messages may be long, so they are not decoded.
             doubtful = pc.invert(pc.and_(find_sound(batch), pc.and_(is_instance, is_database)))
             table = as_read(batch.filter(doubtful))
             reasons = find_reasons(table, is_instance.filter(doubtful), is_database.filter(doubtful))
@@ -333,7 +333,7 @@ class RejectedRows:
 
 
 def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
-    """Return the declared columns of messages, those that are not there as nulls; integers as they came."""
+    """Return the declared columns of messages. Missing columns are null, and integers keep 64 bits."""
     import pyarrow
 
     columns = {}
@@ -352,7 +352,7 @@ def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
 def find_reasons(
     rows: pyarrow.Table, instance_is_known: pyarrow.Array, database_is_known: pyarrow.Array
 ) -> pyarrow.Array:
-    """Return lists of the rejection codes of messages, as `as_read` has them; an empty one for no code."""
+    """Return a list of rejection codes for each message of `as_read`, empty without any."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -361,7 +361,7 @@ def find_reasons(
     for place, applies in enumerate(applies_by_code.values()):
         bit = pc.shift_left(applies.cast("int32"), pyarrow.scalar(place, pyarrow.int32()))
         bits = pc.bit_wise_or(bits, bit)
-    # There are few different combinations of codes.
+    # Only a few combinations of codes occur.
     coded = bits.dictionary_encode()
     lists = [
         [code for place, code in enumerate(applies_by_code) if one >> place & 1]
@@ -370,7 +370,7 @@ def find_reasons(
     return pyarrow.array(lists, pyarrow.list_(pyarrow.string())).take(coded.indices)
 
 
-# Batches at work on as many threads as there are cores, few of them at a time.
+# Processing batches on all cores, with few batches in memory.
 
 
 B = TypeVar("B")
@@ -379,10 +379,10 @@ R = TypeVar("R")
 
 @contextmanager
 def allocating_by_jemalloc() -> Iterator[None]:
-    """Set Arrow to allocate by jemalloc within, unless it lacks that or ARROW_DEFAULT_MEMORY_POOL names a pool.
+    """Let Arrow use jemalloc if it has it, unless ARROW_DEFAULT_MEMORY_POOL names a pool.
 
-    With batches of half a million rows Arrow's default, mimalloc, gives memory back to the system and asks for it
-    again all the time: a run over ten million messages takes a sixth of its processor time for that.
+    With batches of half a million rows, Arrow's default mimalloc constantly returns memory to the system and asks
+    for it again. This takes a sixth of the processor time of a run over ten million messages.
     """
     import pyarrow
 
@@ -396,10 +396,10 @@ def allocating_by_jemalloc() -> Iterator[None]:
 
 
 def for_each_thread(batches: Iterator[B], work: Callable[[Iterator[B]], R]) -> list[R]:
-    """Share batches among threads: each calls ``work`` once, with the batches that it gets in turn.
+    """Share batches among threads. Each thread calls ``work`` once with an iterator of its batches.
 
-    Raises what the first of them raises, or what interrupts the calling thread, such as Ctrl-C; the others end
-    with the batch that they are at.
+    Raises the error of the first failing thread, or of the calling thread, such as Ctrl-C. The other threads
+    finish their current batch.
     """
     lock, is_over = threading.Lock(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Number the texts that a configuration names: those of messages are compared once, and not in each row."""
+"""Number the texts that a configuration names, to compare each text of messages once instead of in each row."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from routing.tables.encoded_texts import split_words
 if TYPE_CHECKING:
     import pyarrow
 
-# The numbers of a text that is none of those which have one, and of no text at all; that of a name with an address
-# that no instance has, and those of the addresses of instances, which go down from the last.
+# Numbers for an unknown text, for no text, and for a name with an address that no instance has. The addresses of
+# instances have the numbers from the last one downwards.
 OTHER, NONE, _ELSEWHERE, _FIRST_ADDRESS = -1, -2, -3, -4
 
 
 @dataclass
 class TextNumbers:
-    """The numbered texts: each text's number is its place among these.
+    """The numbered texts. A text's number is its place in its list.
 
-    The database of the network, which is empty, stands first. All texts that nothing names share a number.
-    ``addresses`` are those of the instances, as they are compared, with their numbers; None where no name is read
-    for one.
+    The empty database, for messages from the network, comes first. All texts that nothing names share a number.
+    ``addresses`` maps the folded addresses of the instances to their numbers. It is None if no route reads
+    addresses from names.
     """
 
     checked: CheckedInputs
@@ -70,7 +70,7 @@ class TextNumbers:
         return _places_among(pc.fill_null(words, FROM_NETWORK), self.databases)
 
     def number_services(self, words: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of services: of one that has none that of the address in its name, if that counts."""
+        """Return the numbers of services. An unknown service may have the number of the address in its name."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -86,7 +86,7 @@ class TextNumbers:
         return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
 
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of broker instances, however they are written; `NONE` for what is no id."""
+        """Return the numbers of broker instances in any notation, or `NONE` for a text that is no id."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -97,14 +97,14 @@ class TextNumbers:
     def key_of(
         self, instance: SqlInstance, database: str, service: int, broker: int, *, is_initiator: bool
     ) -> KeyRow:
-        """Return the key of a service and a broker instance by their numbers, from a database of an instance."""
+        """Return the key of messages from a database, given the numbers of their service and broker instance."""
         name, kind = self._service(instance, service)
         broker_id, other = self._broker(instance.name, broker)
         of_services = int(is_initiator) + other + kind * SERVICE_FACTOR
         return KeyRow(instance.name, database, name, broker_id, of_services)
 
     def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
-        """Return a key's service in an instance: its name where anything there names it, and its class."""
+        """Return a key's service and its class. The name is empty if nothing in the instance names the service."""
         service = self.services[number] if number >= 0 else None
         if service is not None and (instance.name, service) in self.named.services:
             return service, KNOWN
@@ -122,7 +122,7 @@ class TextNumbers:
         return {number: address for address, number in (self.addresses or {}).items()}
 
     def _broker(self, instance: str, number: int) -> tuple[str, int]:
-        """Return a key's broker instance, if anything in the instance names it, and whether it has another."""
+        """Return a key's broker instance if anything in the instance names it, and a mark for any other one."""
         if number == NONE:
             return "", 0
         broker = self.brokers[number] if number >= 0 else None
@@ -136,24 +136,24 @@ def _number_addresses(addresses: Collection[str]) -> dict[str, int]:
 
 
 def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:
-    """Return the position of each text among some; `OTHER` for one that is not among them."""
+    """Return the place of each word in some texts, or `OTHER`."""
     import pyarrow
     import pyarrow.compute as pc
 
     return pc.fill_null(pc.index_in(words, value_set=pyarrow.array(texts, pyarrow.string())), OTHER)
 
 
-# Columns of texts as words, each once, and the places of rows among them: so they are read and written.
+# Text columns as distinct words and each row's place among them.
 
 
 class TextColumn(NamedTuple):
-    """A column of texts: ``words`` are distinct and not null, ``places`` those of the rows, null for no text."""
+    """A text column: distinct ``words`` without null, and each row's place among them, null for no text."""
 
     words: pyarrow.Array
     places: pyarrow.Array
 
     def array(self) -> pyarrow.Array:
-        """Return the column, as it is written."""
+        """Return the column as a dictionary array."""
         import pyarrow
 
         return pyarrow.DictionaryArray.from_arrays(self.places.cast(pyarrow.int32()), self.words)
@@ -161,9 +161,9 @@ class TextColumn(NamedTuple):
 
 @dataclass
 class WordReader:
-    """Reads parts of a column, with a function of its words that is asked once for those of a part.
+    """Applies a function to the distinct words of each batch of a column.
 
-    The function takes an array of texts and gives one of as many texts or nulls.
+    The function takes an array of texts and returns texts or nulls of the same length.
     """
 
     function: Callable[[pyarrow.Array], pyarrow.Array]
@@ -172,7 +172,7 @@ class WordReader:
     def read(self, column: pyarrow.Array) -> TextColumn:
         """Apply the function to a part of the column."""
         words, places = split_words(column)
-        # All parts of a group of rows in a file have the same.
+        # All batches of a row group have the same words.
         if self._last is None or not words.equals(self._last[0]):
             coded = self.function(words).dictionary_encode()
             self._last = words, coded.dictionary, coded.indices
@@ -181,16 +181,16 @@ class WordReader:
 
 
 def used_words(column: pyarrow.Array) -> TextColumn:
-    """Return a column of texts as those words alone that its rows have."""
+    """Return a text column with only the words that its rows use."""
     words, places = split_words(column)
     used = places.dictionary_encode()
-    # Among the words of a column that is null throughout is null.
+    # Null is among the words of a column without values.
     coded = words.take(used.dictionary).dictionary_encode()
     return TextColumn(coded.dictionary, coded.indices.take(used.indices))
 
 
 def first_of(columns: Sequence[TextColumn]) -> TextColumn:
-    """Return of each row the text of the first column that has one."""
+    """Return each row's text from the first column that has one."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -206,14 +206,14 @@ def first_of(columns: Sequence[TextColumn]) -> TextColumn:
 
 
 def same_for_all(word: str, rows: int) -> TextColumn:
-    """Return a column of one text."""
+    """Return a column with the same text in all rows."""
     import pyarrow
 
     return TextColumn(pyarrow.array([word]), pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), rows))
 
 
 def number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:
-    """Return a number for each row, the same for those that are equal in some columns; null is equal to null."""
+    """Number rows so that those equal in some columns share a number. Null equals null."""
     import pyarrow
     import pyarrow.compute as pc
 

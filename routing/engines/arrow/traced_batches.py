@@ -1,7 +1,7 @@
-"""Follow all messages by Arrow, batch by batch: rows of ``message_paths``, none of them an object of Python.
+"""Follow all messages with Arrow, batch by batch, into rows of ``message_paths`` without Python objects.
 
-A message has the number of its path (`path_numbers`). An address that a route reads from its service name is its
-own.
+Each message has the number of its path (`path_numbers`). Only an address that a route reads from the service
+name is added for each message.
 """
 
 from __future__ import annotations
@@ -55,16 +55,14 @@ _HOPS, _STEP, _OUTCOME, _ADDRESS = "hops", "matching_step", "outcome", "final_ad
 _HOP_TEXTS = tuple(name for name in HopRow._fields if name != _STEP)
 _FLAGS = ("ways_agree", "multiple_targets", "return_ways_agree")
 _PATH_TEXTS = tuple(name for name in PathRow._fields if name not in (*_FLAGS, _HOPS))
-# The number of a sending service that is not known, and of a conversation of which no request is on record.
-_NOBODY = -1
 
 
 class PathColumns(NamedTuple):
-    """Columns of paths, by their number.
+    """The columns of all paths, in the order of their numbers.
 
-    ``texts`` are words and the numbers of words. ``hops`` are lists of numbers of hops, whose columns are
-    ``hop_texts`` and ``hop_steps``. ``reads_address``: the last hop's address is that of the message's own service
-    name.
+    ``texts`` has the words of each column and their numbers by path. ``hops`` has lists of the numbers of hops,
+    with the columns ``hop_texts`` and ``hop_steps``. If ``reads_address`` is true, the last hop's address comes
+    from the message's service name.
     """
 
     texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
@@ -76,7 +74,7 @@ class PathColumns(NamedTuple):
 
 
 class NumberedPaths:
-    """The paths of a table of paths, each once, as columns."""
+    """Stores distinct paths as columns."""
 
     def __init__(self) -> None:
         import pyarrow
@@ -87,7 +85,7 @@ class NumberedPaths:
         self._hops = InternedRows(_HOP_TEXTS, {_STEP: pyarrow.int32()})
 
     def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
-        """Return the number of a path; those that the table shows alike have one."""
+        """Return the number of a path. Paths with the same row in the table share it."""
         return self._number_path(path_row(path), reads_address(path.there))
 
     def number_first_hop(self, first: FirstHop, instance: str, scope: str) -> int:
@@ -109,7 +107,7 @@ class NumberedPaths:
 
 
 class BatchTracer:
-    """Follows batches of messages, one after the other, for one thread."""
+    """Follows the messages of one batch at a time, for one thread."""
 
     def __init__(
         self, scan: MessageScan, requests: Requests | None, numbers: PathNumbers, paths: NumberedPaths
@@ -119,7 +117,7 @@ class BatchTracer:
         self._addresses = MappedTexts(leading_addresses)
 
     def trace(self, batch: pyarrow.RecordBatch) -> pyarrow.Table | None:
-        """Return the rows of ``message_paths`` of a batch; None where all messages are set aside."""
+        """Return the rows of ``message_paths`` of a batch, or None if all messages are rejected."""
         import pyarrow
 
         keyed = self._resolver.key(batch)
@@ -132,7 +130,7 @@ class BatchTracer:
             paths = self._paths.columns()
         columns = self._resolver.own_columns(keyed.rows)
         columns["from_service_name"] = self._resolver.read_texts(keyed.rows, "from_service_name")
-        # Each path is taken once, however many messages have it.
+        # The columns of a path are copied once, and not for each message.
         coded = numbers.dictionary_encode()
         distinct = coded.dictionary
         for name, (words, of_paths) in paths.texts.items():
@@ -149,7 +147,7 @@ class BatchTracer:
 
 
 def _hops_of(paths: PathColumns, hops: pyarrow.Array) -> pyarrow.Array:
-    """Return lists of numbers of hops as lists of hops, whose texts share their words."""
+    """Convert lists of the numbers of hops to lists of hops."""
     import pyarrow
 
     numbers = hops.flatten()
@@ -161,7 +159,7 @@ def _hops_of(paths: PathColumns, hops: pyarrow.Array) -> pyarrow.Array:
 
 
 def _offsets_of(lists: pyarrow.Array) -> pyarrow.Array:
-    """Return where lists begin among their values once these are flattened."""
+    """Return the offsets of lists in their flattened values."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -172,7 +170,7 @@ def _offsets_of(lists: pyarrow.Array) -> pyarrow.Array:
 def _with_addresses(
     columns: Mapping[str, pyarrow.Array], hops: pyarrow.Array, reads: pyarrow.Array, in_names: pyarrow.Array
 ) -> dict[str, pyarrow.Array]:
-    """Return the columns that have the address of the message's own service name: its last hop, and its end."""
+    """Fill in the addresses from service names, in the last hop and in the final address."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -191,7 +189,7 @@ def _with_addresses(
 
 @dataclass
 class ArrowPaths:
-    """The paths of all messages of Arrow's tables; ``read`` and ``traced`` count messages once all are written."""
+    """The paths of all messages in Arrow tables. ``read`` and ``traced`` count messages when all are written."""
 
     scan: MessageScan
     requests: FoundRequests | None
@@ -202,10 +200,7 @@ class ArrowPaths:
 
     @classmethod
     def of(cls, tables: Mapping[str, Table], as_of: datetime | None, *, most_keys: int = MOST_KEYS) -> ArrowPaths:
-        """Return the paths of input tables' messages, of which those that open requests are found now.
-
-        Raises InputError.
-        """
+        """Open input tables and find the messages that open requests. Raises InputError."""
         tables = take_tables(tables)
         settings = read_settings(tables)
         dialogs = tables.get("dialogs")
@@ -216,7 +211,7 @@ class ArrowPaths:
         return cls(scan, find_all_requests(scan), numbers, paths)
 
     def write_to(self, files: DataFiles) -> None:
-        """Write all rows, each thread to a file of its own."""
+        """Write all rows. Each thread writes its own file."""
 
         def work(batches: Iterator[pyarrow.RecordBatch]) -> tuple[int, int]:
             file, read, traced = files.open(), 0, 0

@@ -1,1 +1,1 @@
-"""Operations that Spark does where the rows are."""
+"""The operations on messages with Spark."""

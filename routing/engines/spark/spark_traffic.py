@@ -1,4 +1,4 @@
-"""`TrafficTable` by Spark: each count is an aggregate by hash, which exchanges groups alone."""
+"""`TrafficTable` with Spark: each count is a hash aggregate, which exchanges only groups."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from routing.tables.spark_forms import conform, is_missing, is_utf8, last_rows, 
 from routing.tables.table_columns import ALL, COUNT, Filter, TableColumns
 from routing.terms import MSDB, MatchingStep, ReadRow
 
-# The columns that decide a message, apart from its time; the first ones give the order in which messages ask. Rows
-# that are equal in all of these are decided alike.
+# The columns that decide a message, apart from its time. Rows that are equal in all of these get the same
+# decision. The first columns give the order in which messages ask for routes.
 _DECIDING = ("message_id", "conversation_id", "role", "database_name", "to_broker_instance")
 _USE = ("instance_name", "database_name", "rerouted_from")
 _SERVICE = ("instance_name", "to_service_name")
@@ -50,14 +50,14 @@ _GROUP = ("instance_name", "database_name", "far_service", "conversation_group_i
 
 @dataclass(frozen=True)
 class SparkTraffic:
-    """The rows of a DataFrame; ``source`` is what they were made of."""
+    """The rows of a DataFrame. ``source`` is the original table."""
 
     source: DataFrame
     frame: DataFrame
 
     @classmethod
     def of(cls, table: DataFrame, key: str | None) -> SparkTraffic:
-        """Return the rows of a table, in the declared columns of table ``key``. Raises InputError."""
+        """Open a table in the declared columns of table ``key``. Raises InputError."""
         return cls(table, table if key is None else conform(table, key))
 
     def rows(
@@ -69,7 +69,7 @@ class SparkTraffic:
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
-        """Return the first rows in an order: Spark sorts and limits at once, so that partitions give few rows."""
+        """Return the first rows in an order. Spark sorts and limits in one step, so partitions return few rows."""
         rows = _where(self.frame, only)
         for name, value in same.items():
             rows = rows.where(_equals(name, value))
@@ -79,7 +79,7 @@ class SparkTraffic:
         return collect(rows if names is None else rows.select(*names))
 
     def count(self, present: Sequence[str] = ()) -> int:
-        """Return how many rows have a value in each of some columns."""
+        """Count the rows with a value in each of some columns."""
         return (self.frame.dropna(subset=list(present)) if present else self.frame).count()
 
     def groups(
@@ -91,7 +91,7 @@ class SparkTraffic:
         varying: str | None = None,
         only: Filter = ALL,
     ) -> SparkTraffic:
-        """Return how many rows each group has."""
+        """Count the rows of each group."""
         counts = [F.count(F.lit(1)).alias(COUNT)]
         counts += [F.min(name).alias(f"min_{name}") for name in least]
         counts += [F.max(name).alias(f"max_{name}") for name in most]
@@ -102,7 +102,7 @@ class SparkTraffic:
         return self._with(groups.where("_varies").drop("_varies"))
 
     def last_attempts(self, names: Sequence[str]) -> SparkTraffic:
-        """Return the last row of each message: mostly these are all rows, as the files' statistics tell."""
+        """Return the last row of each message. Usually these are all rows, as the files' statistics show."""
         is_tried_again = self.frame.where(F.col("attempt") > 1).limit(1).count()
         return self._with(last_rows(self.frame) if is_tried_again else self.frame)
 
@@ -114,14 +114,14 @@ class SparkTraffic:
         names: Sequence[str],
         only: Filter = ALL,
     ) -> SparkTraffic:
-        """Return the rows that have a key; few keys are broadcast."""
+        """Return the rows that match a key. A small set of keys is broadcast."""
         if isinstance(keys, SparkTraffic):
             wanted = keys.frame.select(*on)
         elif isinstance(keys, TableColumns):
             wanted = small_side(self._frame_of(keys, on))
         else:
             wanted = self._frame_of(keys.rows(on), on)
-        # A row is kept once, however often its key occurs.
+        # A semi join keeps a row once even if its key occurs several times.
         return self._with(_where(self.frame, only).join(wanted, list(on), how="left_semi").select(*names))
 
     def _frame_of(self, keys: TableColumns, on: Sequence[str]) -> DataFrame:
@@ -132,19 +132,19 @@ class SparkTraffic:
     def folded(
         self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
     ) -> SparkTraffic:
-        """Return the rows of which a text is one of some, folded; the texts are ASCII, as ids are."""
+        """Return the rows with one of some folded texts in a column. The texts must be ASCII, as ids are."""
         rows, text = _where(self.frame, only), F.lower(name)
         if len(wanted) < 2:
             rows = rows.where(text.isin(list(wanted)))
         else:
             shape = Schema((Field("wanted", ColumnKind.STRING),))
             texts = frame_of_tuples(self.frame.sparkSession, ((one,) for one in sorted(wanted)), shape)
-            # There are as many texts as a part has messages.
+            # A part of messages limits the number of texts.
             rows = rows.join(small_side(texts), text == F.col("wanted"), how="left_semi")
         return self._with(rows if names is None else rows.select(*names))
 
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
-        """Yield messages in parts, each ordered and cut by Spark."""
+        """Yield messages in parts, which Spark sorts and limits."""
         placed = _where(self.frame, only).withColumn("_place", _place(as_of)).where("_place.t IS NOT NULL")
         rest = placed
         while True:
@@ -157,7 +157,7 @@ class SparkTraffic:
             rest = placed.where(F.col("_place") > _literal(last))
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:
-        """Return rows that lack a value, share their key or are no UTF-8; of dialogs those of one group too."""
+        """Return the rows with faults or a duplicate key, and the dialogs that share a conversation group."""
         if key != "dialogs":
             return collect(self.frame.where(_is_faulty(key)))
         same = [F.lower(name) if name == "conversation_id" else F.col(name) for name in KEYS[key]]
@@ -170,7 +170,7 @@ class SparkTraffic:
         return collect(self.frame.withColumns(marks).where(doubtful).drop(*marks))
 
     def route_uses(self) -> Iterable[RouteUse]:
-        """Return the distinct routes of messages, and where."""
+        """Return the distinct routes of messages, with their places."""
         others = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
         names = F.explode(F.concat(F.array("route_name"), others)).alias("route_name")
         return map(RouteUse._make, collect(self.frame.select(*_USE, names).distinct()).rows(*_USE, "route_name"))
@@ -182,15 +182,15 @@ class SparkTraffic:
         instances: Sequence[str],
         endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
-        """Yield how many messages were decided in each step."""
+        """Count the messages of each time step."""
         spark = self.frame.sparkSession
         shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
         pairs = ((instance, service, service) for instance, service in services)
         apart = small_side(frame_of_tuples(spark, pairs, shape))
-        # Each service is in ``apart`` once.
+        # Each service occurs once in ``apart``.
         rows = self.frame.select(*SENT_KEY, "decided_at").join(apart, list(_SERVICE), how="left")
         if endings:
-            # A broker instance or an address may be null, on both sides.
+            # A broker instance or an address may be null on both sides.
             ended = frame_of_tuples(spark, ((*key, ending) for key, ending in endings.items()), _ENDED)
             ended = ended.select(*(F.col(name).alias(f"_{name}") for name in SENT_KEY), "ending")
             is_alike = reduce(operator.and_, (rows[name].eqNullSafe(ended[f"_{name}"]) for name in SENT_KEY))
@@ -208,16 +208,16 @@ class SparkTraffic:
         return map(CountedMessages._make, counted.rows("at", "instance", "service", "outcome", COUNT, "ending"))
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
-        """Return how many dialogs were balanced to each broker instance."""
+        """Count the dialogs that were balanced to each broker instance."""
         if not spans:
             return {}
         limits = ((*scope, *span) for scope, span in spans.items())
         limited = small_side(frame_of_tuples(self.frame.sparkSession, limits, _SPANS))
-        # Messages that arrive, or come back from an own address, search the routes of msdb.
+        # For messages that arrive, or come back from the instance's own address, the routes of msdb are searched.
         is_sent = F.col("database_name").isNotNull() & F.col("rerouted_from").isNull()
         searched = F.when(is_sent, F.col("database_name")).otherwise(F.lit(MSDB))
         balanced = self.frame.where(F.col("matching_step") == int(MatchingStep.BALANCED))
-        # A scope and a service have one span.
+        # Each scope and service has one time span.
         rows = balanced.withColumn("searched", searched).join(limited, list(_SCOPE), how="inner")
         decided = F.unix_micros("decided_at")
         is_begun = F.coalesce(decided >= F.col("since"), F.lit(True))
@@ -232,7 +232,7 @@ class SparkTraffic:
 
 
 def _where(frame: DataFrame, only: Filter) -> DataFrame:
-    """Return the rows of which each has one of some values, by column."""
+    """Return the rows whose columns have one of the values in ``only``."""
     for name, values in only.items():
         is_wanted: Column = F.col(name).isNull() if values is None else F.col(name).isin(list(values))
         frame = frame.where(is_wanted)
@@ -240,27 +240,27 @@ def _where(frame: DataFrame, only: Filter) -> DataFrame:
 
 
 def _equals(name: str, value: Any) -> Column:
-    """Return whether a column has a value, null and empty text being equal."""
+    """Return whether a column has a value, where null equals empty text."""
     if isinstance(value, bool):
         return F.col(name).eqNullSafe(F.lit(value))
     return F.coalesce(readable(F.col(name).cast("string")), F.lit("")) == (value or "")
 
 
 def _is_faulty(key: str) -> Column:
-    """Return whether a row lacks a required value, or has a text that is no UTF-8."""
+    """Return whether a row lacks a required value or has text that is not UTF-8."""
     texts = [field.name for field in INPUTS[key] if field.kind == ColumnKind.STRING]
     missing = (is_missing(field.name, field.kind) for field in INPUTS[key] if not field.nullable)
-    # All texts at once, which is less generated code: the blank between two texts is no part of a character.
+    # One check of the joined texts needs less code. The blanks between texts cannot complete a character.
     return reduce(operator.or_, missing, ~is_utf8(F.concat_ws(" ", *texts)))
 
 
 def _are_many(rows: Column, columns: list[Column]) -> Column:
-    """Return whether more than one of some rows are equal in columns."""
+    """Return whether several of the marked rows are equal in some columns."""
     return F.count(F.when(rows, 1)).over(Window.partitionBy(*columns)) > 1
 
 
 def _place(as_of: int | None) -> Column:
-    """Return the place of a message among those that ask: t, its id, and what else it is decided by."""
+    """Return a message's position in the asking order: t, its id, and the other facts that decide it."""
     t = F.unix_micros(F.coalesce("observed_at", "enqueue_time")) if as_of is None else F.lit(as_of).cast("long")
     read = {"conversation_id": spark_forms.conversation_id(F.col("conversation_id"))}
     read["role"] = F.when(F.col("is_initiator"), "1").otherwise("0")
@@ -269,7 +269,7 @@ def _place(as_of: int | None) -> Column:
 
 
 def _place_of(row: ReadRow, as_of: int | None) -> tuple[Any, ...]:
-    """Return the place of a row that was read; texts are compared by their code points here and there."""
+    """Return the position of a collected row. Python and Spark both compare texts by their code points."""
     seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
     read = {"conversation_id": fold(row["conversation_id"] or ""), "role": "1" if row["is_initiator"] else "0"}
     texts = ((read[name] if name in read else row[name]) or "" for name in _DECIDING)

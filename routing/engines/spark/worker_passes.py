@@ -1,7 +1,7 @@
-"""Follow all messages, and compare them on two sides, in Python workers: by the functions of the Arrow engine.
+"""Follow all messages, or compare them on two sides, with the Arrow engine in Spark's Python workers.
 
-Spark joins what grows with the traffic: each message gets the facts of its dialog, and whether it waits for a
-route that was requested. No message is exchanged as long as what it is joined with can be broadcast.
+Spark joins the tables that grow with the traffic. Each message gets the facts of its dialog, and whether it
+waits for a requested route. Messages are not shuffled as long as the joined tables can be broadcast.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from routing.tables.frames import spark_schema
 if TYPE_CHECKING:
     import pyarrow
 
-# Columns of messages that are made clean for joins, and under what name they stay as they were read.
+# Columns of messages that are changed for joins, with the names of their unchanged copies.
 _AS_READ = {name: f"{name}_as_read" for name in ("database_name", "conversation_id")}
 
 _SOUND = "is_well_formed"
 
 
 def message_paths(plan: RoutePlan) -> DataFrame:
-    """Return the rows of ``message_paths``, one for each message that is not rejected."""
+    """Return the rows of ``message_paths``, one for each accepted message."""
     return _run(plan.source.messages, [plan], SIDES[:1], MESSAGE_PATHS)
 
 
 def changed_messages(messages: DataFrame, before: RoutePlan, after: RoutePlan) -> DataFrame:
     """Return the messages that change between two sides, in the columns of `MESSAGE_CHANGES`.
 
-    Both sides have the same dialogs.
+    Both sides must have the same dialogs.
     """
     return _run(messages, [before, after], SIDES, MESSAGE_CHANGES)
 
 
 def _run(messages: DataFrame, plans: Sequence[RoutePlan], names: Sequence[str], shape: Schema) -> DataFrame:
-    """Run a pass over messages in workers, whose plan grows with the configuration alone."""
+    """Process messages in workers. The size of their plan depends only on the configuration."""
     sides = [
         WorkerSide(
             name,
@@ -67,7 +67,7 @@ def _run(messages: DataFrame, plans: Sequence[RoutePlan], names: Sequence[str], 
 
 
 def _join(messages: DataFrame, plans: dict[str, RoutePlan], work_plan: WorkerPlan) -> DataFrame:
-    """Add the facts of dialogs to messages, and for each side whether step 4 stops them; no row is left out."""
+    """Add the facts of dialogs to all messages, and for each side whether step 4 stops them."""
     [first, *_] = plans.values()
     as_read = messages.withColumns(
         {
@@ -75,7 +75,7 @@ def _join(messages: DataFrame, plans: dict[str, RoutePlan], work_plan: WorkerPla
             _SOUND: F.coalesce(spark_forms.is_well_formed(), F.lit(False)),
         }
     )
-    # Which row of the dialogs is a message's does not depend on the side.
+    # A message has the same dialog on both sides.
     joined = keying.find_dialog(keying.prepare(as_read, first.options.as_of), first.source.dialogs)
     for name, plan in plans.items():
         if plan.requests is not None:
@@ -89,7 +89,7 @@ def _join(messages: DataFrame, plans: dict[str, RoutePlan], work_plan: WorkerPla
 
 
 def _add_requests(messages: DataFrame, plan: RoutePlan, requests: RequestSides, name: str) -> DataFrame:
-    """Add the columns of `asked_columns` of a side to messages of `keying.find_dialog`."""
+    """Add a side's columns of `asked_columns` to the result of `keying.find_dialog`."""
     rejects, lookups = plan.may_reject, plan.source.lookups
     timed = messages.withColumn("decided_at", keying.time_of(plan.options.as_of))
     scoped = keying.add_scope(timed, lookups) if rejects or lookups.checked.has_transport else timed

@@ -12,7 +12,7 @@ _PLAIN = frozenset((str, type(None)))
 
 
 class SharedTexts:
-    """The texts of cells by column: rows share those that come first, which names and times do."""
+    """Shares equal texts of cells in a column between rows, up to a limit. Names and times are often equal."""
 
     def __init__(self) -> None:
         self._by_column: dict[str, dict[object, object]] = {}
@@ -53,7 +53,7 @@ class CellRows:
         *,
         is_plain: bool,
     ) -> None:
-        """Add rows as columns; ``is_plain`` if none of their texts can be undecodable."""
+        """Add rows as columns. ``is_plain`` is true if all their texts are certainly decodable."""
         start = len(self.numbers)
         if not is_plain:
             self._find_faults(start, columns)

@@ -1,4 +1,4 @@
-"""Read cells as SQL Server's tools write them; ValueError says what a cell is not."""
+"""Read cells as SQL Server's tools write them. A ValueError describes an invalid cell."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _BIGINT = 2**63
 
 
 def read_cell(cell: object, kind: CellKind, form: TimeForm | None = None) -> object:
-    """Return a cell's value; None for NULL, and for empty text where the column holds no text.
+    """Return a cell's value. It is None for NULL, and for empty text unless the column has texts.
 
-    Text stays as it is, blanks included. Times are aware and UTC, which is what a time without offset
-    means; ``form`` is the other form that they may have. GUIDs are in lower case. Raises ValueError.
+    Text stays unchanged, blanks included. Times become aware and UTC, also without an offset. ``form`` is another
+    form that they may have. GUIDs are in lower case. Raises ValueError.
     """
     if cell is None:
         return None
@@ -74,16 +74,16 @@ def is_iso_time(text: str) -> bool:
 
 
 def is_shown_time(cell: object) -> bool:
-    """Return whether a cell holds what a spreadsheet shows of a time, from which the time cannot be known."""
+    """Return whether a cell has only the part of a time that a spreadsheet shows."""
     return isinstance(cell, str) and _SHOWN_TIME.fullmatch(cell.strip()) is not None
 
 
 class UnknownTime(datetime):
-    """A time that a cell does not tell; its value is that of the export."""
+    """A time that a cell does not show. Its value is the time of the export."""
 
     @classmethod
     def of_export(cls, at: datetime) -> UnknownTime:
-        """Return the time that stands in for an unknown one."""
+        """Return the export's time as the value of an unknown time."""
         return cls(*at.timetuple()[:6], at.microsecond, at.tzinfo)
 
 
@@ -234,9 +234,9 @@ def _named_zone(text: str) -> tzinfo:
 
 
 def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
-    """Convert a time without zone to UTC, and tell whether the clock showed it twice: the earlier one is taken.
+    """Convert a local time to UTC, and return whether it occurred twice. The earlier one is then used.
 
-    Raises ValueError where the clock never showed it, or the moment is beyond the years 1 to 9999.
+    Raises ValueError if the local time never occurred, or is outside the years 1 to 9999.
     """
     earlier, later = (local.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     try:

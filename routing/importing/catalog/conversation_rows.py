@@ -168,10 +168,10 @@ _EXCEPTION_OF_TARGET = 28005
 
 
 def error_number(status: str) -> int | None:
-    """Return the number that the text names, else the one of the text itself; None where neither is known.
+    """Return the error number in a status text, or the number of the known text in it, or None.
 
-    A text may hold another one, as the cause that it tells: the one that begins first counts, of two that begin
-    together the longer.
+    A text may contain the text of its cause. The one that begins first counts, and the longer one if both begin
+    together.
     """
     for match in _STANDING_ALONE.finditer(status):
         if topic_of(int(match.group(0))) is not None:
@@ -188,7 +188,7 @@ def error_number(status: str) -> int | None:
 
 
 def _find(pieces: tuple[str, ...], words: str) -> int | None:
-    """Return where the first of the pieces begins; None unless all follow, one after the other."""
+    """Return the beginning of the first piece, or None unless all pieces follow in order."""
     first = end = words.find(pieces[0])
     for piece in pieces:
         begin = words.find(piece, end)
@@ -199,7 +199,7 @@ def _find(pieces: tuple[str, ...], words: str) -> int | None:
 
 
 def outcome(number: int | None) -> str | None:
-    """Return DELAYED where routing itself makes the message wait; None where its outcome cannot be known."""
+    """Return DELAYED if routing makes the message wait, or None if the outcome is unknown."""
     waits = topic_of(number) is NumberTopic.ROUTING and number not in REFUSALS
     return str(Outcome.DELAYED) if waits else None
 
@@ -216,7 +216,7 @@ _ROW_OF_ENDPOINT = itemgetter("instance_name", "database_name", "conversation_ha
 
 
 def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    """Add one row an endpoint; it does not tell BEGIN DIALOG's far broker instance from an acknowledgement's."""
+    """Add a row for each endpoint. Its far broker instance may come from BEGIN DIALOG or an acknowledgement."""
     seen = set[tuple[object, ...]]()
     make_row, values_of = row_maker((*_DIALOG, *_NOT_ACKNOWLEDGED)), itemgetter(*_DIALOG)
     nothing = (None,) * len(_NOT_ACKNOWLEDGED)
@@ -253,7 +253,7 @@ def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> No
 
 
 def reject_without_endpoint(covered: CoveredRows) -> None:
-    """Reject the rows of queues that no dialog is known of: what they are bound to is not known."""
+    """Reject the rows of queues without a known dialog, because their broker instance is unknown."""
     for row in covered.without_endpoint:
         covered.reject("transmission_queue", row, _why_without_endpoint(covered, row))
 
@@ -322,9 +322,9 @@ def _observe(row: TableRow, message: TableRow, statuses: _StatusTexts) -> tuple[
 
 
 def status_of(row: TableRow) -> tuple[str, int | None]:
-    """Return the status of a row of the queue, and its number; a blank one has none.
+    """Return the status of a row of the queue and its error number, if it has one.
 
-    What the server found in its own messages counts: the text may be in any language.
+    The number that the server found in its own messages comes first, because the text may be in any language.
     """
     status = (row["transmission_status"] or "").strip()
     if not status:

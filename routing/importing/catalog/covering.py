@@ -27,9 +27,9 @@ def instances(
 ) -> None:
     """Add a row for every instance that the export covers in any way.
 
-    ``is_message_forwarding_enabled`` is None where no endpoints were exported, ``addresses`` None where
-    nothing says what they are; what a table holds then stays. Raises InputError for ``extra_addresses`` addresses
-    that belong to nobody in particular.
+    ``is_message_forwarding_enabled`` is None if no endpoints were exported, and ``addresses`` is None if they are
+    unknown. The table's values then stay. Raises InputError if ``extra_addresses`` could belong to several
+    instances.
     """
     names = covered.instances
     if extra_addresses and len(names) != 1:
@@ -81,8 +81,8 @@ def _host(name: str) -> str:
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
     """Build the rows of the tables that an export covers (docs/explanation/how-import-keeps-tables.md).
 
-    ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
-    ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.
+    Names are spelled as in the tables (``spelling``), or else as in the export's own sys.databases. ``addresses``
+    are the values of ``--address``. Raises InputError if these could belong to several instances.
     """
     keep_latest(export)
     covered = CoveredRows(

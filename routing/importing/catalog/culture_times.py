@@ -99,7 +99,7 @@ def read_micros(fraction: str | None) -> int:
 
 
 def hour_of(hour: int, half: str | None) -> int:
-    """Return the hour of the day; ``half`` says which half of it is meant where there are twelve hours."""
+    """Return the hour of the day. ``half`` is AM or PM for a clock of twelve hours."""
     if half is None:
         return hour
     if not 1 <= hour <= _NOON:
@@ -108,7 +108,7 @@ def hour_of(hour: int, half: str | None) -> int:
 
 
 def read_as_utc(local: datetime, offset: str) -> datetime:
-    """Return the UTC time of a clock with an offset, as ``+02:00``; letters stand for none."""
+    """Convert a local time with an offset such as ``+02:00`` to UTC. Letters mean no offset."""
     if offset[0] not in "+-":
         return local.replace(tzinfo=timezone.utc)
     digits = offset[1:].replace(":", "")

@@ -1,6 +1,6 @@
-"""The views that show causes beside the routing: queues, certificates, permissions, replicas, the error log.
+"""The views that show causes other than routing, such as queues, certificates and the error log.
 
-`check` reads them where they were exported. `resolve` needs none of them, and a file may have some of the columns.
+`check` reads them if they were exported. `resolve` never needs them. A file may lack some of their columns.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 
 class EvidenceView(NamedTuple):
-    """A view with the names of its columns by kind; ``known_by`` tell it in a file of another name.
+    """A view with the names of its columns by kind. ``known_by`` identifies it in a file with another name.
 
-    ``tells`` says what `check` learns from it, ``permission`` what an export of it needs.
+    ``tells`` describes its use for `check`, and ``permission`` is the permission that its export needs.
     """
 
     name: str

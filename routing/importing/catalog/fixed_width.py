@@ -1,4 +1,4 @@
-"""Read sqlcmd's columns without a separator: the line of dashes says how wide each of them is."""
+"""Read sqlcmd's columns without a separator. The line of dashes gives the width of each column."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
 
 
 def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """Return the values under the dashes; None where there is none but something stands between them."""
+    """Return the values under the dashes, or None if any text is between the columns."""
     fitting_texts = []
     for text in _laid(line):
         if not _stands(text, spans):
@@ -92,7 +92,7 @@ def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
 
 
 def _laid(line: str) -> Iterator[str]:
-    """Yield the line in each way in which it may fill columns: fillers follow what takes more room than one."""
+    """Yield the possible layouts of a line, with fillers after characters that take more than one column."""
     yield line
     for room in () if line.isascii() else _ROOMS:
         yield _with_fillers(line, room)

@@ -116,7 +116,7 @@ def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
 
 
 class JsonReader:
-    """Reads the documents of one file, whose rows share their texts."""
+    """Reads the JSON documents of one file. Their rows share equal texts."""
 
     def __init__(self, text: str) -> None:
         # Half a character may be written as an escape.

@@ -1,4 +1,4 @@
-"""Recognise what tools print around the rows of a text: rules, counts, times, errors, names of databases."""
+"""Recognise the lines that tools print around rows, such as rules, counts, errors and names of databases."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def find_error(line: str) -> str | None:
 
 
 class DatabaseMark(NamedTuple):
-    """A line that says of which database the next result sets are; ``name`` is None where it ends one."""
+    """A line with the database of the next result sets. ``name`` is None if the line ends a database."""
 
     name: str | None
 
@@ -71,5 +71,5 @@ def find_database(line: str) -> DatabaseMark | None:
 
 
 def are_dashes(line: str) -> bool:
-    """Return True if a line is what sqlcmd writes under a header, without a separator."""
+    """Return whether a line has the dashes that sqlcmd writes under a header without a separator."""
     return "-" in line and not line.strip("- ")

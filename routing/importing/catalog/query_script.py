@@ -16,8 +16,8 @@ MOST_ENDPOINTS = 1_000_000
 class QueryPart(NamedTuple):
     """The query of one view.
 
-    ``source`` is what follows FROM. ``columns`` are expressions for columns that are more than the view's own;
-    ``people`` are columns that name logins and owners.
+    ``source`` is the text after FROM. ``columns`` has expressions for columns that the view does not have. The
+    columns in ``people`` name logins and owners.
     """
 
     view: str
@@ -272,7 +272,7 @@ def _select(part: QueryPart) -> str:
 
 
 def _stream(part: QueryPart) -> str:
-    """Write the query of a part whose rows go to the client as they are read."""
+    """Write the query of a part that sends each row to the client at once."""
     columns = []
     for column in VIEWS[part.view].columns:
         expression = part.columns.get(column.name) or f"v.{column.name}"

@@ -93,7 +93,7 @@ class ResultChunk:
 
 
 def is_json(text: str) -> bool:
-    """Return True if a text is JSON, whatever its file is called."""
+    """Return whether a text is JSON, with any file name."""
     head = text[:_HEAD].lstrip()
     if len(text) < _HEAD and is_json_of_nothing(text):
         return True
@@ -101,12 +101,12 @@ def is_json(text: str) -> bool:
 
 
 def is_json_of_nothing(text: str) -> bool:
-    """Return True if a text is what tools write for FOR JSON of no row: NULL, an empty array, two quotes."""
+    """Return whether a text is an empty result of FOR JSON: NULL, an empty array or two quotes."""
     return "".join(text.split()).lower() in _JSON_OF_NOTHING
 
 
 def json_documents(text: str) -> list[ResultChunk]:
-    """Return the chunks of a text, without what the tools write around them."""
+    """Return the chunks of JSON in a text, without the lines that tools write around them."""
     documents = [ResultChunk(is_for_json=False)]
     was_header = False
     for number, line in enumerate(lines_of(text), start=1):
@@ -129,7 +129,7 @@ def json_documents(text: str) -> list[ResultChunk]:
 
 
 def _unquoted(lines: Lines) -> Lines:
-    """Return the lines as they were before SSMS saved its grid as CSV."""
+    """Undo the quoting of lines in a grid that SSMS saved as CSV."""
     if not lines or not lines[0][1].lstrip().startswith(('"[', '"{')):
         return lines
     inside = ((number, line, unquoted(line.strip())) for number, line in lines)
@@ -155,9 +155,9 @@ def joined(lines: Sequence[tuple[int, str]]) -> str | None:
 
 
 def json_sets(text: str, file: str) -> list[ResultSet]:
-    """Read objects, one a line or in arrays, whole or as FOR JSON breaks them, into a result set for each view.
+    """Read objects, one a line or in arrays, into a result set for each view.
 
-    Raises InputError where nothing of it is an object.
+    Objects may be broken into lines as by FOR JSON. Raises InputError if the text has no object.
     """
     reader = JsonReader(text)
     rows: JsonRows | None = None
@@ -371,9 +371,9 @@ def _force(places: Sequence[FilePlace], view: str | None) -> CatalogView | None:
 
 
 def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list[FoundResultSet]:
-    """Return the result sets of one file; none where nothing tells their view.
+    """Return the result sets of one file with a known view.
 
-    ``notes`` gets a sentence on a view that was recognised by its columns, and on result sets that are of no view.
+    ``notes`` gets a sentence on a view that was recognised by its columns, and on result sets of unknown views.
     """
     file, view, decoded = str(path), forced or find_view(path.stem), None
     if path.suffix.lower() in _PARQUET:
@@ -388,16 +388,18 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         _refuse_other_columns(file, sets[0], view)
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
-    found = [FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None]
-    _tell_apart(found)
+    known_sets = [
+        FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None
+    ]
+    _tell_apart(known_sets)
     if decoded is not None and decoded.encoding == GUESS:
         notes.append(say_guess(file, as_shown(decoded.text)))
-        _refuse_implausible([part.rows.rows for part in found])
-    return found
+        _refuse_implausible([part.rows.rows for part in known_sets])
+    return known_sets
 
 
 def _refuse_implausible(parts: Sequence[CellRows]) -> None:
-    """Refuse rows whose names have letters beyond ASCII, where a guess makes any name of the file implausible."""
+    """Refuse rows with letters outside ASCII in names if the guessed encoding makes any name implausible."""
     columns = [(rows, name, rows.column(name)) for rows in parts for name in LONGEST]
     names = [
         (rows, name, place, cell)
@@ -414,20 +416,21 @@ def _refuse_implausible(parts: Sequence[CellRows]) -> None:
         rows.faults.setdefault(place, why)
 
 
-def _tell_apart(found: Sequence[FoundResultSet]) -> None:
-    """Reject result sets of one view if nothing tells whose each is; lines around them may name databases.
+def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
+    """Reject several result sets of one view if their instance or database is unknown.
 
-    Where nothing has to be told apart, such a line does not count: a script may have used a database before.
+    Lines around them may name databases. For a single result set such a line does not count, because a script may
+    have used another database before.
     """
     parts_by_view: dict[str, list[FoundResultSet]] = {}
-    for part in found:
+    for part in known_sets:
         owner = "database_name" if part.view.per_database else "instance_name"
         if owner not in part.rows.columns and part.rows.columns and not part.rows.omits_null:
             parts_by_view.setdefault(part.view.name, []).append(part)
-    if len({part.rows.database for part in found}) == 1 and all(
+    if len({part.rows.database for part in known_sets}) == 1 and all(
         len(parts) == 1 for parts in parts_by_view.values()
     ):
-        for part in found:
+        for part in known_sets:
             part.rows.database = None
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
@@ -442,7 +445,7 @@ def _tell_apart(found: Sequence[FoundResultSet]) -> None:
 
 
 def _are_equal(sets: Sequence[ResultSet]) -> bool:
-    """Return True if result sets hold the same rows, so that it does not matter whose each is."""
+    """Return whether result sets have the same rows, so that their order does not matter."""
     first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets]
     return all(one == first for one in others)
 
@@ -460,7 +463,7 @@ def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
 
 
 def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
-    """Raise OtherFileError for a file that is called like a view, but whose columns are another program's."""
+    """Raise OtherFileError for a file named like a view, but with the columns of another program."""
     columns, own_names = set(rows.columns), {*view.exported, *view.layout}
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is called like sys.{view.name}, but has no columns")
@@ -494,11 +497,11 @@ def _say_by_columns(
 ) -> Iterator[str]:
     """Yield a note on each view that was recognised by its columns, and on rows that are of no view."""
     views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
-    told = [
+    recognised = [
         f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named
     ]
-    if told:
-        yield f"{file}: its columns tell that it holds {', '.join(told)}"
+    if recognised:
+        yield f"{file}: its columns tell that it holds {', '.join(recognised)}"
     others = [
         rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
     ]

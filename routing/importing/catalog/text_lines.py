@@ -1,7 +1,7 @@
 """Split a text into the lines of its tables, each with its cells: by separators, in frames, or as HTML.
 
-A cell is a text as it is written, its quotation marks included; `cell_value` reads it. sqlcmd's columns without a
-separator are lines of one cell here, since the dashes of each header tell where they end (`fixed_width`).
+A cell is an unchanged text, with its quotation marks. `cell_value` reads it. Lines of sqlcmd's columns without a
+separator have one cell here, and `fixed_width` splits them by the dashes of each header.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class TextLayout:
 
 
 def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
-    """Return how a text is written, and the text without what names its separator or type.
+    """Return the layout of a text, and the text without a first line that names its separator or type.
 
-    Raises InputError for a separator that is none.
+    Raises InputError for an invalid separator.
     """
     if _TABLE.search(text, 0, _HEAD) is not None:
         return TextLayout(TextForm.HTML), text
@@ -123,7 +123,7 @@ def split_lines(text: str, layout: TextLayout) -> Iterator[TextLine]:
 
 
 class _Pieces(dict[str, str]):
-    """The pieces of lines that are whole cells; lines share those that come first. KeyError for others."""
+    """Shares equal pieces of lines up to a limit. A piece that is not a complete cell raises KeyError."""
 
     def __missing__(self, piece: str) -> str:
         if '"' in piece and (piece.count('"') != 2 or not (piece[0] == piece[-1] == '"')):
@@ -136,8 +136,8 @@ class _Pieces(dict[str, str]):
 def separated(text: str, separator: str) -> Iterator[TextLine]:
     """Yield the lines of a text with separators.
 
-    Only a cell that begins with a quotation mark and is closed before a separator or the line's end is quoted, and
-    may hold line ends; any other quotation mark is a character. So no value can swallow the rest of a file.
+    A cell is quoted only if it begins with a quotation mark and is closed before a separator or the line's end. It
+    may contain line ends. Any other quotation mark is a character, so no value can swallow the rest of a file.
     """
     whole = _Pieces().__getitem__
     position, number = 0, 1
@@ -256,12 +256,12 @@ def cell_text(cell: str) -> str:
 
 
 def is_plain_cell(cell: str) -> bool:
-    """Return True if something stands in a cell without quotation marks around it."""
+    """Return whether a cell has text without quotation marks around it."""
     return bool(cell) and unquoted(cell.strip(" ")) is None
 
 
 def unquoted(text: str) -> str | None:
-    """Return the text between quotation marks; None where there are none, or single ones within."""
+    """Return the text between quotation marks, or None without them or with single ones inside."""
     if len(text) < 2 or not text[0] == text[-1] == '"':
         return None
     inside = text[1:-1]

@@ -1,4 +1,4 @@
-"""Read the tables of a text into result sets: one path from cell to row to check, whatever form they have.
+"""Read the tables of a text into result sets, with the same steps for all layouts.
 
 A header names the columns: a line with dashes below it, or one of column names. Without a header, the layout that
 the rows fit names them. A line is a row if its cells fit their columns. Lines that tools print between tables are
@@ -47,10 +47,9 @@ _NO_LINE: TextLine = (0, [""])
 
 
 def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSet]:
-    """Return all result sets of a text; ``view`` is what the file is known to hold.
+    """Return all result sets of a text. ``view`` is the file's view if it is known.
 
-    Raises InputError where there is neither a header nor a layout that the rows fit, and for lines that sqlcmd has
-    wrapped.
+    Raises InputError without a header or a layout that fits the rows, and for lines that sqlcmd wrapped.
     """
     layout, text = find_layout(text, file)
     return _TextReader(file, view, layout, is_plain=text.isascii()).read(split_lines(text, layout))
@@ -58,7 +57,7 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
 
 @dataclass
 class _Table:
-    """A table that is being read; ``lines`` are those that are not in its result set yet."""
+    """A table that is being read. ``lines`` are not in its result set yet."""
 
     result_set: ResultSet
     width: int
@@ -179,7 +178,7 @@ class _TextReader:
             self._flush(table)
 
     def _take_outside(self, line: TextLine) -> None:
-        """Skip a line that stands in no table, as printed, unless it can be a row of the table above."""
+        """Skip a printed line outside tables, unless it can be a row of the table above."""
         number, cells = line
         if not self._tables:
             if self._is_separated:
@@ -228,10 +227,10 @@ class _TextReader:
         return len(cells) == width and all(text and not text.strip("-") for text in texts)
 
     def _names_columns(self, names: Sequence[str]) -> bool:
-        """Return whether half of the cells, and two unless the line is the first, are names of columns.
+        """Return whether half of the cells are names of columns, and at least two except in the first line.
 
-        Names that tell a view are a header, whatever stands beside them. Of a view whose columns differ between
-        versions of SQL Server there is always a header, mostly of others.
+        Names that identify a view are always a header. A view with different columns in versions of SQL Server
+        always has a header, mostly of unknown names.
         """
         headings = sum(name in NAMES for name in names)
         if headings and find_view_by_columns(names) is not None:
@@ -302,9 +301,9 @@ class _TextReader:
         misfits = self._find_misfits(values, is_complete=table.fixed is not None)
         if misfits:
             result_set.rejected += [(numbers[place], why) for place, why in misfits.items()]
-            kept = [place for place in range(len(numbers)) if place not in misfits]
-            numbers = [numbers[place] for place in kept]
-            values = {name: [cells[place] for place in kept] for name, cells in values.items()}
+            fitting = [place for place in range(len(numbers)) if place not in misfits]
+            numbers = [numbers[place] for place in fitting]
+            values = {name: [cells[place] for place in fitting] for name, cells in values.items()}
         result_set.rows.add(numbers, values, table.texts, is_plain=self._is_plain)
 
     def _row(self, table: _Table, cells: list[str]) -> list[str] | str:

@@ -1,4 +1,4 @@
-"""Convert exports to typed rows by view, and note what was rejected; nothing is written here."""
+"""Convert exports to typed rows by view, and note rejected rows. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
 
 @dataclass(frozen=True)
 class TimeFormats:
-    """The formats of times beside ISO 8601, and the zone of the clock that ``exported_at`` was read from.
+    """The formats of times other than ISO 8601, and the time zone of ``exported_at``.
 
-    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says. ``is_lenient`` if a
-    message whose time a spreadsheet has lost counts as one of the time of its export.
+    SQL Server's views have times in UTC, independent of this zone. With ``is_lenient``, a message gets the time of
+    its export if a spreadsheet cut its own time.
     """
 
     form: TimeForm | None = None
@@ -61,7 +61,7 @@ class TimeFormats:
 class RowReader:
     """Reads the rows of one view.
 
-    ``stand_in_values`` stand in for added columns; ``notes_by_topic`` are sentences of which each is said once.
+    ``stand_in_values`` are values for missing added columns. ``notes_by_topic`` has one note for each topic.
     """
 
     view: CatalogView
@@ -76,9 +76,9 @@ class RowReader:
         return {name: column for name in names if (column := self.view.column(name)) is not None}
 
     def read_columns(self, cells: CellRows) -> tuple[list[Sequence[object]], set[int]]:
-        """Return the values of all rows by column, and the places of rows that are to be read one by one.
+        """Return the values of all rows by column, and the places of rows to read separately.
 
-        These are the rows that are rejected, and those that may have nothing of the view itself.
+        These are rejected rows, and rows that may have no value in any column of the view.
         """
         columns, odd_places = list[Sequence[object]](), set(cells.faults)
         needed = {*self.view.added_columns, *(column.name for column in self.view.columns if column.required)}
@@ -126,7 +126,7 @@ class RowReader:
         return row
 
     def read_view_columns(self, cells: Mapping[str, object], exported_at: datetime) -> TableRow:
-        """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
+        """Return the columns of the view itself. Raises ValueError for an invalid cell."""
         row: TableRow = {}
         for column in self.view.columns:
             name = column.name
@@ -239,11 +239,10 @@ class StandIns:
 class CatalogExport:
     """The rows of the files by view, with rejected ones and notes.
 
-    ``rows`` are the typed rows of each view that was exported, with ``instance_name``, ``exported_at`` and,
-    except for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names
-    each row that cannot be used, ``left_out`` counts those of an earlier export by view. ``rows_read`` counts
-    all of these, but not the rows that only say that a view is empty. ``doubts`` are what rejected rows may
-    have been.
+    ``rows`` are the typed rows of each exported view, with ``instance_name``, ``exported_at`` and ``place``. Views
+    of databases also have ``database_name``. ``rejected`` names each invalid row, and ``left_out`` counts by view
+    the rows of an earlier export. ``rows_read`` counts all of these, except for rows that mark an empty view.
+    ``doubts`` has the possible contents of rejected rows.
     """
 
     rows: dict[str, list[TableRow]] = field(default_factory=dict)
@@ -286,9 +285,9 @@ def export_of(
     stand_ins_of: Callable[[FoundResultSet], StandIns],
     times: TimeFormats = _PLAIN_TIMES,
 ) -> CatalogExport:
-    """Return the export that result sets make; ``stand_ins_of`` says what stands in for columns of each.
+    """Convert result sets to an export. ``stand_ins_of`` returns the values for missing columns of each.
 
-    The rows are taken out of the result sets. Raises InputError.
+    The rows are removed from the result sets. Raises InputError.
     """
     export = CatalogExport(notes=notes, files_read=len({part.file for part in sets}))
     for file, parts in groupby(sets, key=lambda part: part.file):
@@ -364,7 +363,7 @@ def _stand_in_values(part: FoundResultSet, stand_ins: StandIns) -> TableRow:
 def _read_odd_row(
     export: CatalogExport, reader: RowReader, cells: Mapping[str, object], fault: str | None, place: str
 ) -> TableRow | None:
-    """Return a row of which nothing is known yet; None where it is rejected."""
+    """Read a row without any known value, or reject it and return None."""
     view = reader.view
     try:
         if fault is not None:

@@ -25,10 +25,10 @@ class CellKind(Enum):
 
 @dataclass(frozen=True)
 class ViewColumn:
-    """A column that is read; a row without a value in a ``required`` one is rejected.
+    """A column that is read. A row without a value in a ``required`` column is rejected.
 
-    ``longest`` is the length of a text in SQL Server, in UTF-16 units; None where nothing bounds it. A column
-    ``beside`` the routing is evidence for `check`: no table needs it, and what cannot be read of it is NULL.
+    ``longest`` is the maximal length of a text in SQL Server, in UTF-16 units, or None without a limit. A column
+    ``beside`` the routing is evidence for `check`. No table needs it, and its unreadable values are NULL.
     """
 
     name: str
@@ -40,12 +40,12 @@ class ViewColumn:
 
 @dataclass(frozen=True)
 class CatalogView:
-    """A view: the columns that are read, and those that files without a header are known by.
+    """A view with the columns that are read, and the columns that identify it in files without a header.
 
-    ``layout`` is the view's own columns as the manual lists them, empty where versions of SQL Server differ.
-    ``known_by`` are columns that no other view has together. ``exported`` are the columns of ``queries.sql``,
-    ``exported_before`` those of its earlier releases. A view of ``evidence`` shows causes beside the routing:
-    `check` reads it, and no table of `resolve` needs it.
+    ``layout`` has the view's own columns in the manual's order. It is empty if versions of SQL Server differ.
+    ``known_by`` has columns that no other view has together. ``exported`` has the columns of ``queries.sql``, and
+    ``exported_before`` those of its earlier releases. A view of ``evidence`` shows causes other than routing. Only
+    `check` reads it.
     """
 
     name: str
@@ -295,7 +295,7 @@ _OWN = {
 
 
 def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
-    """Return the view that columns (in lower case) are nearly of: two of them are its alone."""
+    """Return the view that has at least two of the columns (in lower case) to itself, or None."""
     return next((VIEWS[name] for name in _OWN if len(_OWN[name].intersection(columns)) > 1), None)
 
 

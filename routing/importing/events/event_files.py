@@ -106,7 +106,7 @@ _OTHER_ROOTS = {
 
 
 def _say_other_xml(place: FilePlace) -> str | None:
-    """Return a phrase on an XML file that is no recording of events; None where it is one, if an empty one."""
+    """Return a phrase on an XML file that is no recording of events, or None for a recording."""
     with copied(place) as path, path.open(encoding=_encoding_of(path), errors=KEEP, newline="") as stream:
         head, tail = stream.read(_AT_ONCE), ""
         root = _ROOT.match(head)

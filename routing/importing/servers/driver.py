@@ -200,8 +200,8 @@ def _text_of(text: str) -> str:
 
 
 def _describe(server: str, access: ServerAccess, error: Exception) -> RoutingError:
-    said = getattr(error, "ddbc_error", None) or str(error)
-    text = access.without_secret(_text_of(said))
+    reason = getattr(error, "ddbc_error", None) or str(error)
+    text = access.without_secret(_text_of(reason))
     if _UNLOADED in text:
         other = "" if os.environ.get(_PROVIDER) else f", or set {_PROVIDER}={_PROVIDER_WITHOUT_LIBRARIES}"
         hint = f"install what it needs, on Debian: apt-get install libltdl7 libgssapi-krb5-2{other}"

@@ -126,19 +126,19 @@ class _RunFinder:
 
     def find(self) -> list[SkippedText]:
         text, position = self._text, 0
-        while (found := _NEXT.search(text, position)) is not None:
-            is_neighbour = found.start() == position
-            mode = OPENING.get(found.group())
-            statement = None if mode else _statement().match(text, found.start())
+        while (match := _NEXT.search(text, position)) is not None:
+            is_neighbour = match.start() == position
+            mode = OPENING.get(match.group())
+            statement = None if mode else _statement().match(text, match.start())
             if mode is not None:
-                position, _ = close_segment(text, found.end(), LexicalState(mode, 1), len(text))
+                position, _ = close_segment(text, match.end(), LexicalState(mode, 1), len(text))
                 if not is_neighbour or mode not in COMMENTS:
                     self._end_run()
             elif statement is not None:
                 position = statement.end()
                 self._add(statement, is_neighbour)
             else:
-                position = found.end()
+                position = match.end()
                 self._end_run()
             position = _end_of_blanks(text, position)
         self._end_run()

@@ -1,4 +1,4 @@
-"""Read T-SQL scripts into statements about routing and problems; nothing is ever executed."""
+"""Read T-SQL scripts into statements about routing and problems. Nothing is ever executed."""
 
 from __future__ import annotations
 
@@ -48,17 +48,16 @@ from routing.importing.tsql.vocabulary import as_written
 
 @dataclass(frozen=True)
 class ReadScript:
-    """One script as it was read.
+    """A script after reading.
 
-    ``statements`` are those that may run, in their order, as far as the script alone tells, and ``problems``, in
-    the order of `in_order`, what it leaves unknown or SQL Server refuses whatever the instance holds.
-    ``encoding`` is None where the caller gave text; ``database`` is the one in use at the end, ``first_database``
-    the one at the beginning; ``statement_count`` is how many statements of T-SQL were recognised, about whatever
-    they are. ``rivals`` are the statements of which changesets define one object, with the reason.
-    ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
-    read, files of ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of
-    its file, where ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
-    ``guesses`` are sentences on files whose encoding was guessed.
+    ``statements`` are those that may run, in order, without knowledge of an instance. ``problems`` are unknown
+    parts and statements that SQL Server always refuses, in the order of `in_order`. ``encoding`` is None for a
+    given text. ``first_database`` is in use at the beginning, ``database`` at the end. ``statement_count`` counts
+    all recognised T-SQL statements. ``rivals`` are statements of changesets that define the same object, with the
+    reason. ``servers`` are the names in ``:connect``. ``content_digest`` is the SHA-256 of the text with all files
+    of ``:r``, the first database and the variables of ``-v``. ``own_time`` is the time of the file, if
+    ``scripted_at`` is later. ``parts`` are the batches and the problems between them. ``guesses`` are sentences on
+    files with a guessed encoding.
     """
 
     file: str
@@ -85,10 +84,10 @@ class ReadScript:
 
 @dataclass(frozen=True)
 class AppliedScript:
-    """The state after a script, and what became of its statements.
+    """The state after a script, and the fate of its statements.
 
-    ``statements`` are those that were applied, ``passed_over`` those whose own IF did not hold, ``left_out`` those
-    that the caller leaves out. A problem that is ``counted`` is a remark on a statement that was applied.
+    ``statements`` were applied. The IF of those in ``passed_over`` was false. The caller excluded those in
+    ``left_out``. A ``counted`` problem is a remark on an applied statement.
     """
 
     state: InstanceState
@@ -115,7 +114,7 @@ def read_parts(
     database: str | None,
     template_defaults: bool,
 ) -> ReadScript:
-    """Return a script of these parts, with what it alone tells of its statements."""
+    """Return a script of these parts, with its statements and problems independent of any instance."""
     statement_count = sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch))
     script = ReadScript(
         file,
@@ -145,9 +144,9 @@ def apply_script(
 ) -> AppliedScript:
     """Apply a script to a state.
 
-    Names of databases, routes and endpoints are found in any case, as under SQL Server's default collation, an
-    exact match first; service names exactly, as Service Broker compares them. A database is spelled as the state
-    spells it. Statements for which ``leaves_out`` holds change nothing.
+    Names of databases, routes and endpoints match in any case, as in SQL Server's default collation, and an exact
+    match comes first. Service names match exactly, as in Service Broker. A database keeps the state's spelling.
+    Statements for which ``leaves_out`` returns True change nothing.
     """
     run = _run_script(script, ScriptRun(script.first_database, state, leaves_out))
     if run.holdings is None:
@@ -239,10 +238,10 @@ class DecodedScript:
 
 
 def decode(data: bytes, errors: str = "replace") -> DecodedScript:
-    """Decode by byte-order mark, else as UTF-16 by its zero bytes, as UTF-8, as ``--encoding``, as Windows-1252.
+    """Decode a script's bytes.
 
-    ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
-    `import_files.KEEP`.
+    The first match counts: a byte-order mark, UTF-16 by its zero bytes, UTF-8, ``--encoding``, or Windows-1252.
+    ``errors`` is the decoder's error handler, ``replace`` or `import_files.KEEP`.
     """
     for byte_order_mark, codec, name in _MARKS:
         if data.startswith(byte_order_mark):
@@ -289,14 +288,14 @@ def read_script(
     template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
-    """Read a script, one text or several after one another, into batches of statements on routing, in order.
+    """Read a script of one or several texts into batches of statements on routing.
 
-    ``file`` names it in places. ``scripted_at``, from which lifetimes count, must be aware.
-    ``database`` is in use until the first USE. Batches after ``:connect`` to another server than
-    ``instance`` are left out; with ``servers`` the batches of these alone are read and no other is spoken of, None
-    being those before any ``:connect``. ``variables`` are the values of ``-v``. Without ``include``, files of
-    ``:r`` are reported. A template's unfilled place is read with its default and remarked on, or
-    refused if not ``template_defaults``. Raises ValueError for a naive ``scripted_at``.
+    ``file`` is its name in messages. Lifetimes count from ``scripted_at``, which must be aware. ``database`` is in
+    use until the first USE. Batches after ``:connect`` to a server other than ``instance`` are skipped. With
+    ``servers``, only their batches are read and the others are not reported. None means the batches before any
+    ``:connect``. ``variables`` are the values of ``-v``. Without ``include``, files of ``:r`` are reported. A
+    template's parameter is read with its default and reported, or refused without ``template_defaults``. Raises
+    ValueError for a naive ``scripted_at``.
     """
     if scripted_at.tzinfo is None:
         raise ValueError("scripted_at needs a time zone")
@@ -340,7 +339,7 @@ def read_script(
 
 
 def _digest_content(contents: Sequence[str], database: str | None, variables: Mapping[str, str]) -> str:
-    """Return the SHA-256 of what a script's statements depend on, its time and instance apart."""
+    """Return the SHA-256 of everything that decides a script's statements, apart from its time and instance."""
     values = sorted({name.casefold(): value for name, value in variables.items()}.items())
     return sha256(repr((contents, database, values)).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -355,10 +354,10 @@ def read_file(
     template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
-    """Read a script file in any encoding, or a database project; its time is the file's own by default.
+    """Read a script file in any encoding, or a database project. The default time is the file's own.
 
-    Files of ``:r`` are looked for beside the file that names them. A project's own database counts before
-    ``database``, and ``variables`` before its values. Raises OSError, ValueError for what is no text.
+    Files of ``:r`` are searched beside the file that names them. A project's own database takes precedence over
+    ``database``, and ``variables`` over its values. Raises OSError, and ValueError if the file is not text.
     """
     guesses: list[str] = []
     opened = _open(path, guesses)
@@ -387,7 +386,7 @@ def read_file(
 
 @dataclass(frozen=True)
 class _OpenedScript:
-    """The texts of a file; a project also has a database and default values of variables."""
+    """The texts of a file. A project also has a database and default values of variables."""
 
     sources: Sequence[SourceText]
     encoding: str = "UTF-8"
@@ -453,7 +452,7 @@ def _servers_of(
 
 
 def read_comments(path: FilePlace) -> ScriptComments:
-    """Read the statements that stand in a script's comments. Raises as `read_file`."""
+    """Read the statements in a script's comments. Raises the errors of `read_file`."""
     return find_comments(_decode(path).text)
 
 
@@ -476,7 +475,7 @@ def _includes_of(path: FilePlace, guesses: list[str]) -> Include:
 
 
 def _find_in_any_case(folder: FilePlace, name: str) -> FilePlace | None:
-    """Return the file of a path whose parts are spelled in another case, as Windows allows."""
+    """Return the file of a path in any case, as Windows allows."""
     place = folder
     for part in name.split("/"):
         if part in ("", ".", "..") or not place.is_dir():
@@ -514,7 +513,7 @@ def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:
 
 
 def _say_whose(batch: SqlBatch, instance: str | None) -> str | None:
-    """Return the reason why a batch does not run on this instance; None where it does."""
+    """Return the reason why a batch does not run on this instance, or None if it does."""
     if _is_own(batch, instance):
         return None
     return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"

@@ -36,7 +36,7 @@ class ServerParts(NamedTuple):
 
 
 def split_server(name: str) -> ServerParts:
-    """Return the parts of a server's name; a named instance has no default port."""
+    """Return the parts of a server's name. A named instance has no default port."""
     server, _, port = name.partition(",")
     host, _, instance = server.strip().partition("\\")
     instance = "" if instance.casefold() == _DEFAULT_INSTANCE else instance
@@ -63,7 +63,7 @@ def read_server(written: str) -> str:
 
 
 def instance_name(written: str) -> str:
-    """Return the name under which an instance is stored; a text that no server is called stays as it is.
+    """Return the name under which an instance is stored. A text that is no server name stays unchanged.
 
     >>> instance_name("tcp:HUB,1433"), instance_name("the hub")
     ('HUB', 'the hub')
@@ -74,7 +74,7 @@ def instance_name(written: str) -> str:
 
 
 def write_server(instance: str) -> str | None:
-    """Return an instance's name as ``:connect`` takes it; None for a name that no server can have.
+    """Return an instance's name for ``:connect``, or None for a text that is no server name.
 
     >>> write_server("HUB,1435"), write_server("the hub")
     ('HUB,1435', None)

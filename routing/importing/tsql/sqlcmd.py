@@ -1,9 +1,9 @@
 """Split a script's lines into batches: ``GO``, the sqlcmd commands, ``$(name)`` variables and placeholders.
 
-Commands stand alone on a line that begins outside strings and comments. Variables are replaced in
-code, strings and names, not in comments; ``:setvar`` wins over the caller's values, as it does in
-sqlcmd. Placeholders of migration tools are replaced likewise, by the caller's values alone. What has no
-value is marked, so that the statement that needs it can be refused.
+A command needs its own line, which must begin outside strings and comments. Variables are replaced in code,
+strings and names, but not in comments. ``:setvar`` takes precedence over the caller's values, as in sqlcmd.
+Placeholders of migration tools are replaced too, but only by the caller's values. A variable without a value is
+marked, so that the statement with it can be refused.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class LinePlaces:
 class Changeset:
     """A changeset of Liquibase: its name and place.
 
-    ``selector`` are its context and labels, ``why_perhaps`` is what decides whether it runs, if anything does.
-    ``ends_update``: an error in it ends all.
+    ``selector`` has its context and labels. ``why_perhaps`` is the condition that decides if it runs, or None.
+    With ``ends_update``, an error in it ends the update.
     """
 
     name: str
@@ -91,10 +91,10 @@ class Changeset:
 
 @dataclass(frozen=True, slots=True)
 class SqlBatch:
-    """A batch as the server gets it: its text, and the file and line of each of its rows.
+    """A batch as the server gets it, with the file and line of each of its lines.
 
-    ``server`` is the one that the last ``:connect`` named, as `read_server` returns it, None for the script's own;
-    ``connection`` counts these. With ``exits`` an error in it ends the script, as ``:on error exit`` says.
+    ``server`` is the name in the last ``:connect``, as from `read_server`, or None for the script's own server.
+    ``connection`` counts these. With ``exits``, an error in it ends the script because of ``:on error exit``.
     """
 
     text: str
@@ -119,7 +119,7 @@ def read_batches(
     include: Include | None,
     take: Callable[[SqlBatch | StatementProblem], None],
 ) -> None:
-    """Send the batches of a script's texts to ``take`` one by one, and between them problems of its commands."""
+    """Call ``take`` with each batch of a script's texts, and with each problem of its commands between them."""
     reader = BatchLines(variables, include, take)
     for source in sources:
         reader.read(source)
@@ -127,7 +127,7 @@ def read_batches(
 
 
 class _PendingText:
-    """The text of a batch that grows by rows; many rows are joined, since each takes a hundred bytes."""
+    """The growing text of a batch. Rows are joined from time to time, because each takes a hundred bytes."""
 
     _MOST_ROWS = 1000
 
@@ -169,7 +169,7 @@ class BatchLines:
         self._filled_in = 0
 
     def read(self, source: SourceText, depth: int = 0) -> None:
-        """Read one text; a batch that it leaves open goes on in the file that includes it."""
+        """Read one text. A batch that is open at its end continues in the including file."""
         text, file, first = source
         if depth == 0:
             self._includes = 0
@@ -211,7 +211,7 @@ class BatchLines:
             self._pending.add(piece, file, number)
 
     def _go(self, count: str, file: str, number: int) -> None:
-        """End the batch; a repeated one leaves what one run leaves, GO 0 asks for none at all."""
+        """End the batch. Repeating a batch has the same result as one run, and GO 0 skips it."""
         if count.isdecimal() and not any(int(digit) for digit in count):
             self._report(file, number, "GO 0 does not run its batch")
             self._drop()
@@ -229,7 +229,7 @@ class BatchLines:
         return "".join(parts)
 
     def _fill(self, text: str, file: str, number: int, *, is_text: bool = False) -> str:
-        """Return the text with its variables' values; reading ends where these are too long all together."""
+        """Return the text with the values of its variables. Reading ends if the values are too long in total."""
 
         def value(match: re.Match[str]) -> str:
             kind = str(match.lastgroup)
@@ -278,7 +278,7 @@ class BatchLines:
         return True
 
     def _leave(self, runs_batch: bool, file: str, number: int) -> None:
-        """End the script at EXIT or QUIT, without the batch before it; EXIT(…) runs that first."""
+        """End the script at EXIT or QUIT without running the open batch. EXIT(…) runs it first."""
         if runs_batch:
             self.flush()
         if speaks_of_routing(self._pending.join()):
@@ -370,9 +370,9 @@ def _lines_of(text: str, first: int = 1) -> Iterator[tuple[int, int, str]]:
 
 
 def _go(code: str) -> str | None:
-    """Return the count of a ``GO``, empty where it has none; None where a line is no GO.
+    """Return the count of a ``GO`` or empty text, or None for any other line.
 
-    Not one expression: blanks before and after what may be missing would take time by the square of their number.
+    A regular expression with optional parts between blanks would need quadratic time.
     """
     parts = code.rstrip().removesuffix(";").split()
     if not parts or parts[0].lower() != "go" or len(parts) > 2:

@@ -1,8 +1,8 @@
-"""Every way in which two runs can meet, on a log in memory: each step of either, any death, new messages.
+"""Every possible interleaving of two runs on a log in memory: each step, any death, and new messages.
 
-A run is a plain function over `OutputTables`. To go one step on it is called anew, with the answers that it has
-had so far; the next call is really made, and then the function is left. So a state is a log and the answers of two
-runs, and a state that was seen is not gone into again.
+A run is a plain function over `OutputTables`. For its next step it is called again with its earlier answers. The
+next call is executed, and then the function is left. So a state is a log and the answers of two runs, and each
+state is visited once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Steps = dict[tuple[int, int, int], tuple["Running", "NumberedLogs"]]
 
 
 class _Left(BaseException):
-    """The next call has been made: the function is left, and goes on at the next step."""
+    """Leaves the function after the next call. The function continues at the next step."""
 
 
 # What these say of a version never changes, so that it does not matter when they are asked.
@@ -28,7 +28,7 @@ _TIMELESS = ("keys", "place", "rows", "identity", "table_id")
 
 
 class _Answers:
-    """Stands for the tables: old answers first, then one real call."""
+    """Replaces the tables: returns the old answers first, then makes one real call."""
 
     def __init__(self, tables: LogsInMemory, answers: tuple[Any, ...]) -> None:
         self._tables, self._answers, self._asked = tables, answers, 0
@@ -52,7 +52,7 @@ _WAYS: dict[tuple[int, str], int] = {}
 
 
 class Running(NamedTuple):
-    """A run on its way: the answers that it has had, and how it ended (done, dead, or a sentence)."""
+    """An unfinished run: its answers so far, and its end (done, dead, or a sentence)."""
 
     answers: tuple[Any, ...] = ()
     end: str | None = None
@@ -61,7 +61,7 @@ class Running(NamedTuple):
 
     @property
     def key(self) -> int | str:
-        """What tells this run from others; how it came to its end does not matter any more."""
+        """Return the facts that identify this run. The course of an ended run does not matter."""
         return self.end or self.way
 
     def and_then(self, answer: Any) -> Running:
@@ -86,7 +86,7 @@ class State(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What tells this state from others."""
+        """Return the facts that identify this state."""
         return self.numbered.number, self.to_come, *[run.key for run in self.runs]
 
     def tables(self, keys: tuple[str, ...]) -> LogsInMemory:

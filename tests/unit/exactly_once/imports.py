@@ -14,12 +14,12 @@ WRITTEN = tuple(key for key in ORDER if key in ("routes", "messages", "imports")
 
 @dataclass(frozen=True)
 class Import:
-    """An import of one number, which stands for its rows in every table."""
+    """An import of one number, which represents its rows in every table."""
 
     number: int
 
     def __call__(self, tables: Any) -> None:
-        """Complete what the journal holds, then do what `importing.storing.commit_changes` does."""
+        """Complete the rows in the journal, then do the same as `importing.storing.commit_changes`."""
         held = tables.newest(JOURNAL)
         for number in () if held is None else sorted(tables.rows(JOURNAL, held)):
             held = self._write(tables, number, held)
@@ -31,7 +31,7 @@ class Import:
 
     @staticmethod
     def _write(tables: Any, number: int, held: int, versions: dict[str, int | None] | None = None) -> int:
-        """Write an import's rows, and empty the journal, which nobody else may have written to meanwhile."""
+        """Write an import's rows and empty the journal, unless another import wrote to it."""
         versions = versions or {key: tables.newest(key) for key in WRITTEN}
         for key in WRITTEN:
             if tables.newest(JOURNAL) != held:

@@ -1,4 +1,4 @@
-"""A small job over logs in memory: what each message becomes, in one run and in several one after the other."""
+"""A small job over logs in memory: the result of each message, in one run and in consecutive runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def is_delayed(message: int) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the job: its id, its mode, the order in which it commits its outputs, and which attempt it is.
+    """One run of the job: its id, its mode, the commit order of its outputs, and its attempt.
 
-    ``reads`` are the inputs, each of which it opens once.
+    ``reads`` has the inputs, each of which it opens once.
     """
 
     run_id: str
@@ -33,11 +33,11 @@ class Job:
 
     @property
     def writer(self) -> str:
-        """What tells its rows from those of another attempt with the same id."""
+        """Return the facts that distinguish its rows from those of another attempt with the same id."""
         return f"{self.run_id}, attempt {self.attempt}"
 
     def __call__(self, tables: Any) -> None:
-        """Do what `routing.runs.pipeline.run` does, in its order."""
+        """Do the steps of `routing.runs.pipeline.run` in order."""
         is_full = self.mode == "full"
         start = protocol.begin(tables, self.run_id, is_full=is_full, attempt=self.attempt)
         if not is_full:
@@ -89,9 +89,9 @@ def told(tables: LogsInMemory) -> list[dict[str, Any]]:
 
 
 def one_after_the_other(counted: list[dict[str, Any]], messages: Any) -> dict[str, frozenset[Any]]:
-    """What the outputs hold after these runs, in plain words: each message once a run, in the order of runs.
+    """Return the outputs after these runs in plain words: each message once a run, in the order of runs.
 
-    ``messages`` gives the messages of a version. Written without `protocol` and without any log.
+    ``messages`` gives the messages of a version. This function uses neither `protocol` nor a log.
     """
     rows: set[tuple[int, int, str]] = set()
     attempts: dict[int, int] = {}

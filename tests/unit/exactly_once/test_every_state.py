@@ -1,4 +1,4 @@
-"""Two runs at once, killed anywhere: what counts is never lost, and one clean run leaves what it should."""
+"""Two runs at the same time, killed anywhere, never lose recorded results, and a clean run repairs the rest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _two_runs() -> LogsInMemory:
 
 
 def _runs_restored() -> LogsInMemory:
-    """An operator brought ``runs`` and one output back to the first run; the second had its turn."""
+    """An operator restored ``runs`` and one output to the first run after the second one had its turn."""
     tables = _two_runs()
     tables.restore_by_hand("runs", 0)
     tables.restore_by_hand("resolved_routes", 0)
@@ -80,7 +80,7 @@ def _messages(tables: LogsInMemory, version: int) -> frozenset[int]:
 
 
 def _faults(state: State) -> list[str]:
-    """What is wrong in a state: the last run that counts is not to be read whole."""
+    """Return the faults of a state, in which the last recorded run is not completely readable."""
     tables = state.tables(KEYS)
     counted = told(tables)
     if not counted:
@@ -94,7 +94,7 @@ def _faults(state: State) -> list[str]:
 
 
 def _faults_at_the_end(state: State, mode: str) -> list[str]:
-    """What is wrong after one clean run more, when both have ended."""
+    """Return the faults after both runs have ended and a clean run has followed."""
     tables = state.tables(KEYS)
     try:
         Job("clean", mode)(tables)

@@ -34,7 +34,7 @@ def _rows(tables: LogsInMemory) -> dict[str, frozenset[int]]:
 
 
 def _older_routes(state: State) -> list[tuple[str, frozenset[int]]]:
-    """The messages of each run that counts whose routes it has not read."""
+    """Return the messages of recorded runs that did not read the messages' routes."""
     tables = state.tables(KEYS)
     read = [(row["run_id"], dict(row["inputs"])) for row in told(tables)]
     missing = [

@@ -1,4 +1,4 @@
-"""What a run makes of what it finds at its outputs: goes on, takes back, says so, or is refused."""
+"""The reactions of a run to its outputs: continue, restore, note or refuse."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _one_after_the_other(*happened: Found) -> Found:
 
 
 def _restored(version: int, *before: Found, key: str = "resolved_routes") -> Found:
-    """What happened before, and an operator's RESTORE."""
+    """Return the log after an operator's RESTORE."""
     return _one_after_the_other(*before, lambda tables: tables.restore_by_hand(key, version))
 
 
@@ -180,8 +180,8 @@ OF_RUNS: dict[str, Found] = {
 
 @pytest.mark.parametrize("mode", ["full", "incremental"])
 @pytest.mark.parametrize("what", OF_RUNS)
-def test_runs_put_back(tables: LogsInMemory, what: str, mode: str) -> None:
-    """The runs whose rows are gone have had their turns; the next runs go on from the newest row that is there."""
+def test_restored_runs(tables: LogsInMemory, what: str, mode: str) -> None:
+    """The runs without rows already had their turns. The next runs continue from the newest existing row."""
     _three_runs(tables)
     OF_RUNS[what](tables)
     kept = [row["run_id"] for row in told(tables)]
@@ -192,10 +192,10 @@ def test_runs_put_back(tables: LogsInMemory, what: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("what", OF_RUNS)
-def test_runs_put_back_after_the_tables_were_moved(
+def test_restored_runs_after_the_tables_were_moved(
     tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """The log of ``runs`` says where it was when the runs marked their commits whose rows are gone."""
+    """The log of ``runs`` has its location at the time when the runs without rows marked their commits."""
     _three_runs(tables)
     monkeypatch.setattr(tables, "place", lambda key: f"moved/{key}")
     OF_RUNS[what](tables)
@@ -309,8 +309,8 @@ def test_rows_of_unknown_writers_are_not_replaced_where_no_run_counts(mode: str)
 
 
 @pytest.mark.parametrize(("mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
-def test_a_first_run_where_something_stands(mark: CommitMark | None, is_refused: bool) -> None:
-    """A killed first run is replaced, another job's tables are not; of rows without a mark there is a note."""
+def test_a_first_run_over_existing_tables(mark: CommitMark | None, is_refused: bool) -> None:
+    """A killed first run is replaced, but tables of another job are not. Rows without a mark get a note."""
     log = Log("id").and_then("WRITE", frozenset({"x"}), None if mark is None else mark.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     if is_refused:
@@ -371,8 +371,8 @@ def test_a_run_that_counts_meanwhile_is_not_taken_back(tables: LogsInMemory) -> 
     assert _operations(tables) == {"WRITE"}
 
 
-def test_what_an_attempt_counts_is_its_own(tables: LogsInMemory) -> None:
-    """Rows of two attempts at one run bear one id: whoever commits after the other is told, and counts none."""
+def test_an_attempt_counts_only_its_own_rows(tables: LogsInMemory) -> None:
+    """Two attempts at one run share an id. The second one to commit gets a note and counts no rows."""
     first, second = (protocol.begin(tables, "A", is_full=False, attempt=attempt) for attempt in "12")
     assert protocol.commit(tables, first, KEYS[0], frozenset({"of the first"}), adds=True) == 1
     with pytest.raises(StorageError, match=r"another run has written to output\.pending_messages"):

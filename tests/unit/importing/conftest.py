@@ -1,4 +1,4 @@
-"""What the tests of the importers share."""
+"""Fixtures of the importers' tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing.importing.tsql.script_reader import ReadScript, read_script
 
 @pytest.fixture(autouse=True, scope="package")
 def _no_session_is_given() -> Iterator[None]:
-    """A session of another test in this process is none of a command's own."""
+    """Hide the sessions of other tests in this process from commands."""
     from routing.sessions import session
 
     with pytest.MonkeyPatch.context() as patch:

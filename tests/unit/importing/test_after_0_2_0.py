@@ -1,4 +1,4 @@
-"""What release 0.2.0 imported, imported once more: nothing is added, and nothing is written anew."""
+"""Repeating an import of release 0.2.0 adds nothing and rewrites nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each table; of columns that a newer release adds those that hold something."""
+    """Return the rows of each table, with the newer columns that have values."""
     found = {key: rows_at(TableLocation(str(folder / "in" / key))) for key in KEYS}
     filled = {
         key: [{name: value for name, value in row.items() if value is not None} for row in rows]

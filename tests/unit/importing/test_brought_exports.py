@@ -1,4 +1,4 @@
-"""Exports as people bring them: named by themselves, copied from a grid, quoted throughout, in their own times."""
+"""Exports as people bring them: with own names, copied from a grid, quoted, or with local times."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_forms_of_a_flag_and_a_guid(tmp_path: Path, written: str, guid: str) -> 
 
 
 def test_an_editor_that_took_the_last_empty_cells_off(tmp_path: Path) -> None:
-    """Of the older view, whose last column is the status; a line of one word is no row."""
+    """The status is the last column of the older view. A line of one word is not a row."""
     columns = QUEUE_COLUMNS[:-1]
     row = "\t".join(QUEUED[:-1]).rstrip()
     export = read(tmp_path, "queue.txt", grid(columns) + f"{row}\n{row}\nstray\n")

@@ -1,4 +1,4 @@
-"""From typed rows to rows of the tables: joins, spellings, addresses, what is covered."""
+"""From typed rows to rows of the tables: joins, spellings, addresses and coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FOR JSON as sqlcmd and SSMS write it: whole, in chunks of 2,033 characters, under its header or none."""
+"""FOR JSON from sqlcmd and SSMS: complete or in chunks of 2,033 characters, with or without a header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export changes in the dialogs that are stored: truth tables."""
+"""Truth tables for the changes of an export to stored dialogs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_what_becomes_of_an_acknowledgement(
         assert (changes.remove, changes.counts) == ([], Counter(changed=1))
 
 
-def test_what_is_added_and_removed() -> None:
-    """Both ends of a conversation are dialogs of their own, and only covered databases lose any."""
+def test_added_and_removed_dialogs() -> None:
+    """The two endpoints of a conversation are separate dialogs. Only covered databases lose dialogs."""
     gone, other = dialog("c2"), dialog("c3", "Other")
     target = dialog(is_initiator=False)
     changes = dialog_changes([dialog(), target], [dialog(), gone, other], UNIT)

@@ -1,4 +1,4 @@
-"""What the tables hold of a database that sys.databases does not list any more, whatever else is imported."""
+"""The rows of a database that sys.databases no longer lists, with any other imports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHOLE = {**DATABASES, **ROUTES, **SERVICES, **ENDS}
 
 
 def exports(folder: Path, at: datetime, views: dict[str, str]) -> list[str]:
-    """A folder of exports, whose lines end in the database if the view is one of a database."""
+    """Write a folder of exports. Lines of database views end with the database."""
     folder.mkdir()
     for view, text in views.items():
         of_instance = view == "databases"
@@ -47,8 +47,8 @@ def exports(folder: Path, at: datetime, views: dict[str, str]) -> list[str]:
     return [str(folder)]
 
 
-def standing(config: Any) -> dict[str, set[str]]:
-    """The databases of which each table holds something, routes only where they are in force."""
+def databases_in_force(config: Any) -> dict[str, set[str]]:
+    """Return the databases with rows in each table, and for routes only with rows in force."""
     tables = {key: rows_at(config.tables[key]) for key in ("routes", "services", "dialogs")}
     tables["routes"] = [row for row in tables["routes"] if row["valid_to"] is None]
     return {key: {row["database_name"] for row in rows} for key, rows in tables.items()}
@@ -83,10 +83,10 @@ def test_sys_databases_alone_decides(
 ) -> None:
     config = config_in(tmp_path)
     import_views(no_spark(), config, exports(tmp_path / "monday", MONDAY, _MONDAY))
-    assert standing(config) == _STAYS
+    assert databases_in_force(config) == _STAYS
     for number, views in enumerate(imports):
         import_views(no_spark(), config, exports(tmp_path / f"tuesday {number}", TUESDAY, views))
-    assert standing(config) == expected
+    assert databases_in_force(config) == expected
     ends = {row["valid_to"] for row in rows_at(config.tables["routes"]) if row["database_name"] == "Bar"}
     assert ends == ({TUESDAY} if "Bar" not in expected["routes"] else {None})
 
@@ -102,20 +102,20 @@ def test_what_an_earlier_import_left_standing_goes_with_the_next(tmp_path: Path)
     rows = DeltaTable(where).to_pyarrow_table()
     write_deltalake(where, rows.filter(pyarrow.compute.equal(rows["name"], "Shop")), mode="overwrite")
     done = import_views(no_spark(), config, exports(tmp_path / "tuesday", TUESDAY, DATABASES))
-    assert standing(config) == _GONE
+    assert databases_in_force(config) == _GONE
     gone = {key: counts["removed"] + counts["closed"] for key, counts in done.written.items() if key in _GONE}
     assert gone == {"routes": 1, "services": 1, "dialogs": 1}
     told = "the routes, services and dialogs that the tables hold of it are closed or removed"
     assert f"sys.databases does not list HUB.Bar: {told}" in done.notes
 
 
-def test_what_is_newer_than_sys_databases_stays(tmp_path: Path) -> None:
-    """A database that was made since, whose own views are of a later time."""
+def test_databases_newer_than_sys_databases_stay(tmp_path: Path) -> None:
+    """The database was created later, and its own views have a later time."""
     config = config_in(tmp_path)
     later = {key: text for key, text in _MONDAY.items() if key != "databases"}
     import_views(no_spark(), config, exports(tmp_path / "wednesday", WEDNESDAY, later))
     import_views(no_spark(), config, exports(tmp_path / "tuesday", TUESDAY, DATABASES))
-    assert standing(config) == _STAYS
+    assert databases_in_force(config) == _STAYS
 
 
 def test_routes_of_an_older_file_in_the_same_folder_are_closed(tmp_path: Path) -> None:

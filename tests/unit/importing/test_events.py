@@ -1,4 +1,4 @@
-"""Import of Extended Events: each event by hand, in every form of file; hostile files; the same file twice."""
+"""Import of Extended Events: hand-written events, all file forms, hostile files, and repeated files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOTHING = dict.fromkeys(
 
 
 def xml(name: str, at: str | None = AT, *, action: str = "", **fields: str | tuple[str, str]) -> str:
-    """An event; a field that is mapped has a value and a text."""
+    """Return an event in XML. A mapped field has a value and a text."""
     data = ""
     for field, told in {"conversation_id": CONVERSATION, "is_initiator": "true", **fields}.items():
         value, text = told if isinstance(told, tuple) else (told, None)
@@ -255,7 +255,7 @@ GOOD = [
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """A configuration whose observed_routing is still to be made."""
+    """Write a configuration for an observed_routing that does not exist yet."""
     earlier = datetime(2026, 1, 1, tzinfo=timezone.utc)
     another = endpoint(2, conversation_id=f"{FOLDED[:-1]}2", acknowledged_at=earlier)
     dialogs = [endpoint(1, conversation_id=FOLDED), another]
@@ -268,7 +268,7 @@ def job(tmp_path: Path) -> Path:
 
 
 def imported(job: Path, capsys: pytest.CaptureFixture[str], *line: str, status: int = 0) -> dict[str, Any]:
-    """What one import tells, as JSON; or its error."""
+    """Return the JSON output of an import, or its error."""
     assert cli.main(["import", "events", "--config", str(job), "--format", "json", *line]) == status
     out, err = capsys.readouterr()
     return {"error": err} if status else dict(json.loads(out))
@@ -443,7 +443,7 @@ def test_the_script_records_and_reads_the_events(capsys: pytest.CaptureFixture[s
 
 
 def _half_done(job: Path, commit: int) -> tuple[Path, list[str]]:
-    """The file of an import of events that was ended after a commit, and its commits; each event is one."""
+    """Return the file and the commits of an import of events that ended after one commit for one event."""
     events = [xml(CLASSIFY, f"2026-01-05T12:00:0{number}Z", route_type="Remote") for number in range(3)]
     acknowledged = xml("broker_remote_message_acknowledgement", acknowledgement_type="received")
     file = as_csv(job.parent, [*events, acknowledged])

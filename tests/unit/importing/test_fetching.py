@@ -1,4 +1,4 @@
-"""Where import looks for what a command line names, and how much it fetches; what Spark does is in tests/spark."""
+"""The places where import looks for arguments, and the size of downloads. tests/spark has Spark's part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MADE = b"USE Sales;\nGO\nCREATE ROUTE R WITH ADDRESS = N'LOCAL';\n"
 
 
 class Bucket:
-    """What a session finds in s3://b, and what it is asked for."""
+    """The files of a session in s3://b, and the requests for them."""
 
     def __init__(self, **content: bytes) -> None:
         self.content = {name.replace("__", "/"): data for name, data in content.items()}
@@ -60,7 +60,7 @@ def in_session(monkeypatch: pytest.MonkeyPatch, **content: bytes) -> Bucket:
 
 
 def opener() -> TableOpener:
-    """One whose session is a stand-in."""
+    """Return an opener with a stand-in for its session."""
     return TableOpener(lambda: object())  # type: ignore[arg-type,return-value]
 
 
@@ -175,7 +175,7 @@ def test_what_is_no_file_or_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_script_with_the_files_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In UTF-16, of its own time, with files beside it; one of them is not there."""
+    """The script is UTF-16 with its own time. One of the files beside it is missing."""
     main = ":r sub\\made.sql\n:r none.sql\n".encode("utf-16")
     in_session(monkeypatch, **{"d__main.sql": main, "d__sub/made.sql": MADE})
     [script] = read_scripts(["s3://b/d/main.sql"], instance="HUB", reach=reach_by(opener()))

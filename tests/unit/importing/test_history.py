@@ -1,4 +1,4 @@
-"""What stands in the tables and what an import says, put together; and the order of imports."""
+"""Combining the tables' rows with an import's, and the order of imports."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def imported(
     kind: str | None = None,
     digest: str | None = None,
 ) -> Row:
-    """A row of ``imports``; of an older release without kind and digest."""
+    """Return a row of ``imports``. A row of an older release has no kind and digest."""
     return {
         "instance_name": instance,
         "database_name": database,

@@ -1,4 +1,4 @@
-"""What an import tells: rejected rows in their order, new names that are nearly known, what its counts count."""
+"""The report of an import: rejected rows in order, new names like known ones, and counts."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def test_more_files_than_the_most_are_refused(tmp_path: Path) -> None:
         list_files(tmp_path, [], most=4)
 
 
-def test_folders_that_link_to_each_other_in_many_ways_end(tmp_path: Path) -> None:
-    """Twenty levels with four links each to the next: a billion ways without a file."""
+def test_folders_with_many_links_to_each_other(tmp_path: Path) -> None:
+    """Twenty levels with four links each to the next one give a billion paths without a file."""
     levels = [tmp_path / f"{level:02}" for level in range(20)]
     for level in levels:
         level.mkdir()

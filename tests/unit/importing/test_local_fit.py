@@ -1,4 +1,4 @@
-"""Which tables deltalake writes, and at which paths: what it would break or mistake goes by Spark."""
+"""The tables and paths that deltalake writes. Spark writes those that deltalake would damage or misread."""
 
 from __future__ import annotations
 

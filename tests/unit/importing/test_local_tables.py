@@ -44,7 +44,7 @@ pytest.importorskip("deltalake")
 
 
 class Step(NamedTuple):
-    """What an import said, the tables' versions afterwards, and what they held."""
+    """The output of an import, with the tables' versions and rows after it."""
 
     done: ImportResult
     versions: dict[str, int | None]
@@ -58,7 +58,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 @pytest.fixture(scope="module")
 def steps(config: Config, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
-    """One import after another; each test looks at one of them."""
+    """Several imports one after another. Each test checks one of them."""
     from routing.schemas import DIALOGS, Schema
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
@@ -237,7 +237,7 @@ def test_a_table_that_was_there_keeps_what_it_had(steps: dict[str, Step]) -> Non
 
 
 def test_each_import_is_one_commit_a_table(steps: dict[str, Step]) -> None:
-    """The first makes tables and adds columns as well; none where nothing changes."""
+    """The first import also creates tables and adds columns. An import without changes has no commit."""
     made = dict.fromkeys(KEYS, 1)
     assert steps["first"].versions == {**made, "routes": 2, "dialogs": 1}
     changed = {"routes": 3, "observed_routing": 2, "imports": 2}

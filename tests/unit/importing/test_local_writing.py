@@ -1,4 +1,4 @@
-"""What deltalake writes of an import: any name and time, beside the columns of somebody else."""
+"""deltalake writes imports with any names and times, and keeps the columns that users added."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_any_name_and_any_time(tmp_path: Path) -> None:
     assert by_name(rows_at(place(tmp_path, "routes"))) == by_name([*changed, *rows[2::3]])
 
 
-def test_the_columns_of_somebody_else_stay(tmp_path: Path) -> None:
-    """And their order, and the spelling of all; a new row has null there."""
+def test_added_columns_stay(tmp_path: Path) -> None:
+    """Their order and spelling stay too. A new row has null in them."""
     import pyarrow
     from deltalake import write_deltalake
 
@@ -147,7 +147,7 @@ def test_what_grows_is_only_appended_to(tmp_path: Path, key: str, schema: Schema
 
 
 def test_tables_of_an_older_release_gain_their_columns(tmp_path: Path) -> None:
-    """A row that stands there stays as it is; one that is imported says who sent it, and by which handle."""
+    """An existing row stays unchanged. An imported row has the sender and the handle."""
     config = config_in(tmp_path)
     make_older_tables(config)
     assert "from_service_name" not in rows_at(place(tmp_path, "messages"))[0]

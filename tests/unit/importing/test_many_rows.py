@@ -23,7 +23,7 @@ MOST_KEPT, MOST_AT_PEAK, MOST_CALLS = 700, 2_400, 60
 
 
 def grown(folder: Path, measure: Callable[[str], int]) -> float:
-    """How much more is measured for each further message; a first reading, which imports, does not count."""
+    """Return the growth for each further message. The first reading includes imports and does not count."""
     few, many = (str(many_messages(folder / str(count), count, 50)) for count in (FEW, MANY))
     measure(few)
     return (measure(many) - measure(few)) / (MANY - FEW)
@@ -103,7 +103,7 @@ def _read(file: Path, text: str) -> CatalogExport:
 
 @pytest.mark.parametrize("others", [0, 994, 999])
 def test_rows_are_the_same_wherever_a_thousand_ends(others: int, tmp_path: Path) -> None:
-    """A thousand rows are turned into columns at once; the others stand before those that are compared."""
+    """Rows become columns a thousand at a time. Other rows precede the compared ones."""
     before = [_row(1, message_sequence_number=number) for number in range(others)]
     lines = [json.dumps(row) for row in (ROWS[0], *before, *ROWS[1:])]
     rejected = [f"row {number + (number > 1) * others}: {why}" for number, why in REJECTED]

@@ -13,7 +13,7 @@ from routing.errors import StorageError
 
 
 class Session:
-    """Stands in for Spark and keeps the SQL."""
+    """A stand-in for Spark that stores the SQL."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -32,7 +32,7 @@ class Session:
 
 
 class Rows:
-    """Stands in for a DataFrame."""
+    """A stand-in for a DataFrame."""
 
     def __init__(self, session: Session, *columns: str) -> None:
         self.sparkSession, self.columns = session, list(columns)

@@ -21,7 +21,7 @@ DATABASES = {"Orders": "0d0d0d0d", "Archive": "0a0a0a0a"}
 
 
 def export_queues(folder: Path, at: datetime, **queues: list[tuple[int, bool, int]]) -> list[str]:
-    """An export of SHOP; a queue's messages are numbers of conversations, roles and sequence numbers."""
+    """Export SHOP. A queue's messages are numbers of conversations, roles and sequence numbers."""
     numbers = {"Orders": 1, "Archive": 500}
     ends = {
         name: [

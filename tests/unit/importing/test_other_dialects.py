@@ -1,4 +1,4 @@
-"""Scripts of other databases are told from T-SQL, which is never taken for one."""
+"""Scripts for other databases are recognised, and T-SQL is never mistaken for one."""
 
 from __future__ import annotations
 

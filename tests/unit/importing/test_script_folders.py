@@ -1,4 +1,4 @@
-"""The scripts of a folder: their order, and those that a deployment does not apply, by their names."""
+"""The scripts of a folder: their order, and the ones that a deployment skips because of their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sbroute import tsql` again and again: which imports are the same, and of what time each script is."""
+"""Repeated `sbroute import tsql`: equal imports and the time of each script."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ CREATE, ALTER = "CREATE ROUTE {} WITH ADDRESS = 'LOCAL'", "ALTER ROUTE {} WITH A
 def apply(
     read: ReadText, *scripts: tuple[str, datetime], snapshot: bool = False, is_first: bool = False
 ) -> tuple[ImportResult, dict[str, TableChanges], History]:
-    """What scripts in database shop change, each of its time, and the routes' history afterwards."""
+    """Return the changes of scripts in database shop with their times, and the resulting history of routes."""
     done, rows = ImportResult(is_dry_run=False), own()
     spelling = NameSpelling([], [("hub", "Shop"), ("hub", "Stock")])
     timed = [
@@ -251,7 +251,7 @@ def test_what_one_script_makes_is_known_to_the_next(read: ReadText) -> None:
 
 
 def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
-    """What reading finds and what applying finds, together."""
+    """Problems found while reading and while applying are merged."""
     rows, done = own(), ImportResult(is_dry_run=True)
     script = read(
         "DROP ROUTE none DECLARE @x char, @y char\nEXEC(@x)\n"

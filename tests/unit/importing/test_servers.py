@@ -125,7 +125,7 @@ class Serving:
 def export(
     capsys: pytest.CaptureFixture[str], folder: Path, *servers: TdsServer | str, options: Sequence[str] = LOGIN
 ) -> tuple[int, str, str]:
-    """The status of the command, and what it prints; no password is in it or in the files."""
+    """Return the exit status and output of the command. No password occurs in the output or the files."""
     names = [one if isinstance(one, str) else one.name for one in servers]
     named = [word for name in names for word in ("--server", name)]
     status = cli.main(["export", *named, *options, "--out", str(folder), "--format", "json", "--verbose"])

@@ -1,4 +1,4 @@
-"""Database projects, old and SDK style: what MSBuild would deploy of them."""
+"""Database projects in the old and the SDK style: the scripts that MSBuild would deploy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in text of any form and language: every row that is read stands in the file, and nothing else is one."""
+"""Tables in text of any form and language: every row of the result is in the file, and no other line is a row."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ PIECES = st.one_of(
 def test_no_row_comes_out_that_was_not_in_the_file(
     tmp_path: Path, rows: list[tuple[str, int]], noise: list[tuple[int, str]], form: str, cut: int
 ) -> None:
-    """Each name that is read is the first cell of a line that was written, whatever stands between the rows."""
+    """Each name is the first cell of a written line, with any text between the rows."""
     header = ("name", "service_id", "service_queue_id")
     lines = [(name, str(number), "7") for name, number in rows]
     if form == "fixed":

@@ -1,4 +1,4 @@
-"""Times that have not come yet: refused, rejected or noted; and what an older release stored of one."""
+"""Times in the future are refused, rejected or noted. An older release may have stored one."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def import_text(config: Config, text: str, at: datetime) -> ImportResult:
 
 
 def test_the_next_script_takes_it_back(config: Config, tmp_path: Path) -> None:
-    """A script of that time as well, and the one that comes next applies to what was before."""
+    """The next script applies to the previous state, and so does a script of the same time."""
     make_table(place(tmp_path, "imports"), [imported("routes", BEFORE), imported("x.sql", LATER)], IMPORTS)
     done = import_text(config, "ALTER ROUTE Changed WITH ADDRESS = 'TCP://newest:1'\nDROP ROUTE Gone", NOW)
     assert (done.notes, done.rejected) == ([TAKEN_BACK], [])
@@ -312,7 +312,7 @@ def test_planned_routes_stay(config: Config, tmp_path: Path, imports: list[dict[
 
 
 def test_a_time_ahead_is_not_newer(config: Config, tmp_path: Path) -> None:
-    """Of any view: what is imported next replaces it."""
+    """The next import replaces a future time in any view."""
     make_table(place(tmp_path, "imports"), [imported("services", LATER)], IMPORTS)
     sources = [str(export(tmp_path / "a", at=NOW.isoformat(), services={"Orders": [{"name": "//orders"}]}))]
     assert import_views(no_spark(), config, sources).written["services"] == {"added": 1}

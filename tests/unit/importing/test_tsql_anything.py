@@ -99,7 +99,7 @@ def test_whatever_is_read_can_be_applied(text: str) -> None:
 @LONG_ENOUGH
 @given(SCRIPTS)
 def test_a_statement_behind_any_finished_batch_is_read(text: str) -> None:
-    """What stands after GO does not hang on what stands before it, if that is closed."""
+    """A statement after GO does not depend on a closed batch before it."""
     tail = "\nGO\nUSE zz\nGO\nCREATE ROUTE last_one WITH ADDRESS = 'LOCAL'\n"
     closed = segments(text.replace("\r\n", "\n").replace("\r", "\n") + "\n")[1] == CODE
     words = text.upper()
@@ -154,9 +154,9 @@ def test_the_tokenizer_and_the_line_reader_agree_on_strings_and_comments(text: s
     ],
 )
 def test_long_runs_end_in_time(piece: str) -> None:
-    """Eight times as much takes eight times as long, or what memory costs more; by the square it would be sixty.
+    """Eight times the length takes eight times the time or slightly more. Quadratic time would be sixty times.
 
-    A busy machine does not count against it: one of three tries may do.
+    One of three tries is enough on a busy machine.
     """
 
     def seconds(times: int) -> float:

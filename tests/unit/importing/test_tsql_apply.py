@@ -1,4 +1,4 @@
-"""Statements applied to what an instance holds."""
+"""Statements applied to the objects of an instance."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_whether_there_is_an_endpoint(
 
 
 def test_a_condition_is_asked_once(run: Run) -> None:
-    """What the branch itself does changes neither its own rest nor the ELSE."""
+    """The effects of a branch change neither its own rest nor the ELSE."""
     result = run(
         """IF EXISTS (SELECT * FROM sys.routes WHERE name = 'ToStock')
            BEGIN

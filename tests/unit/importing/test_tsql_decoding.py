@@ -1,4 +1,4 @@
-"""Bytes → text: marks, UTF-16 without one, UTF-8, and Windows-1252 for the rest."""
+"""Decoding bytes: byte-order marks, UTF-16 without one, UTF-8, and Windows-1252 otherwise."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def test_a_name_that_may_have_changed_is_not_known(read: ReadText) -> None:
 
 
 def test_states_of_databases_are_named(read: ReadText) -> None:
-    """The options that no table holds, in lists and with terminations, beside those that say nothing."""
+    """Options without a table column, in lists and with termination clauses, among options without effect."""
     script = read(
         """ALTER DATABASE [shop] SET SINGLE_USER WITH ROLLBACK IMMEDIATE
         ALTER DATABASE shop SET OFFLINE, READ_ONLY, RECOVERY SIMPLE WITH NO_WAIT

@@ -18,7 +18,7 @@ DECLARED = (
 
 
 def _declare(text: str) -> str:
-    """What has to stand before a text that names variables."""
+    """Return the declarations that a text with variables needs."""
     return DECLARED if "@" in text and "DECLARE" not in text else ""
 
 

@@ -1,4 +1,4 @@
-"""Batches that cannot be compiled, each with its number; and T-SQL in all its forms, which can."""
+"""Batches that cannot be compiled, with their numbers, and all forms of T-SQL that can."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ FAULTS: dict[int, list[str]] = {
 
 
 def read_numbers(read: ReadText, text: str) -> tuple[set[int | None], list[str]]:
-    """The numbers for which batches are rejected, and the names of what is applied."""
+    """Return the error numbers of rejected batches and the names of applied objects."""
     applied = apply_script(InstanceState(), read(text))
     rejected = [problem for problem in applied.problems if problem.why.endswith("; nothing of its batch runs")]
     assert all(problem.by_server and not problem.counted for problem in rejected)

@@ -1,4 +1,4 @@
-"""What is no T-SQL in a file: its batch is rejected, with the line; a file of nothing else is no script."""
+"""Text other than T-SQL: its batch is rejected with the line. A file of such text is not a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RETURN, THROW, GOTO and SET NOEXEC: what never runs does not count, what may not run is named."""
+"""RETURN, THROW, GOTO and SET NOEXEC: statements that never run do not count, and uncertain ones are named."""
 
 from __future__ import annotations
 

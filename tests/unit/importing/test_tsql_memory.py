@@ -1,4 +1,4 @@
-"""What a script does not need is neither tokenized nor kept, and nothing that is read changes by that."""
+"""Irrelevant text of a script is neither tokenized nor stored, without any effect on the result."""
 
 from __future__ import annotations
 

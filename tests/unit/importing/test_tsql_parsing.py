@@ -1,4 +1,4 @@
-"""Batches that SQL Server cannot parse, of which nothing runs; and T-SQL that is only unknown here."""
+"""Batches that SQL Server cannot parse never run. Unknown T-SQL is something else."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_nothing_runs_before_what_is_not_closed(read: ReadText, opened: str, num
     assert [problem.line for problem in script.problems if "DROP ROUTE 'b'" in problem.why] == [3]
 
 
-def test_what_a_rejected_batch_did_is_undone(read: ReadText) -> None:
-    """Its USE, its SET NOEXEC and its transaction; and a parsed batch before it stays."""
+def test_effects_of_a_rejected_batch_are_undone(read: ReadText) -> None:
+    """This includes its USE, SET NOEXEC and transaction. An earlier parsed batch stays."""
     script = read(
         """BEGIN TRAN DROP ROUTE a
         GO

@@ -1,4 +1,4 @@
-"""Scripts as projects have them: Liquibase, EF Core, templates, placeholders of other tools, other formats."""
+"""Scripts of real projects, with Liquibase, EF Core, templates and placeholders of other tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Scripts in the forms that tools and administrators write: the routes that they leave, and what is rejected.
+"""Scripts in the forms of tools and administrators: their routes and their rejected statements.
 
-Each is applied to an instance HUB, whose database Sales has the route ToCash.
+Each is applied to an instance HUB with the route ToCash in its database Sales.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Route statements from public scripts: what can be known is read right, all else reported.
+"""Route statements from public scripts: known parts are read correctly, and everything else is reported.
 
-The statements lie beside the project, not in it; without them these tests are skipped.
+The statements are beside the project, not in it. Without them these tests are skipped.
 """
 
 from __future__ import annotations

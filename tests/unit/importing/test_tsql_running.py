@@ -1,4 +1,4 @@
-"""What a script leaves where statements fail, in transactions, on connections and in procedures."""
+"""The effects of a script with failing statements, transactions, connections and procedures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ A, B, C = make("a"), make("b"), make("c")
 
 
 def run(read: ReadText, text: str, state: InstanceState = STATE) -> tuple[set[str], list[tuple[int, int | None]]]:
-    """The routes that a script adds in D, and line and number of what SQL Server refuses."""
+    """Return the routes that a script adds in D, and the line and number of refused statements."""
     script = read(text, database="D", instance="X")
     applied = apply_script(state, script)
     names = {route.name for route in applied.state.routes if route.database_name == "D"}

@@ -1,4 +1,4 @@
-"""The lexemes: what sqlglot's tokenizer reads of T-SQL, and what is made up for."""
+"""The lexemes: the tokens of sqlglot for T-SQL, and their corrections."""
 
 from __future__ import annotations
 

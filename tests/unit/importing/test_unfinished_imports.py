@@ -1,4 +1,4 @@
-"""The journal of imports: what it holds, when it cannot be completed, and what dropping it says."""
+"""The journal of imports: its content, reasons why it cannot be completed, and the output of dropping it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def end_import(folder: Path, step: Callable[..., None], commit: int) -> list[str
 
 
 def half_done(folder: Path) -> Config:
-    """An export of Tuesday of which the tables up to services, not routes, are written."""
+    """Export Tuesday, and write the tables up to services but not routes."""
     config = config_in(folder)
     import_views(no_spark(), config, exports(folder / "monday", MONDAY, databases=DATABASES, routes=ROUTES))
     more = {"databases": DATABASES + BAR, "routes": ROUTES + BILLING, "services": "name\n//new\n"}
@@ -153,7 +153,7 @@ def _make_anew(config: Config, _: Path) -> None:
 
 
 def _encoded(**values: Any) -> Callable[[Config, Path], None]:
-    """A part whose digest is right, and whose rows are not those of a table."""
+    """Return a part with a correct digest and rows that do not fit a table."""
 
     def change(config: Config, _: Path) -> None:
         def encode(row: dict[str, Any]) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def test_dropping_names_the_tables(tmp_path: Path) -> None:
 
 
 def test_messages_are_only_appended_to(tmp_path: Path) -> None:
-    """A message that somebody has brought in since stays as it is, and is there once."""
+    """A message that was added since stays unchanged and is stored once."""
     commits = end_import(tmp_path, estate(FIRST, STOCK, **traffic(1, 2)), 14)
     assert commits[-1] == "add messages"
     config = config_in(tmp_path)
@@ -348,7 +348,7 @@ def test_an_overtaken_import_stops_before_its_next_commit(
 
 
 def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between its last look and its commit another import stores what it is about to write."""
+    """Another import stores the same changes between the last check and the commit."""
     from routing.delta import local_tables, run_lock
 
     monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)

@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def micros(time: datetime | None) -> int | None:
-    """A time as microseconds since 1970; one without a zone is UTC."""
+    """Convert a time to microseconds since 1970. Without a zone it is UTC."""
     if time is None:
         return None
     return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
@@ -57,7 +57,7 @@ def instances_of(tables: Tables) -> dict[str, SqlInstance]:
 
 
 def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], DialogFacts]:
-    """The dialogs of rows, by instance, database, conversation and end."""
+    """Return the dialogs of rows by instance, database, conversation and end."""
     return {
         (r["instance_name"], r["database_name"], text.fold(r["conversation_id"]), r["is_initiator"]): DialogFacts(
             text.broker_id(r.get("far_broker_instance")),
@@ -83,7 +83,7 @@ def request_of(row: Row) -> RouteRequest:
 def resolve(
     message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance, requests: InstanceRequests
 ) -> Verdict:
-    """Resolve one message of a known dialog; ``requests`` have seen what asked before, and learn of its own."""
+    """Resolve one message of a known dialog. ``requests`` has the earlier requests, and gets a new one."""
     decision = hashing.pick(decisions_of(message, dialog, instance), message.conversation_id or "")
     return judge(message, dialog, decision, requests)
 

@@ -1,4 +1,4 @@
-"""Messages of whole tables followed by the rules alone, as the tests' own walk writes ways and hops."""
+"""Follow messages of tables by the rules only, and write paths and hops like the tests' own walk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.rules.made import decide_now
 
 @dataclass(frozen=True)
 class Sent:
-    """A row of messages, and what becomes of it at its first instance; ``broker`` is the id that it brings."""
+    """A row of messages and its result at its first instance. ``broker`` is the message's own id."""
 
     row: Row
     t: int
@@ -67,7 +67,7 @@ class Followed:
             yield Sent(row, t, verdicts[place], broker, hashing.dialog_id_hash(conversation))
 
     def walked(self, message: Sent) -> PathWithReturn:
-        """The path of a message by a walk of its own."""
+        """Return the path of a message by an independent walk."""
         row = message.row
         conversation = text.fold(row["conversation_id"])
         sender, to = self._sender(row, conversation), ServiceAddress.of_name(row["to_service_name"])
@@ -78,7 +78,7 @@ class Followed:
         return trace_back(self.network, decide_now, sender, there, message.t)[0]
 
     def planned(self, message: Sent) -> PathWithReturn | None:
-        """The path that the plan of its key has for a message; None for one that waits, or is over."""
+        """Return the path in the plan of a message's key, or None for a waiting or expired message."""
         if message.verdict.decision is None or message.verdict.requested_in is not None:
             return None
         row = message.row
@@ -130,7 +130,7 @@ class Followed:
 
 
 def hop(found: PathHop, service: str) -> ways.Hop:
-    """A hop as the tests' own walk writes it; an address that is the service's own is filled in."""
+    """Write a hop as the tests' own walk does. An address from the service name is filled in."""
     address = text.address_in_name(service) if found.reads_address else found.address
     step = None if found.matching_step is None else int(found.matching_step)
     return ways.Hop(
@@ -147,7 +147,7 @@ def hop(found: PathHop, service: str) -> ways.Hop:
 
 
 def way(found: HopPath, service: str) -> Row:
-    """A way: its hops, and how it ends."""
+    """Write a path: its hops and its end."""
     hops = [hop(one, service) for one in found.hops]
     left = found.address
     if found.hops[-1].reads_address and str(found.ending) == "LEFT_ESTATE":
@@ -164,7 +164,7 @@ def way(found: HopPath, service: str) -> Row:
 
 
 def trace(found: MessageTrace, service: str) -> Row:
-    """All ways, and what they say together."""
+    """Write all paths with their combined result."""
     return {
         "ways": [way(one, service) for one in found.hop_paths],
         "cut": found.is_cut,

@@ -1,4 +1,4 @@
-"""Small estates for the truth tables: what a row does not name stands at its simplest."""
+"""Small estates for the truth tables. Missing columns have the simplest value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def instance(
     forwards: bool | None = None,
     addresses: Iterable[str | None] | None = (OWN,),
 ) -> SqlInstance:
-    """The instance ``hub``; routes by database."""
+    """Return the instance ``hub`` with routes by database."""
     routes_of_hub = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
     return estate_of(
         [("hub", forwards, addresses)],
@@ -83,7 +83,7 @@ def key_of(
 
 
 def decide_at(key: RoutingKey, hub: SqlInstance, t: int) -> tuple[Decision, ...]:
-    """The decisions of a key at one time, each made anew."""
+    """Return the decisions of a key at one time, without sharing."""
     return ConcerningRoutes.of(key, hub).decide(t)
 
 

@@ -1,4 +1,4 @@
-"""The table of askers in plain Python: messages one by one, and the tests' own resolver."""
+"""The table of askers in plain Python, for single messages and against the tests' own resolver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the matching routes is used, and what becomes of the message: rule book, section 3."""
+"""The choice among matching routes, and the result of the message: rule book, section 3."""
 
 from __future__ import annotations
 

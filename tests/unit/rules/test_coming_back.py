@@ -1,4 +1,4 @@
-"""A message whose route leads to its own instance is treated as one that arrived: rule book, section 3."""
+"""A message with a route to its own instance is treated as an arrival: rule book, section 3."""
 
 from __future__ import annotations
 

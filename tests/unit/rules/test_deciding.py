@@ -1,4 +1,4 @@
-"""From a routing key to what is decided for it, at every time and for every pick: rule book, sections 1 to 4."""
+"""The decisions for a routing key, at every time and for every pick: rule book, sections 1 to 4."""
 
 from __future__ import annotations
 

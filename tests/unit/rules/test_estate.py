@@ -1,4 +1,4 @@
-"""What is known besides the messages, as rows are read: rule book, sections 0 and 3."""
+"""The facts other than messages, as rows are read: rule book, sections 0 and 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More ways, or picks, than are followed: messages by walks, by plans, and by the tests' own walk."""
+"""More paths or picks than the limit: messages by walks, by plans, and by the tests' own walk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MESSAGE = {
 
 
 def _layers(*widths: int, **columns: Any) -> Tables:
-    """Sender `a`, then layers of forwarders, each with open routes to all of the next, and targets at the end."""
+    """Return sender `a`, layers of forwarders with open routes to all of the next layer, and the targets."""
     tables: Tables = {key: [] for key in ("instances", "databases", "services", "routes", "messages", "dialogs")}
     layers = [["a"], *([f"l{n}-{m:02d}" for m in range(width)] for n, width in enumerate(widths)), []]
     for layer, following in pairwise(layers):
@@ -80,7 +80,7 @@ def test_a_hundred_ways_and_one(widths: tuple[int, ...], is_cut: bool, one_targe
 
 
 def test_too_many_ways_that_all_agree_so_far_say_nothing() -> None:
-    """Two hundred ways by ten times twenty forwarders to one target."""
+    """Ten times twenty forwarders give two hundred paths to one target."""
     path, walked, planned = _only(_layers(10, 20, 1))
     assert walked == planned
     assert path.there.ways_agree is walked.there.ways_agree is None
@@ -88,7 +88,7 @@ def test_too_many_ways_that_all_agree_so_far_say_nothing() -> None:
 
 
 def _balancing(*counts: int) -> Tables:
-    """Sender `a` with open routes to forwarders, each of which balances among so many ids of its own target."""
+    """Return sender `a` with open routes to forwarders. Each balances between several ids of its own target."""
     tables = _layers(len(counts), 1)
     tables["routes"] = [row for row in tables["routes"] if row["name"] != "l1-00"]
     for number, count in enumerate(counts):
@@ -125,8 +125,8 @@ def test_more_picks_than_are_told_apart() -> None:
     assert followed.path(walked, _MESSAGE) == followed.own_path(path)
 
 
-def test_what_one_dialog_picks_hides_nothing_that_others_pick() -> None:
-    """Past one of two ids there are too many ways to see the next forwarder; past the other are few."""
+def test_the_pick_of_one_dialog_hides_no_other_pick() -> None:
+    """One of two ids has too many paths to see the next forwarder, and the other has few."""
     tables = _layers(2, 1)
     routes = [row for row in tables["routes"] if row["instance_name"] == "a"]
     tables["routes"] = [row for row in tables["routes"] if row["instance_name"] == "l1-00"] + routes

@@ -57,7 +57,7 @@ def test_all_ways_agree(find: Callable[[Followed, Sent], FoundPath | None], shar
 
 
 def _goes_beside(way: Way) -> bool:
-    """Return whether a way goes by a loopback name from one instance of a machine to another."""
+    """Return whether a path leads by a loopback name from one instance of a machine to another."""
     places = [*(hop.instance for hop in way.hops), way.instance]
     loopback = ("localhost", ".:")
     return any(
@@ -66,8 +66,8 @@ def _goes_beside(way: Way) -> bool:
     )
 
 
-def test_the_networks_hold_what_there_is() -> None:
-    """Each way to end, there and back, and what ways say together; not by a chance or two."""
+def test_the_networks_have_all_cases() -> None:
+    """Each end in both directions, and each combined result, occurs several times."""
     ends: Counter[str] = Counter()
     back: Counter[str | None] = Counter()
     said: Counter[str] = Counter()

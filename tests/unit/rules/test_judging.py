@@ -1,4 +1,4 @@
-"""The joint end of a path (D17): partners of one route, several routes, later hops and the way back."""
+"""The joint end of a path (D17): partners of one route, several routes, later hops and the return path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing.terms import Ending, MatchingStep, Outcome, Reason
 
 
 class Case(NamedTuple):
-    """Ways there and back, each as words; the joint end, and the instances of ways that are spared."""
+    """Paths in both directions as words, their joint end, and the instances of ignored paths."""
 
     there: list[str]
     back: list[str]
@@ -21,7 +21,7 @@ class Case(NamedTuple):
 
 
 def _way(text: str) -> HopPath:
-    """Read a way: "a Route b, b Route2 c: DELIVERED", each hop from an instance by a route to the next."""
+    """Read a path such as "a Route b, b Route2 c: DELIVERED", with the instance and the route of each hop."""
     legs, ending = text.split(": ")
     hops, at = [], ""
     for leg in legs.split(", "):

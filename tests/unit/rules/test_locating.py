@@ -1,4 +1,4 @@
-"""The destination of a message, or why there is none: rule book, sections 1 and 4."""
+"""The destination of a message, or the reason for having none: rule book, sections 1 and 4."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _ASKED = [None, "Aged", "Orders", "Stock", "Unlisted"]
 @pytest.mark.parametrize("broker", [None, B, C, D, NOWHERE])
 @pytest.mark.parametrize("sender", _ASKED)
 def test_a_holder_is_influential_if_the_location_differs_with_it(sender: str | None, broker: str | None) -> None:
-    """For each set of holders it is what comparing the locations with and without each candidate says."""
+    """For each set of holders, compare the locations with and without each candidate."""
     for size in range(len(LISTED) + 1):
         for held in combinations(sorted(LISTED.values(), key=lambda one: one.name), size):
             location = locate(HUB, ServiceHolders(held), sender, broker)

@@ -1,4 +1,4 @@
-"""How a service name differs from another: what is around it, and the words for that."""
+"""The differences between service names, such as blanks around them, and the words for these."""
 
 from __future__ import annotations
 

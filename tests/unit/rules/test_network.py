@@ -1,4 +1,4 @@
-"""Who is at an address that an instance sends to: names, listeners, and loopback names on a machine of several."""
+"""The instance at an address: names, listeners, and loopback names on a machine with several instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQL Server's numbers say of the reasons: the whole table, pair by pair, and as its page prints it."""
+"""The reasons behind SQL Server's error numbers: the whole table, pair by pair, and as its page prints it."""
 
 from __future__ import annotations
 

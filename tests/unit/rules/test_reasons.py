@@ -1,4 +1,4 @@
-"""Each reason that a message can get, with all that is said of it: rule book, sections 0 to 5."""
+"""Each reason for the result of a message, with its texts: rule book, sections 0 to 5."""
 
 from __future__ import annotations
 

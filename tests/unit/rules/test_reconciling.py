@@ -1,4 +1,4 @@
-"""What was seen beside what is predicted: every pair of the table, by hand."""
+"""Observations against predictions: every pair of the table, checked by hand."""
 
 from __future__ import annotations
 

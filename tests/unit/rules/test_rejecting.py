@@ -33,7 +33,7 @@ def test_a_row(other: dict[str, Any], codes: list[str]) -> None:
 
 @pytest.mark.parametrize(("other", "codes"), REJECTIONS, ids=IDS)
 def test_a_row_of_a_listed_place(other: dict[str, Any], codes: list[str]) -> None:
-    """What is looked at fast: all but instance and database, with the same result."""
+    """The fast check, which ignores instance and database, has the same result."""
     row = _row(other)
     own = [code for code in codes if "INSTANCE" not in code and "DATABASE" not in code and "UTF8" not in code]
     names = ("message_id", "conversation_id", "is_initiator", "enqueue_time", "to_service_name", "hops_remaining")

@@ -1,4 +1,4 @@
-"""Which messages open a request for a route, and what they ask: rule book, section 5."""
+"""The messages that open a request for a route, and the text of the request: rule book, section 5."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_the_body_of_a_request(service: str, name: str) -> None:
 
 
 def test_the_namespace_of_a_request() -> None:
-    """D7: the document's own; a setting changes it."""
+    """D7 uses the document's namespace, and a setting changes it."""
     own = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
     assert own == MISSING_ROUTE_NAMESPACE
     assert missing_route("S", 'a&<">') == (

@@ -1,4 +1,4 @@
-"""One message with what is its own: rule book, sections 0, 3 and 5."""
+"""One message with its own facts: rule book, sections 0, 3 and 5."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_hops_that_remain(database: str | None, hops: int | None, reason: st
 
 
 def test_a_dialog_gets_one_of_several_ids() -> None:
-    """By 2 the dialogs' hashes are 0, 1, 1, 0: one route more of an id changes no share."""
+    """The dialogs' hashes modulo 2 are 0, 1, 1, 0. A second route for an id changes no share."""
     routes = [route("1", "S", C, "tcp://c:1"), route("2", "S", B, "tcp://b:1"), route("3", "S", C, "tcp://c:2")]
     hub = instance({"Orders": routes})
     verdicts = [resolve(message(conversation_id=d), NO_DIALOG, hub, InstanceRequests()) for d in DIALOGS]

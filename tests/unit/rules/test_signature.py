@@ -1,4 +1,4 @@
-"""What tells two keys apart, and what does not: keys of equal signatures share what is decided for them."""
+"""The facts that distinguish keys. Keys with equal signatures share their decisions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def asked(
     name: NameAddress | None = None,
     **made: Any,
 ) -> Asked:
-    """A key, and its instance; ``name`` is the address of a service name that nothing names."""
+    """Return a key and its instance. ``name`` is an address in an otherwise unknown service name."""
     hub = instance(routes, **made)
     key = key_of(hub, database, service, broker, is_initiator=is_initiator)
     return (key if name is None else key._replace(service=None, name_address=name)), hub
 
 
 def decided(one: Asked) -> list[str]:
-    """The ways of a key, each with the database that it ends in."""
+    """Return the paths of a key, each with its final database."""
     return [f"{ways(found)} {found.destination or ''}".rstrip() for found in decide_at(*one, 10)]
 
 

@@ -1,4 +1,4 @@
-"""How ids and addresses are compared: rule book, sections 0 and 3; the grammar in tables.md."""
+"""Comparing ids and addresses: rule book, sections 0 and 3, and the grammar in tables.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules decide every worked case as its page says; messages that are rejected are left out."""
+"""The rules decide every accepted message of the worked cases as its page says."""
 
 from __future__ import annotations
 
