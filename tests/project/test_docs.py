@@ -133,8 +133,9 @@ def test_the_example_configuration_shows_every_key_and_its_default() -> None:
 def test_every_word_of_the_output_is_documented() -> None:
     tables, reasons = text("docs/reference/tables.md"), text("docs/reference/reasons.md")
     for word in (*Outcome, *Reason):
-        assert re.search(rf"\b{word}\b", tables), word
         assert f"\n| {word} |" in reasons, word
+    for word in Outcome:
+        assert re.search(rf"\b{word}\b", tables), word
     for code in Rejection:
         assert f"| {code} |" in tables, code
 
