@@ -79,7 +79,7 @@ def _host(name: str) -> str:
 
 
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
-    """Build the rows of the tables that an export covers (docs/explanation/how-import-keeps-tables.md).
+    """Build the rows of the tables that an export covers (docs/how-to/import.md).
 
     ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
     ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.
