@@ -21,7 +21,7 @@ from tests.demo_screen import summary_lines
 from tests.reference.resolver import resolve
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("conf/**/*.md"))
+DOCS = [page for place in ("*.md", "benchmarks/*.md", "conf/**/*.md", "docs/**/*.md") for page in sorted(ROOT.glob(place))]
 EXCERPT = re.compile(r"<!-- demo excerpt -->\n```text\n(.*?)```\n<!-- end of demo excerpt -->", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
