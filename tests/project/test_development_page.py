@@ -78,7 +78,7 @@ def names_of(folder: Path) -> frozenset[str]:
 
 def rows_of_rooms(text: str) -> list[tuple[str, str]]:
     """The rows of the table of rooms: what names the rooms, and what is said of them."""
-    table = text.partition("\n| room | |\n")[2].partition("\n\n")[0]
+    table = text.partition("\n| room | holds |\n")[2].partition("\n\n")[0]
     return [(cells[1], "|".join(cells[2:])) for line in table.splitlines()[1:] for cells in [line.split("|")]]
 
 
