@@ -71,10 +71,13 @@ def find_agreeing_numbers(reason: Reason) -> list[int]:
 
 def reason_rows() -> list[tuple[str, ...]]:
     """Return a row for each reason."""
-    return [
-        (str(reason), ", ".join(map(str, find_agreeing_numbers(reason))), entry.cause, entry.advice)
-        for reason, entry in REASONS.items()
-    ]
+    first: dict[str, Reason] = {}
+    rows = []
+    for reason, entry in REASONS.items():
+        same = first.setdefault(entry.advice, reason)
+        advice = entry.advice if same == reason else f"as for {same}"
+        rows.append((str(reason), ", ".join(map(str, find_agreeing_numbers(reason))), entry.cause, advice))
+    return rows
 
 
 def topic_rows() -> list[tuple[str, ...]]:

@@ -173,8 +173,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.NOT_TAKEN_THERE: _entry(
         "The instance at the route's address does not take the message.",
-        "Compare the names of the service and the broker instance of its database there; they must be the same to"
-        " the letter.",
+        "Compare the names of the service and the broker instance of its database there, letter by letter.",
         "Check that the database is online, that its broker is on, and that the routes of msdb there lead to it.",
     ),
     StatusTrouble.NO_ENDPOINT: _entry(

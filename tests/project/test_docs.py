@@ -21,7 +21,11 @@ from tests.demo_screen import summary_lines
 from tests.reference.resolver import resolve
 
 ROOT = Path(__file__).parents[2]
-DOCS = [page for place in ("*.md", "benchmarks/*.md", "conf/**/*.md", "docs/**/*.md") for page in sorted(ROOT.glob(place))]
+DOCS = [
+    page
+    for place in ("*.md", "benchmarks/*.md", "conf/**/*.md", "docs/**/*.md")
+    for page in sorted(ROOT.glob(place))
+]
 EXCERPT = re.compile(r"<!-- demo excerpt -->\n```text\n(.*?)```\n<!-- end of demo excerpt -->", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -214,6 +218,25 @@ def test_every_column_is_documented() -> None:
             assert re.search(rf"^\| (?:[a-z_!, ]+, )?{name}(?:, [a-z_!, ]+)? \|", section, re.MULTILINE), (
                 f"{table}.{name}"
             )
+
+
+def tables_in(page: str) -> list[list[list[str]]]:
+    """The tables of a page: rows of cells."""
+    outside = re.sub(r"^ *```.*?^ *```", "", page, flags=re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"(?:^ *\|.*\n)+", outside, re.MULTILINE)
+    return [
+        [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]] for line in block.splitlines()]
+        for block in blocks
+    ]
+
+
+@pytest.mark.parametrize("file", DOCS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_tables_have_headers_and_short_cells(file: Path) -> None:
+    for rows in tables_in(file.read_text(encoding="utf-8")):
+        assert all(rows[0]), f"a column of {rows[0]} has no header"
+        for row in rows:
+            assert len(row) == len(rows[0]), row
+            assert [cell for cell in row if len(cell.split()) > 40] == []
 
 
 def anchors(file: Path) -> set[str]:
