@@ -1,4 +1,4 @@
-"""The page for those who work on the project names files, modules, classes and functions that exist."""
+"""The pages for those who work on the project name files, modules, classes and functions that exist."""
 
 from __future__ import annotations
 
@@ -82,8 +82,9 @@ def rows_of_rooms(text: str) -> list[tuple[str, str]]:
     return [(cells[1], "|".join(cells[2:])) for line in table.splitlines()[1:] for cells in [line.split("|")]]
 
 
-def test_what_the_page_names_exists() -> None:
-    assert faults(PAGE.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("page", [PAGE, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_what_a_page_names_exists(page: Path) -> None:
+    assert faults(page.read_text(encoding="utf-8")) == []
 
 
 def test_the_table_of_rooms_names_what_is_there() -> None:
