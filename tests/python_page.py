@@ -42,7 +42,7 @@ def _render(public: PublicName) -> str:
     if public.parameters:
         parts.insert(1, f"```text\n{_signature(public)}\n```")
         rows = (f"| `{name}` | {text} |" for name, text in _entries(sections["Args"]))
-        parts.append("\n".join(["| argument | |", "|---|---|", *rows]))
+        parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
     if "Returns" in sections:
         parts.append(f"Returns: {_markdown(inspect.cleandoc(sections['Returns']))}")
     if "Raises" in sections:

@@ -37,16 +37,14 @@ def remedy_of(stuck: StuckMessage) -> Remedy:
 _NOT_FOUND = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 _LOST = (*_NOT_FOUND, Reason.TRANSPORT_ADDRESS_INVALID)
 _CAME_BACK = (Reason.FORWARDING_DISABLED, Reason.ROUTING_LOOP)
-_ALTER = "`ALTER ROUTE … WITH"
-_CREATE = "`CREATE ROUTE … WITH"
 _ENABLE = "`ALTER DATABASE … SET ENABLE_BROKER WITH NO_WAIT`"
 
 # The order of the cases, here and nowhere else: of those for a reason the first that is at hand counts.
 CASES = (
     RemedyCase(
         _LOST,
-        "the service is that of a client of query notifications, or of event notifications",
-        "`END CONVERSATION … WITH CLEANUP`, for event notifications as a comment; `CREATE SERVICE` never",
+        "the service belongs to a client of query notifications, or to event notifications",
+        "`END CONVERSATION … WITH CLEANUP`, for event notifications as a comment",
         service_remedies.end_dead,
     ),
     RemedyCase(
@@ -63,115 +61,110 @@ CASES = (
     ),
     RemedyCase(
         _LOST,
-        "a route spells the service otherwise (case, blanks, slashes), leads on, and nothing known needs it so",
-        f"{_ALTER} SERVICE_NAME = N'…'`",
+        "a usable route spells the service differently, and nothing known needs that spelling",
+        "`ALTER ROUTE … WITH SERVICE_NAME`",
         route_remedies.correct_spelling,
     ),
     RemedyCase(
         _LOST,
         "a route for the service has expired",
-        f"`DROP ROUTE …` and {_CREATE} …` as it was, without a lifetime, in one transaction",
+        "`DROP ROUTE` and `CREATE ROUTE` without a lifetime, in one transaction",
         route_remedies.renew_route,
     ),
     RemedyCase(
         _LOST,
-        "a route names an old broker instance; the messages name that of a database which holds the service",
-        f"{_ALTER} BROKER_INSTANCE = N'…'`",
+        "a route names an old broker instance, the messages that of a database with the service",
+        "`ALTER ROUTE … WITH BROKER_INSTANCE`",
         route_remedies.correct_route_id,
     ),
     RemedyCase(
         (Reason.NO_ROUTE, Reason.TRANSPORT_ADDRESS_INVALID, *_CAME_BACK),
         "the service is in this instance",
-        f"{_CREATE} ADDRESS = N'LOCAL'`, or {_ALTER} ADDRESS = N'LOCAL'` of the route that leads in a circle or"
-        " that names the service with another address",
+        "`CREATE ROUTE` with LOCAL, or `ALTER ROUTE` of a route that goes in a circle or names the service",
         address_remedies.deliver_here,
     ),
     RemedyCase(
         (Reason.SERVICE_NOT_FOUND,),
-        "a database here has the broker instance of the messages without the service, and so has one elsewhere"
-        " that holds it",
-        "a comment: `ALTER DATABASE … SET NEW_BROKER` or `DISABLE_BROKER` for the copy",
+        "a database here has the messages' broker instance without the service, one elsewhere has both",
+        "comment: `SET NEW_BROKER` or `DISABLE_BROKER` for the copy",
         broker_copies.part_from_holder,
     ),
     RemedyCase(
         (*_LOST, Reason.ROUTING_LOOP),
-        "an acknowledgement does not come back to the instance that sent",
-        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names the"
-        " service; a comment where the address of the instance that sent is not known",
+        "an acknowledgement does not return to its sender",
+        "`CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`, a comment if the sender's address is unknown",
         address_remedies.lead_back,
     ),
     RemedyCase(
         (*_LOST, *_CAME_BACK),
-        "other known instances hold the service, with the broker instance of the messages",
-        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names it; a"
-        " comment where there are several instances or the address is not known",
+        "other known instances hold the service, with the messages' broker instance",
+        "`CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`, a comment for several instances or an unknown address",
         address_remedies.lead_elsewhere,
     ),
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
-        "a LOCAL route names an old broker instance, and one database here holds the service under another",
-        f"{_ALTER} BROKER_INSTANCE = N'…'`; open dialogs that are bound to the old one have to be ended",
+        "a LOCAL route names an old broker instance, and one database here has the service",
+        "`ALTER ROUTE … WITH BROKER_INSTANCE`. End dialogs that are bound to the old one",
         route_remedies.renew_route_id,
     ),
     RemedyCase(
         _LOST,
-        "a known service has this name in another spelling (case, blanks or slashes)",
+        "a known service has this name in another spelling",
         "words",
         service_remedies.name_spellings,
     ),
     RemedyCase(
         _NOT_FOUND,
-        "SQL Server sends them for an event notification, and they are bound to a broker instance",
-        "words: `DROP` and `CREATE EVENT NOTIFICATION`; a comment: `END CONVERSATION … WITH CLEANUP`",
+        "SQL Server sends them for an event notification, bound to a broker instance",
+        "`DROP` and `CREATE EVENT NOTIFICATION` in words, `END CONVERSATION … WITH CLEANUP` as a comment",
         service_remedies.notify_anew,
     ),
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND, Reason.NO_ROUTE),
-        "the dialog is bound to a broker instance that no known database with the service has",
+        "no known database with the service has the dialog's broker instance",
         "words: end the dialogs and begin new ones",
         service_remedies.begin_anew,
     ),
     RemedyCase(
         (Reason.SERVICE_NOT_FOUND,),
-        "the database that the messages are bound to is in this instance, without the service",
-        "a comment: `END CONVERSATION …`, and begin a new dialog",
+        "the messages are bound to a database here without the service",
+        "comment: `END CONVERSATION`, and begin a new dialog",
         service_remedies.end_refused,
     ),
     RemedyCase(
         (Reason.FORWARDING_DISABLED,),
-        "the estate shows that the msdb route leads to a wrong address: another port of a known machine, or an"
-        " instance that neither holds the service nor routes on",
-        f"{_ALTER} ADDRESS = N'…'` of that route; a comment where the right address is not known",
+        "the msdb route has a wrong address: another port, or an instance without the service or a route for it",
+        "`ALTER ROUTE … WITH ADDRESS`, a comment if the right address is unknown",
         address_remedies.correct_address,
     ),
     RemedyCase(
         (Reason.FORWARDING_DISABLED,),
-        "else",
-        "a comment: `ALTER ENDPOINT … FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)`",
+        "otherwise",
+        "comment: `ALTER ENDPOINT … (MESSAGE_FORWARDING = ENABLED)`",
         service_remedies.enable_forwarding,
     ),
     RemedyCase(
         _NOT_FOUND,
-        "a route for the service names another id, and no known database says which id is right",
-        f"a comment: {_ALTER} BROKER_INSTANCE = N'…'`",
+        "a route for the service names another broker instance, and no known database has either",
+        "comment: `ALTER ROUTE … WITH BROKER_INSTANCE`",
         route_remedies.compare_ids,
     ),
     RemedyCase(
         (*_LOST, Reason.ROUTING_LOOP),
-        "else",
-        f"a comment: {_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'`",
+        "otherwise",
+        "comment: `CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`",
         address_remedies.find_address,
     ),
     RemedyCase(
         (Reason.ROUTE_REQUESTED,),
         "always",
-        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`; a comment where no known address leads to the service",
+        "`CREATE ROUTE`, a comment if no known address leads to the service",
         address_remedies.answer_request,
     ),
     RemedyCase(
         (Reason.LOCAL_SERVICE,),
         "the routing is right",
-        "a comment: the query for the target queue, and `ALTER QUEUE … WITH STATUS = ON`",
+        "comment: a query of the target queue, and `ALTER QUEUE … WITH STATUS = ON`",
         service_remedies.look_at_queue,
     ),
     RemedyCase(

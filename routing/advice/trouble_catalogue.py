@@ -173,8 +173,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.NOT_TAKEN_THERE: _entry(
         "The instance at the route's address does not take the message.",
-        "Compare the names of the service and the broker instance of its database there; they must be the same to"
-        " the letter.",
+        "Compare the names of the service and the broker instance of its database there, letter by letter.",
         "Check that the database is online, that its broker is on, and that the routes of msdb there lead to it.",
     ),
     StatusTrouble.NO_ENDPOINT: _entry(
@@ -197,7 +196,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.CLOSED_BY_OTHER_SIDE: _entry(
         "The other side accepted the connection and closed it.",
-        "Look in the error log of the other side: message 28047 has the number that says why.",
+        "Look for message 28047 in the other side's error log, which says why.",
         "Check that both endpoints agree on authentication, certificates and encryption.",
         "Check that the login has CONNECT permission on the endpoint, and that the port is its own.",
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from routing.errors import ContractError
 from tests.golden_texts import assert_golden
 from tests.screens import Busy
 
-ROOT = Path(__file__).parents[2]
-COMMON = {"-h", "--set", "--format", "--width", "--color", "--log-format", "--quiet", "--verbose"}
 SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
 AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25T00:30:00Z"
 KINDS = ("", "catalog", "tsql", "queries")
@@ -74,19 +71,6 @@ def help_of(parser: argparse.ArgumentParser, kind: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("kind", KINDS)
 def test_help(parser: argparse.ArgumentParser, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden(f"help_import{'_' if kind else ''}{kind}.txt", help_of(parser, kind, capsys))
-
-
-def test_every_option_is_documented(
-    parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-    section = page.partition("\n## sbroute import\n")[2].partition("\n## ")[0]
-    for kind in ("catalog", "tsql"):
-        part = section.partition(f"`sbroute import {kind} ")[2].partition("`sbroute import")[0]
-        found = set(re.findall(r"^  (--?[a-z-]+)", help_of(parser, kind, capsys), re.MULTILINE))
-        documented = set(re.findall(r"^\| `(--?[a-z-]+)", part, re.MULTILINE))
-        assert documented == found - COMMON
 
 
 def test_the_queries_are_printed(parser: argparse.ArgumentParser) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from routing.advice.remedies import CASES, remedy_of
-from routing.advice.status_meanings import CAUSES, StatusTrouble
-from routing.advice.trouble_catalogue import REASONS, STATUSES
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
@@ -470,40 +466,6 @@ def test_forwarding_that_is_not_known_is_said_to_be() -> None:
     assert "message forwarding is off" in remedy_of(stuck).cause
     stuck.estate.instances["hub"] = replace(stuck.here, is_forwarding_known=False)
     assert "message forwarding is not known to be on" in remedy_of(stuck).cause
-
-
-def test_the_documentation_has_the_cases_in_their_order() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "remedies.md").read_text(encoding="utf-8")
-    section = page.partition("\n## By reason\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ([A-Z_, ]+) \| (.+) \| (.+) \|$", section, re.MULTILINE)
-    assert rows == [(", ".join(map(str, case.reasons)), case.when, case.then) for case in CASES]
-
-
-def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "statuses.md").read_text(encoding="utf-8")
-    section = page.partition("\n## What a status means, and what solved it\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]*) \|$", section, re.MULTILINE)[1:]
-    assert rows == [
-        (_numbers(trouble), entry.cause, entry.advice, entry.risk or "") for trouble, entry in STATUSES.items()
-    ]
-
-
-def test_the_documentation_has_the_words_of_each_reason() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "reasons.md").read_text(encoding="utf-8")
-    section = page.partition("\n## Reasons\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ([A-Z_]+) \|[^|]*\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
-    assert rows == [(str(reason), entry.cause, entry.advice) for reason, entry in REASONS.items()]
-    assert set(REASONS) == set(Reason)
-
-
-def _numbers(trouble: StatusTrouble) -> str:
-    """The numbers of a trouble, as the documentation lists them."""
-    told = []
-    for row in CAUSES:
-        if row.trouble is trouble:
-            within = [*map(str, row.inner), *(f"“{mark}”" for mark in row.marks)]
-            told.append(", ".join(map(str, row.numbers)) + (f" with {' or '.join(within)}" if within else ""))
-    return "; ".join(told) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
 
 
 def test_every_reason_has_its_cases() -> None:

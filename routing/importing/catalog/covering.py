@@ -79,7 +79,7 @@ def _host(name: str) -> str:
 
 
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
-    """Build the rows of the tables that an export covers (docs/explanation/how-import-keeps-tables.md).
+    """Build the rows of the tables that an export covers (docs/how-to/import.md).
 
     Names are spelled as in the tables (``spelling``), or else as in the export's own sys.databases. ``addresses``
     are the values of ``--address``. Raises InputError if these could belong to several instances.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from routing.rules.observed import TABLE, TOPICS, NumberAgreement, NumberTopic, compare, topic_of
 from routing.terms import ERROR_NUMBERS, MSDB_BROKER_DISABLED, Reason
 
-STATUSES = Path(__file__).parents[3] / "docs" / "reference" / "statuses.md"
 LETTERS = {
     "A": NumberAgreement.AGREES,
     "c": NumberAgreement.COMPATIBLE,
@@ -136,26 +134,3 @@ def test_every_line_is_the_first_for_some_pair() -> None:
     pairs = [(reason, number, msdb) for reason in Reason for number in TRUTH if number for msdb in (False, True)]
     known = [pair for pair in pairs if topic_of(pair[1])]
     assert {next(i for i, line in enumerate(TABLE) if line.has(*pair)) for pair in known} == set(range(len(TABLE)))
-
-
-def test_the_page_of_statuses_prints_the_table() -> None:
-    section = STATUSES.read_text(encoding="utf-8").partition("\n## Agreement with a verdict\n")[2]
-    topics, _, lines = section.partition("\n| numbers | reasons | |\n")
-    assert re.findall(r"^\| ([A-Z]+) \| ([0-9, ]+) \|", topics, re.MULTILINE) == [
-        (str(topic), ", ".join(map(str, sorted(numbers)))) for topic, numbers in TOPICS.items()
-    ]
-    assert re.findall(r"^\| (.*) \| (.*) \| ([A-Z_]+)(?:: (.*))? \|$", lines, re.MULTILINE) == [
-        (_numbers(line.numbers), _reasons(line.reasons, line.in_msdb), str(line.agreement), line.why or "")
-        for line in TABLE
-    ]
-
-
-def _numbers(numbers: tuple[int, ...] | NumberTopic) -> str:
-    if isinstance(numbers, NumberTopic):
-        return str(numbers)
-    return "every known number" if len(numbers) > 60 else ", ".join(map(str, numbers))
-
-
-def _reasons(reasons: tuple[Reason, ...], in_msdb: bool | None) -> str:
-    searched = {None: "", True: ", msdb searched", False: ", the sender's routes searched"}[in_msdb]
-    return ("every reason" if len(reasons) == len(Reason) else ", ".join(map(str, reasons))) + searched

@@ -1,0 +1,169 @@
+"""The tables of `docs/reference/reasons.md`, made of the words that the commands print.
+
+``python -m tests.reasons_page`` writes them into the page, each below its header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from routing.advice.remedies import CASES
+from routing.advice.status_meanings import CAUSES, StatusTrouble
+from routing.advice.trouble_catalogue import REASONS, STATUSES
+from routing.rules.observed import NO_PERMISSION, SENDING, TABLE, TOPICS, NumberAgreement, NumberTopic
+from routing.terms import ERROR_NUMBERS, Reason
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "reasons.md"
+_NOT_FOUND = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+_RISKS = tuple(dict.fromkeys(entry.risk for entry in STATUSES.values() if entry.risk))
+_REASONS_BY_ENTRY = {id(entry): reason for reason, entry in REASONS.items()}
+
+
+def _list_security_parts() -> dict[tuple[int, ...], str]:
+    """Return the names of the parts of SECURITY by their numbers."""
+    names = {28047: "SECURITY, connections", 9731: "SECURITY, dialogs", NO_PERMISSION[0]: "SECURITY, permission"}
+    lines = [line.numbers for line in TABLE if isinstance(line.numbers, tuple)]
+    return {
+        next(numbers for numbers in lines if number in numbers and len(numbers) < 60): name
+        for number, name in names.items()
+    }
+
+
+_PARTS = _list_security_parts()
+
+
+def _join_numbers(numbers: Iterable[int]) -> str:
+    """Return numbers in their order, three and more that follow each other as a range."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [[f"{run[0]}–{run[-1]}"] if len(run) > 2 else [str(number) for number in run] for run in runs]
+    return ", ".join(part for run in parts for part in run)
+
+
+def _join_reasons(reasons: tuple[Reason, ...]) -> str:
+    """Return reasons as the page names them, with its words for two groups."""
+    if len(reasons) == len(Reason):
+        return "every reason"
+    names, rest = [], list(reasons)
+    for group, name in ((SENDING, "*sent*"), (_NOT_FOUND, "*not found*")):
+        if set(group) <= set(rest):
+            names.append(name)
+            rest = [reason for reason in rest if reason not in group]
+    return ", ".join([*names, *map(str, rest)])
+
+
+def find_agreeing_numbers(reason: Reason) -> list[int]:
+    """Return the numbers of SQL Server that agree with a reason, the one that is printed with it first."""
+    agreeing = [
+        number
+        for line in TABLE
+        if line.agreement == NumberAgreement.AGREES and reason in line.reasons and isinstance(line.numbers, tuple)
+        for number in line.numbers
+    ]
+    return sorted(agreeing, key=lambda number: (number != ERROR_NUMBERS.get(reason), number))
+
+
+def reason_rows() -> list[tuple[str, ...]]:
+    """Return a row for each reason."""
+    first: dict[str, Reason] = {}
+    rows = []
+    for reason, entry in REASONS.items():
+        same = first.setdefault(entry.advice, reason)
+        advice = entry.advice if same == reason else f"as for {same}"
+        rows.append((str(reason), ", ".join(map(str, find_agreeing_numbers(reason))), entry.cause, advice))
+    return rows
+
+
+def topic_rows() -> list[tuple[str, ...]]:
+    """Return a row for each topic of numbers; SECURITY has three."""
+    rows: list[tuple[str, ...]] = []
+    for topic, numbers in TOPICS.items():
+        if topic == NumberTopic.SECURITY:
+            rows += [(name, _join_numbers(part)) for part, name in _PARTS.items()]
+            assert sorted(number for part in _PARTS for number in part) == sorted(numbers)
+        else:
+            rows.append((str(topic), _join_numbers(numbers)))
+    return rows
+
+
+def agreement_rows() -> list[tuple[str, ...]]:
+    """Return the comparison without the numbers that agree; neighbours with one answer share a row."""
+    searched = {None: "", True: ", msdb searched", False: ", the sender's routes searched"}
+    rows: list[tuple[list[str], str, str]] = []
+    for line in TABLE:
+        if line.agreement == NumberAgreement.AGREES:
+            continue
+        reasons = _join_reasons(line.reasons) + searched[line.in_msdb]
+        if rows and rows[-1][1:] == (reasons, str(line.agreement)):
+            rows[-1][0].append(_name_numbers(line.numbers))
+        else:
+            rows.append(([_name_numbers(line.numbers)], reasons, str(line.agreement)))
+    return [(", ".join(numbers), reasons, agreement) for numbers, reasons, agreement in rows]
+
+
+def _name_numbers(numbers: tuple[int, ...] | NumberTopic) -> str:
+    """Return the numbers of a line as the page names them."""
+    if isinstance(numbers, NumberTopic):
+        return str(numbers)
+    return "every number above" if len(numbers) > 60 else _PARTS.get(numbers) or _join_numbers(numbers)
+
+
+def status_rows() -> list[tuple[str, ...]]:
+    """Return a row for each status, except those with the words of a reason."""
+    return [
+        (_join_causes(trouble), entry.cause, entry.advice, str(_RISKS.index(entry.risk) + 1) if entry.risk else "")
+        for trouble, entry in STATUSES.items()
+        if id(entry) not in _REASONS_BY_ENTRY
+    ]
+
+
+def _join_causes(trouble: StatusTrouble) -> str:
+    """Return the numbers of a status, with the numbers or words that must be in its text."""
+    found = []
+    for row in CAUSES:
+        if row.trouble is trouble:
+            within = [*map(str, row.inner), *(f"“{mark}”" for mark in row.marks)]
+            found.append(_join_numbers(row.numbers) + (f" with {' or '.join(within)}" if within else ""))
+    return "; ".join(found) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
+
+
+def risk_rows() -> list[tuple[str, ...]]:
+    """Return a row for each risk, with the number that the statuses name."""
+    return [(str(place), risk) for place, risk in enumerate(_RISKS, 1)]
+
+
+def case_rows() -> list[tuple[str, ...]]:
+    """Return a row for each remedy of a reason, in the order in which they are tried."""
+    return [(_join_reasons(case.reasons), case.when, case.then) for case in CASES]
+
+
+TABLES = {
+    "| reason | number | meaning | what to do |": reason_rows,
+    "| topic | numbers |": topic_rows,
+    "| number | reason | answer |": agreement_rows,
+    "| number | what is wrong | what to do | risk |": status_rows,
+    "| risk | meaning |": risk_rows,
+    "| reason | condition | what to do |": case_rows,
+}
+"""The tables of the page by their headers."""
+
+
+def renewed(text: str) -> str:
+    """Return the page with the rows of its tables as they are now."""
+    for header, rows in TABLES.items():
+        ruled = f"{header}\n|{'---|' * (header.count('|') - 1)}\n"
+        before, found, after = text.partition(ruled)
+        assert found, header
+        new = "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows())
+        text = before + ruled + new + re.sub(r"\A(?:\|.*\n)*", "", after)
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
