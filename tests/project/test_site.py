@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LINT = {f"lint/{path.stem}.html" for path in (ROOT / "routing" / "lint" / "pages").glob("*.md")}
+ERRORS = {f"errors/{path.stem}.html" for path in (ROOT / "docs" / "errors").glob("[0-9]*.md")}
 PAGES = LINT | {
     path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")
 }
@@ -37,9 +38,11 @@ def test_every_page_is_built_and_has_a_place_in_the_navigation(site: Path) -> No
     assert menu is not None
     linked = {html.unescape(link) for link in re.findall(r'href="([^"#:]+\.html)"', menu[1])}
     assert {page for page in PAGES if (site / page).exists()} == PAGES
-    assert PAGES - LINT - {"index.html"} <= linked
+    assert PAGES - LINT - ERRORS - {"index.html"} <= linked
     codes = (site / "reference" / "lint-codes.html").read_text(encoding="utf-8")
     assert all(f'href="../{page}"' in codes for page in LINT)
+    errors = (site / "errors" / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{page.removeprefix("errors/")}"' in errors for page in ERRORS)
 
 
 def test_search_knows_the_words_of_pages(site: Path) -> None:
