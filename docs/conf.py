@@ -40,8 +40,6 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 _LINT_PAGES = _ROOT / "routing" / "lint" / "pages"
 """The package holds these pages, because `sbroute lint --explain` prints them."""
-_GENERATED = {"reference/lint-codes": "../lint/*", "errors/index": "[0-9]*"}
-"""Pages that list generated pages, which then stand below them in the navigation."""
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
 _PAGE = re.compile(r"\]\(([^)\s#:]+)\.md(?:#[^)\s]*)?\)")
 
@@ -86,8 +84,16 @@ def _list_pages(app: Sphinx, docname: str, source: list[str]) -> None:
         for title, text in zip(parts[1::2], parts[2::2], strict=True):
             pages = "\n".join(dict.fromkeys(_PAGE.findall(text)))
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
-    elif docname in _GENERATED:
-        source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{_GENERATED[docname]}\n```\n"
+    elif docname == "reference/lint-codes":
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n../lint/*\n```\n"
+    elif docname == "errors/index":
+        # The title of such a page is a whole message: the navigation shows its number.
+        pages = "\n".join(
+            f"{name.replace('-', ', ')} <{name}>"
+            for name in dict.fromkeys(_PAGE.findall(source[0]))
+            if name[0].isdigit()
+        )
+        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
 
 
 def setup(app: Sphinx) -> None:
