@@ -74,7 +74,8 @@ docs-output: setup  ## put what commands print into the pages that show it, and 
 	@$(BIN)/python -m tests.error_pages
 	@$(BIN)/python -m tests.shown_output
 
-pictures: setup  ## make the pictures of a terminal anew that pages show, of what commands print
+pictures: setup  ## make the diagrams and the pictures of a terminal anew that pages show
+	@$(BIN)/python -m tests.diagrams
 	@$(BIN)/python -m tests.terminal_pictures
 
 screenshot: setup  ## make the README's picture of a report's page anew, of the demo
