@@ -54,7 +54,7 @@ def _in_shop(**views: Any) -> Callable[[Path, ErrorPage], None]:
     """Return what writes a message to a service of SHOP's own database Orders; ``views`` replace some exports."""
 
     def write(folder: Path, page: ErrorPage) -> None:
-        whole_shop(folder, [waiting(1, "//orders", transmission_status=page.text)], **views)
+        whole_shop(folder, [waiting(1, "//orders", transmission_status=page.status)], **views)
 
     return write
 
@@ -65,7 +65,7 @@ def _to_stock(
     """Return what writes a message from SHOP to //stock of STOCK, bound to ``broker`` if it is given."""
 
     def write(folder: Path, page: ErrorPage) -> None:
-        row = waiting(1, "//stock", transmission_status=page.text, to_broker_instance=broker)
+        row = waiting(1, "//stock", transmission_status=page.status, to_broker_instance=broker)
         dialog = endpoint(1, far_service="//stock", far_broker_instance=broker)
         views: dict[str, Any] = {
             "service_broker_endpoints": _listening("SHOP.example"),
@@ -92,10 +92,30 @@ def _between_databases(is_enabled: int = 1) -> Callable[[Path, ErrorPage], None]
             routes={"msdb": [_LOCAL], "Shop": [_LOCAL], "Orders": [_LOCAL]},
             services={"msdb": [], "Shop": [], "Orders": [{"name": "//orders"}]},
             conversation_endpoints={"Shop": [endpoint(1, far_service="//orders")]},
-            transmission_queue={"Shop": [waiting(1, "//orders", transmission_status=page.text)]},
+            transmission_queue={"Shop": [waiting(1, "//orders", transmission_status=page.status)]},
         )
 
     return write
+
+
+def _on_one_machine(folder: Path, page: ErrorPage) -> None:
+    """Write a message from SHOP to STOCK\\TWO, whose endpoint has the port of STOCK\\ONE on the same machine."""
+    row = waiting(1, "//stock", transmission_status=page.status)
+    routes = {"msdb": [_LOCAL], "Orders": [_LOCAL, _TO_STOCK]}
+    services = {"msdb": [], "Orders": [{"name": "//from"}]}
+    whole_shop(
+        folder, [row], service_broker_endpoints=_listening("SHOP.example"), routes=routes, services=services
+    )
+    for name, held in (("STOCK\\ONE", []), ("STOCK\\TWO", [{"name": "//stock"}])):
+        export(
+            folder,
+            name,
+            databases=[database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
+            service_broker_endpoints=[{"endpoint_id": 1, "name": "Broker", "is_message_forwarding_enabled": 0}],
+            tcp_endpoints=[{"endpoint_id": 1, "name": "Broker", "port": 4022, "ip_address": None}],
+            routes={"msdb": [_LOCAL], "Stock": [_LOCAL, _BACK]},
+            services={"msdb": [], "Stock": held},
+        )
 
 
 _NO_ROUTE_THERE: Views = {"routes": {"msdb": [_LOCAL], "Orders": []}}
@@ -108,7 +128,13 @@ _ASKING = {
 _TWINS = [_MSDB, database("Orders", "0d0d0d0d", 5, 0), database("Copy", "0d0d0d0d", 6, 1)]
 _FORWARDED: Views = {"routes": {"msdb": [_LOCAL], "Orders": [route("Loop", "//stock", "TCP://shop.example:4022")]}}
 
+_OFF = database("Orders", "0d0d0d0d", 5, 0)
+_IN_A_GROUP = {"replica_id": GUID.format("b1b1b1b1"), "group_database_id": GUID.format("b2b2b2b2")}
+
 EXAMPLES: Mapping[str, Callable[[Path, ErrorPage], None]] = {
+    "1468": _in_shop(databases=[_MSDB, {**_OFF, **_IN_A_GROUP}]),
+    "5070": _in_shop(databases=[_MSDB, _OFF]),
+    "9692": _on_one_machine,
     "8490": _to_stock({"routes": {"msdb": [_LOCAL], "Orders": [_LOCAL]}}, broker=GUID.format("0d0d0d0d")),
     "9666": _to_stock({"service_broker_endpoints": [_NO_ENDPOINT]}),
     "9748": _to_stock({"service_broker_endpoints": [_NO_ENDPOINT]}),
@@ -126,7 +152,7 @@ EXAMPLES: Mapping[str, Callable[[Path, ErrorPage], None]] = {
             "services": {"msdb": [], "Orders": [{"name": "//stock"}]},
         }
     ),
-    "9791": _in_shop(databases=[_MSDB, database("Orders", "0d0d0d0d", 5, 0)]),
+    "9791": _in_shop(databases=[_MSDB, _OFF]),
     "9792": _to_stock(
         {
             "routes": {
@@ -152,7 +178,7 @@ EXAMPLES: Mapping[str, Callable[[Path, ErrorPage], None]] = {
 }
 """The exports of the examples. Every other message goes from SHOP to STOCK by a route."""
 
-_ANSWERED_BY_EXAMPLE = ("28005-916", "28027", "28035")
+_ANSWERED_BY_EXAMPLE = ("1468", "5070", "9692", "28005-916", "28027", "28035")
 """Pages with the words of the example, because those of the catalogue are about several errors of one trouble."""
 
 
@@ -169,18 +195,23 @@ def _words_of(page: ErrorPage) -> Remedy | TroubleEntry:
     return _check_example(page)[0] if page.name in _ANSWERED_BY_EXAMPLE else STATUSES[page.trouble]
 
 
+def _tell_meaning(page: ErrorPage) -> str:
+    """Return the cause. What refuses ENABLE_BROKER is said beside the cause: that the broker is off."""
+    words = _words_of(page)
+    beside = {"1468": words.actions[0], "5070": words.risk}.get(page.name)
+    return beside or words.cause
+
+
 def render(page: ErrorPage) -> str:
     """Return the page of an error as Markdown."""
     remedy, printed = _check_example(page)
     words = _words_of(page)
     parts = [
         f"# {_escape(page.text)}",
-        (
-            f"SQL Server's error {page.number}{_name_inner(page)}. Look for it in `transmission_status` of"
-            " `sys.transmission_queue`, and in the error log."
-        ),
-        f"## What it means\n\n{_escape(words.cause)}",
-        f"## How to see it\n\n```sql\n{_query(page)}\n```\n\nThen look at {WHERE_TO_LOOK[page.trouble]}.",
+        f"SQL Server's error {page.number}{_name_inner(page)}. {_tell_place(page)}",
+        f"## What it means\n\n{_escape(_tell_meaning(page))}",
+        f"## How to see it\n\n```sql\n{page.query or _query(page)}\n```",
+        *([] if page.query else [f"Then look at {WHERE_TO_LOOK[page.trouble]}."]),
         "## What solved it\n\n" + "\n".join(f"- {_escape(action)}" for action in words.actions),
         *([] if words.risk is None else [f"Risk: {_escape(words.risk)}"]),
         "## Find the statement",
@@ -194,9 +225,15 @@ def render(page: ErrorPage) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _tell_place(page: ErrorPage) -> str:
+    if page.query is not None:
+        return "A statement ends with it, or it stands in the error log. It is no `transmission_status`."
+    return "Look for it in `transmission_status` of `sys.transmission_queue`, and in the error log."
+
+
 def _tell_example(page: ErrorPage) -> str:
     example = EXAMPLES.get(page.name)
-    if example is None or example.__qualname__.startswith(_to_stock.__name__):
+    if example is None or example.__qualname__.startswith((_to_stock.__name__, _on_one_machine.__name__)):
         return "instance SHOP sends to instance STOCK"
     return "a message stays inside instance SHOP"
 
@@ -246,7 +283,7 @@ def _escape(text: str) -> str:
 
 def render_index() -> str:
     """Return the page with a row for every known number."""
-    rows = [f"| {_link(page)} | {_escape(page.text)} | {_escape(_words_of(page).cause)} |" for page in PAGES]
+    rows = [f"| {_link(page)} | {_escape(page.text)} | {_escape(_tell_meaning(page))} |" for page in PAGES]
     others = [number for number in sorted(NUMBERS) if all(page.number != number for page in PAGES)]
     parts = [
         "# Error messages",

@@ -25,18 +25,24 @@ class ErrorPage:
     """An error with a page.
 
     ``text`` is the message as SQL Server writes it, with values. ``inner`` is the number of an exception or of the
-    operating system that the text wraps.
+    operating system that the text wraps. ``query`` shows the cause of an error that no message has as its status.
     """
 
     number: int
     text: str
     sources: tuple[ErrorSource, ...]
     inner: int | None = None
+    query: str | None = None
 
     @property
     def name(self) -> str:
         """The name of the page: the number, and the wrapped number if there is one."""
         return str(self.number) if self.inner is None else f"{self.number}-{self.inner}"
+
+    @property
+    def status(self) -> str:
+        """The transmission_status of a message with this error. It is empty if no message has the error."""
+        return self.text if self.query is None else ""
 
     @property
     def trouble(self) -> StatusTrouble:
@@ -131,6 +137,17 @@ _SAME_ID = ErrorSource(
     "https://nakulvachhrajani.com/2013/09/16/"
     "0295-sql-server-database-restore-manually-enabling-service-broker-msg-9772/",
 )
+_IN_GROUP = ErrorSource(
+    "Configuration Manager documentation, issue 1432", "https://github.com/MicrosoftDocs/SCCMdocs/issues/1432"
+)
+_EXCLUSIVE = ErrorSource(
+    "Remus Rusanu: How long should I expect ALTER DATABASE … SET ENABLE_BROKER to run?",
+    "https://rusanu.com/2006/01/30/how-long-should-i-expect-alter-databse-set-enable_broker-to-run/",
+)
+_PORT_IN_USE = ErrorSource(
+    "SQL Server manual: MSSQLSERVER_9692",
+    f"{_MANUAL}relational-databases/errors-events/mssqlserver-9692-database-engine-error",
+)
 _SITE = ErrorSource(
     "Configuration Manager: SQL configuration for replication",
     "https://learn.microsoft.com/mem/configmgr/core/servers/manage/replication/sql-configuration",
@@ -173,10 +190,33 @@ def _exception(inner: int, text: str, *sources: ErrorSource) -> ErrorPage:
 
 
 PAGES = (
+    ErrorPage(
+        1468,
+        'The operation cannot be performed on database "Orders" because it is involved in a database mirroring'
+        " session or an availability group. Some operations are not allowed on a database that is participating in"
+        " a database mirroring session or in an availability group.",
+        (_IN_GROUP,),
+        query="SELECT name, is_broker_enabled, replica_id, group_database_id FROM sys.databases;",
+    ),
+    ErrorPage(
+        5070,
+        "Database state cannot be changed while other users are using the database 'Orders'",
+        (_EXCLUSIVE, _IDENTITIES),
+        query="SELECT session_id, login_name FROM sys.dm_exec_sessions WHERE database_id = DB_ID(N'Orders');",
+    ),
     _page(8490, _QUERY_NOTIFICATIONS, _ERRORS, values=("//stock",)),
     _page(8494, _PERMISSIONS, values=("//orders",)),
     _page(9617, _DELIVERY, _POISON, values=("OrdersQueue",)),
     _page(9666, _DELIVERY, _NETWORKING),
+    ErrorPage(
+        9692,
+        (
+            "The Service Broker protocol transport cannot listen on port 4022 because it is in use by another"
+            " process."
+        ),
+        (_PORT_IN_USE,),
+        query="SELECT name, state_desc, port, ip_address FROM sys.tcp_endpoints;",
+    ),
     _page(9727, _BINDING, _DIALOG_CERTIFICATES),
     _page(9731, _NO_CERTIFICATE, _DIALOG_CERTIFICATES, values=("5",)),
     _page(9748, _DELIVERY, _NETWORKING),
