@@ -25,8 +25,10 @@ root_doc = "index"
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_static_path = ["site"]
-html_css_files = ["tables.css"]
+html_css_files = ["pages.css"]
 html_show_copyright = html_show_sphinx = False
+# Messages and statements keep the quotes that they have.
+smartquotes = False
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "source_repository": _URLS["Source"],

@@ -249,15 +249,15 @@ def _name_inner(page: ErrorPage) -> str:
 
 
 def _query(page: ErrorPage) -> str:
-    piece = max(PIECES[page.number], key=len)
-    begin = MESSAGE_TEXTS[page.number].lower().index(piece)
-    words = MESSAGE_TEXTS[page.number][begin : begin + len(piece)].replace("'", "''").strip('"')
-    condition = f"transmission_status LIKE N'%{words}%'"
-    if page.inner is not None:
-        condition += f"\n  AND transmission_status LIKE N'%{page.inner}%'"
+    # A number that the text wraps is the same in every language.
+    words = str(page.inner)
+    if page.inner is None:
+        text, piece = MESSAGE_TEXTS[page.number], max(PIECES[page.number], key=len)
+        begin = text.lower().index(piece)
+        words = text[begin : begin + len(piece)].replace("'", "''").strip('"')
     return (
         "SELECT conversation_handle, to_service_name, enqueue_time, transmission_status\n"
-        f"FROM sys.transmission_queue\nWHERE {condition};"
+        f"FROM sys.transmission_queue\nWHERE transmission_status LIKE N'%{words}%';"
     )
 
 
