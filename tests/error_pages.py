@@ -24,6 +24,7 @@ from tests.pages import ROOT
 from tests.shown_output import run_command
 
 FOLDER = ROOT / "docs" / "errors"
+_MOST_WORDS = 35
 _LOCAL = route("AutoCreatedLocal")
 _MSDB = database("msdb", "d4d4d4d4", 4)
 _NO_ENDPOINT = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))
@@ -281,9 +282,15 @@ def _escape(text: str) -> str:
     return re.sub(r"([<>*\[\]|])", r"\\\1", text)
 
 
+def _clip(text: str) -> str:
+    """Return the first words of a text: a table has no long cells."""
+    words = text.split(" ")
+    return text if len(words) <= _MOST_WORDS else " ".join([*words[:_MOST_WORDS], "…"])
+
+
 def render_index() -> str:
     """Return the page with a row for every known number."""
-    rows = [f"| {_link(page)} | {_escape(page.text)} | {_escape(_tell_meaning(page))} |" for page in PAGES]
+    rows = [f"| {_link(page)} | {_escape(_clip(page.text))} | {_escape(_tell_meaning(page))} |" for page in PAGES]
     others = [number for number in sorted(NUMBERS) if all(page.number != number for page in PAGES)]
     parts = [
         "# Error messages",
@@ -319,7 +326,7 @@ def _row(number: int) -> str:
     if trouble is StatusTrouble.STATEMENT_REFUSED:
         code = f"SBR{_LINT_CODES[number]}"
         where = f"the statement: [{code}](../../routing/lint/pages/{code}.md)"
-    return f"| {number} | {_escape(MESSAGE_TEXTS[number])} | {_escape(STATUSES[trouble].cause)} | {where} |"
+    return f"| {number} | {_escape(_clip(MESSAGE_TEXTS[number]))} | {_escape(STATUSES[trouble].cause)} | {where} |"
 
 
 def render_all() -> dict[str, str]:
