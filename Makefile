@@ -70,10 +70,12 @@ docs: setup  ## build the site of the documentation into build/docs, with strict
 docs-serve: docs  ## show the site on this machine (PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs $(or $(PORT),8000)
 
-docs-output: setup  ## put what commands print into the pages that show it
+docs-output: setup  ## put what commands print into the pages that show it, and write the pages on errors
+	@$(BIN)/python -m tests.error_pages
 	@$(BIN)/python -m tests.shown_output
 
-pictures: setup  ## make the pictures of a terminal anew that pages show, of what commands print
+pictures: setup  ## make the diagrams and the pictures of a terminal anew that pages show
+	@$(BIN)/python -m tests.diagrams
 	@$(BIN)/python -m tests.terminal_pictures
 
 screenshot: setup  ## make the README's picture of a report's page anew, of the demo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from importlib.metadata import metadata
@@ -24,8 +25,10 @@ root_doc = "index"
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_static_path = ["site"]
-html_css_files = ["tables.css"]
+html_css_files = ["pages.css"]
 html_show_copyright = html_show_sphinx = False
+# Messages and statements keep the quotes that they have.
+smartquotes = False
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "source_repository": _URLS["Source"],
@@ -42,6 +45,10 @@ _LINT_PAGES = _ROOT / "routing" / "lint" / "pages"
 """The package holds these pages, because `sbroute lint --explain` prints them."""
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
 _PAGE = re.compile(r"\]\(([^)\s#:]+)\.md(?:#[^)\s]*)?\)")
+_REDIRECT = (
+    '<!doctype html><meta charset="utf-8"><title>Moved</title><meta http-equiv="refresh" content="0; url={0}">'
+    '<p>This page is now <a href="{0}">{0}</a>.</p>\n'
+)
 
 
 def _copy_lint_pages(app: Sphinx) -> None:
@@ -55,6 +62,16 @@ def _copy_lint_pages(app: Sphinx) -> None:
 def _remove_lint_pages(app: Sphinx, _exception: Exception | None) -> None:
     """Remove the copies."""
     shutil.rmtree(Path(app.srcdir) / "lint", ignore_errors=True)
+
+
+def _redirect_old_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Write a page that leads on for every page that was renamed or merged: `moved.json` maps old to new."""
+    if exception is None:
+        for old, new in json.loads((Path(__file__).parent / "moved.json").read_text(encoding="utf-8")).items():
+            page = Path(app.outdir) / f"{old}.html"
+            page.parent.mkdir(exist_ok=True)
+            target = f"{'../' * old.count('/')}{new}.html"
+            page.write_text(_REDIRECT.format(target), encoding="utf-8")
 
 
 def _link_to_repository(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -86,11 +103,20 @@ def _list_pages(app: Sphinx, docname: str, source: list[str]) -> None:
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
     elif docname == "reference/lint-codes":
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n../lint/*\n```\n"
+    elif docname == "errors/index":
+        # The title of such a page is a whole message: the navigation shows its number.
+        pages = "\n".join(
+            f"{name.replace('-', ', ')} <{name}>"
+            for name in dict.fromkeys(_PAGE.findall(source[0]))
+            if name[0].isdigit()
+        )
+        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
 
 
 def setup(app: Sphinx) -> None:
     """Register the changes to a page's text before it is read."""
     app.connect("builder-inited", _copy_lint_pages)
     app.connect("build-finished", _remove_lint_pages)
+    app.connect("build-finished", _redirect_old_pages)
     app.connect("source-read", _link_to_repository)
     app.connect("source-read", _list_pages)

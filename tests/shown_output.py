@@ -29,7 +29,7 @@ from tests import python_page
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
-    *sorted(page for page in ROOT.glob("docs/**/*.md") if page.parent.name != "lint"),
+    *sorted(page for page in ROOT.glob("docs/**/*.md") if page.parent.name not in ("errors", "lint")),
     *sorted(ROOT.glob("conf/**/*.md")),
 ]
 BLOCK = re.compile(

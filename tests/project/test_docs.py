@@ -258,6 +258,24 @@ def test_local_links_lead_somewhere(file: Path) -> None:
             assert anchor in anchors(there), target
 
 
+NAMED_PAGE = re.compile(r"\b(docs/[\w/.-]+\.md)(?:#([\w-]+))?")
+
+
+def test_pages_that_the_program_names_exist() -> None:
+    """Every page that a text, a hint or a docstring of the package names, and every link of the pages of lint."""
+    sources = [*ROOT.glob("routing/**/*.py"), *ROOT.glob("routing/**/*.pyi")]
+    named = {page for file in sources for page in NAMED_PAGE.findall(file.read_text(encoding="utf-8"))}
+    assert ("docs/how-to/check.md", "") in named
+    lost = {(page, anchor) for page, anchor in named if not (ROOT / page).is_file()}
+    assert lost == set()
+    assert {(page, anchor) for page, anchor in named if anchor and anchor not in anchors(ROOT / page)} == set()
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("routing/lint/pages/*.md")), ids=lambda file: str(file.stem))
+def test_links_of_a_page_of_lint_lead_somewhere(file: Path) -> None:
+    test_local_links_lead_somewhere(file)
+
+
 def test_the_readme_begins_with_what_the_tool_is_for() -> None:
     readme = text("README.md")
     first = next(line for line in readme.splitlines() if line and not line.startswith(("#", "[![")))

@@ -9,155 +9,18 @@ from operator import itemgetter
 
 from routing.importing.compact_rows import row_maker
 from routing.importing.covered_rows import CoveredRows, name_message
+from routing.rules.message_texts import PIECES
 from routing.rules.observed import REFUSALS, NumberTopic, topic_of
 from routing.terms import TRANSMISSION_QUEUE, Outcome, TableRow
-
-# The texts of sys.messages in English that a transmission_status may have, by SQL Server's number.
-#
-# In lower case, with single blanks, as far as they tell one number from all others; ``…`` stands for a value.
-
-
-_CERTIFICATE = "looking up the public key certificate associated with this sql server instance"
-_HANDSHAKE = "connection handshake failed."
-_MSDB = "the system database msdb containing routing information is"
-_PRINCIPAL = "security certificate bound to database principal"
-
-TEXTS: dict[int, str] = {
-    8490: "cannot find the remote service … because it does not exist",
-    8494: "you do not have permission to access the service",
-    9617: "the service queue … is currently disabled",
-    9649: "a security (sspi) error occurred when connecting to another service broker",
-    9652: "service broker failed to retrieve the session key for encrypting a message",
-    9659: "of route … cannot be empty",
-    9660: "of route … must be less than … characters long",
-    9661: "the service_name and broker_instance of route … must be specified when using mirroring",
-    9662: "cannot specify broker_instance without service_name in route",
-    9666: "transport is disabled or not configured",
-    9704: "this message could not be delivered because it failed xml validation",
-    9719: "the database for this conversation endpoint is attached or restored",
-    9720: "the database for the remote conversation endpoint is attached or restored",
-    9723: "will not be started as the broker due to duplication in the broker instance id",
-    9727: "dialog security is not available for this conversation",
-    9728: "cannot find the security certificate because the lookup database principal id … is not valid",
-    9730: "cannot find the security certificate because … does not correspond to a server principal",
-    9731: "dialog security is unavailable for this conversation",
-    9733: f"there is no private key for the {_PRINCIPAL}",
-    9734: f"the length of the private key for the {_PRINCIPAL}",
-    9735: f"the length of the public key for the {_PRINCIPAL}",
-    9737: "the private key for the security certificate bound to the database principal … is password protected",
-    9743: "of route … must be an address when using mirroring",
-    9744: "of route … is not a valid address",
-    9745: "the address of route … cannot be 'transport' when service_name is specified",
-    9746: "the lifetime of route … must be in the range",
-    9747: "the address and mirror_address of route … cannot be the same",
-    9748: "protocol transport is not available",
-    9749: "target queue is busy",
-    9750: "no route matches the destination service name for this conversation",
-    9751: "authentication failed with error",
-    9752: "connection was refused. the user account of the remote server is not permitted",
-    9753: "the target service broker is unreachable",
-    9754: "connection attempt failed with error",
-    9755: "an error occurred while receiving data",
-    9756: "an internal exception occurred while connecting to an adjacent broker",
-    9757: "network protocol error occurred",
-    9758: "login protocol negotiation error occurred",
-    9759: "an error occurred while sending data",
-    9761: "the broker configuration conversation on dialog handle",
-    9762: f"{_CERTIFICATE}: no certificate was found",
-    9763: f"{_CERTIFICATE}: the certificate found is not valid at the current time",
-    9764: f"{_CERTIFICATE}: the certificate found is too large",
-    9765: f"{_CERTIFICATE}: the certificate found has no associated private key",
-    9766: f"an unknown internal error … occurred while {_CERTIFICATE}",
-    9767: f"{_PRINCIPAL} … has been disabled for use with begin dialog",
-    9768: "a database user associated with the secure conversation was dropped",
-    9770: "locating routes and security information via the broker configuration service",
-    9771: "the service broker manager is disabled in single-user mode",
-    9772: "cannot be enabled because there is already an enabled service broker with the same id",
-    9773: "is disabled because there is already an enabled service broker with the same id",
-    9776: "cannot enable the service broker in database",
-    9777: "will be disabled because the service broker guid in the database",
-    9779: "service broker received an end conversation message on this conversation",
-    9780: "the service broker manager is initializing",
-    9781: "the service broker manager is shutting down",
-    9783: "dns lookup failed with error",
-    9784: "service broker received an error message on this conversation",
-    9785: "invalid address specified",
-    9787: "an error occurred while processing broker mirroring routes",
-    9788: f"{_MSDB} not available",
-    9789: f"{_MSDB} not available. the broker is disabled in msdb",
-    9790: f"{_MSDB} in single user mode",
-    9791: "the broker is disabled in the sender's database",
-    9792: "forwarding is disabled in this sql server instance",
-    9793: "the target service name could not be found",
-    9794: "the broker mirroring manager has not fully initialized",
-    9795: "could not find the target broker in the local sql server instance",
-    9796: "the target service name matched a local route, but there is no service by that name",
-    9797: "classification has been delayed because the routing information is currently being updated",
-    9798: "could not be classified",
-    11214: "contract could not be found or the service does not accept conversations for the contract",
-    11215: "does not have permission to send to the service",
-    11219: "the destination queue has been disabled",
-    28004: "this message could not be delivered because the … action cannot be performed in the … state",
-    28005: "an exception occurred while enqueueing a message in the target queue",
-    28010: "this message could not be delivered because it contains an invalid acknowledged message number",
-    28011: "this message could not be delivered because its … has expired or is invalid",
-    28012: "the service broker in the target database is unavailable",
-    28013: "the service broker is administratively disabled",
-    28014: "the database is in read-only mode",
-    28015: "the database is in single-user mode",
-    28016: "has been dropped because the service broker in the target database is unavailable",
-    28017: "has been dropped because the target service broker is unreachable",
-    28018: "the database is a replica of a mirrored database",
-    28021: "could not be delivered to the local service targeted by this dialog",
-    28022: f"{_CERTIFICATE}: the certificate is not yet valid",
-    28023: f"{_CERTIFICATE}: the certificate has expired",
-    28024: f"{_PRINCIPAL} … is not yet valid",
-    28025: f"{_PRINCIPAL} … has expired",
-    28026: f"{_HANDSHAKE} not enough memory available",
-    28027: f"{_HANDSHAKE} there is no compatible",
-    28028: f"{_HANDSHAKE} could not send a handshake message because the connection was closed by peer",
-    28029: f"{_HANDSHAKE} unexpected event",
-    28030: f"{_HANDSHAKE} a call to the sql server network interface failed",
-    28031: f"{_HANDSHAKE} an os call failed",
-    28032: "a previously existing connection with the same peer was detected during connection handshake",
-    28033: "a new connection was established with the same peer",
-    28034: f"{_HANDSHAKE} the login … does not have connect permission on the endpoint",
-    28035: f"{_HANDSHAKE} the certificate used by the peer is invalid",
-    28036: f"{_HANDSHAKE} the certificate used by this endpoint was not found",
-    28037: f"{_HANDSHAKE} error … occurred while initializing the private key",
-    28038: f"{_HANDSHAKE} the handshake verification failed",
-    28039: f"{_HANDSHAKE} the receive sspi packet is not of type of the negotiated package",
-    28045: f"{_HANDSHAKE} the certificate used by the peer does not match the one in master database",
-    28047: "login attempt failed with error",
-    28048: "login attempt by user … failed with error",
-    28050: "the session keys for this conversation could not be created or accessed",
-    28051: "could not save a dialog session key",
-    28054: "service broker needs to access the master key in the database",
-    28056: "does not have control permission on the service",
-    28059: f"{_HANDSHAKE} the received premaster secret of size",
-    28070: f"{_HANDSHAKE} the received sspi message confirm status is unexpected",
-    28071: "could not be forwarded",
-    28075: "the broker in the sender's database is in single user mode",
-    28079: f"{_HANDSHAKE} the received sspi packet is not of the expected direction",
-    28080: f"{_HANDSHAKE} the … endpoint is not configured",
-    28081: f"{_HANDSHAKE} an unexpected status … was returned when trying to send a handshake message",
-    28082: f"{_HANDSHAKE} an unexpected internal failure occurred when trying to marshal a message",
-    28098: "a previously existing connection with the same peer was found after dns lookup",
-}
-
-OTHER_TEXTS: tuple[tuple[int, str], ...] = ((9666, "endpoint is in disabled or stopped state"),)
-"""Texts of the same numbers in other versions of SQL Server."""
-
 
 # sys.transmission_queue.transmission_status → SQL Server's error number, and whether routing delays it.
 #
 # What the numbers are about is said in `routing.rules.observed`.
 
 
-_PIECES = [
-    (number, len(text), tuple(piece.strip() for piece in text.split("…")))
-    for number, text in (*TEXTS.items(), *OTHER_TEXTS)
-]
+_OTHER_PIECES = ((9666, ("endpoint is in disabled or stopped state",)),)
+"""Texts of the same numbers in other versions of SQL Server."""
+_PIECES = [(number, sum(map(len, pieces)), pieces) for number, pieces in (*PIECES.items(), *_OTHER_PIECES)]
 _STANDING_ALONE = re.compile(r"(?<![\w:.\-('\"])\d{4,5}(?![\w\-(]|\.\d)")
 _AFTER_ERROR = re.compile(r"\b(?:error|msg)\b(?: number)?[: ]+(\d{3,5})\b(?!\()", re.IGNORECASE)
 # In any language 28005 ends its first sentence, and goes on with "Error: 15517, State: 1.".

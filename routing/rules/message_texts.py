@@ -1,0 +1,283 @@
+"""The texts of sys.messages in English that a transmission_status may have, by SQL Server's number.
+
+They are those of the manual's list of events and errors. ``…`` stands for a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_NOT_DELIVERED = "This message could not be delivered because"
+_HANDSHAKE = "Connection handshake failed."
+_LOOKING_UP = "looking up the public key certificate associated with this SQL Server instance"
+_MSDB = "Unable to route the incoming message. [The system database msdb containing routing information is"
+_PRINCIPAL = "security certificate bound to database principal"
+_DROPPED = "The security principal may have been dropped after the conversation was created."
+_KEY_LENGTH = (
+    "(Id: …) is incompatible with the Windows cryptographic service provider. The key length must be a multiple of"
+    " 64 bytes."
+)
+_HELD = (
+    "Service Broker will not transmit the message; it will be held until the application ends the conversation."
+)
+_LOST = "This connection lost the arbitration and it will be closed. All traffic will be redirected to the"
+_NO_ACTION = "This is an informational message only. No user action is required."
+
+# The part in brackets tells a number from all others, as far as needed: a text may be cut off.
+_MARKED: Mapping[int, str] = {
+    8490: "[Cannot find the remote service '…' because it does not exist].",
+    8494: "[You do not have permission to access the service] '…'.",
+    9617: '[The service queue "…" is currently disabled].',
+    9649: (
+        "[A security (SSPI) error occurred when connecting to another service broker]: '…'. Check the Windows"
+        " Event Log for more information."
+    ),
+    9652: "[Service Broker failed to retrieve the session key for encrypting a message].",
+    9659: "The … [of route '…' cannot be empty].",
+    9660: "The … [of route '…' must be less than … characters long].",
+    9661: '[The SERVICE_NAME and BROKER_INSTANCE of route "…" must be specified when using mirroring].',
+    9662: '[Cannot specify BROKER_INSTANCE without SERVICE_NAME in route] "…".',
+    9666: "The Service Broker protocol [transport is disabled or not configured].",
+    9704: (
+        f"[{_NOT_DELIVERED} it failed XML validation]. This failure occurred while the message was being delivered"
+        " to the target service."
+    ),
+    9719: "[The database for this conversation endpoint is attached or restored].",
+    9720: "[The database for the remote conversation endpoint is attached or restored].",
+    9723: 'The database "…" [will not be started as the broker due to duplication in the broker instance ID].',
+    9727: (
+        "[Dialog security is not available for this conversation] because there is no remote service binding for"
+        " the target service. Create a remote service binding, or specify ENCRYPTION = OFF in the BEGIN DIALOG"
+        " statement."
+    ),
+    9728: (
+        "[Cannot find the security certificate because the lookup database principal ID (…) is not valid]."
+        f" {_DROPPED}"
+    ),
+    9730: (
+        "[Cannot find the security certificate because] the lookup database principal (Id: …) [does not correspond"
+        f" to a server principal]. {_DROPPED}"
+    ),
+    9731: (
+        "[Dialog security is unavailable for this conversation] because there is no security certificate bound to"
+        " the database principal (Id: …). Either create a certificate for the principal, or specify"
+        " ENCRYPTION = OFF when beginning the conversation."
+    ),
+    9733: (
+        f"[There is no private key for the {_PRINCIPAL}] (Id: …). The certificate may have been created or"
+        " installed incorrectly. Reinstall the certificate, or create a new certificate."
+    ),
+    9734: f"[The length of the private key for the {_PRINCIPAL}] {_KEY_LENGTH}",
+    9735: f"[The length of the public key for the {_PRINCIPAL}] {_KEY_LENGTH}",
+    9737: (
+        "[The private key for the security certificate bound to the database principal] (ID …) [is password"
+        " protected]. Password protected private keys are not supported for use with secure dialogs."
+    ),
+    9743: 'The … [of route "…" must be an address when using mirroring].',
+    9744: 'The … [of route "…" is not a valid address].',
+    9745: "[The ADDRESS of route '…' cannot be 'TRANSPORT' when SERVICE_NAME is specified].",
+    9746: "[The LIFETIME of route '…' must be in the range] … to ….",
+    9747: "[The ADDRESS and MIRROR_ADDRESS of route '…' cannot be the same].",
+    9748: "The Service Broker [protocol transport is not available].",
+    9749: "[Target queue is busy]; message(s) queued for delivery.",
+    9750: (
+        "[No route matches the destination service name for this conversation]. Create a route to the destination"
+        " service name for messages in this conversation to be delivered."
+    ),
+    9751: "[Authentication failed with error]: '…'.",
+    9752: (
+        "Service Broker [connection was refused. The user account of the remote server is not permitted] to log in"
+        " to this SQL Server: User account: '…', IP address: '…'."
+    ),
+    9753: "[The target service broker is unreachable].",
+    9754: "[Connection attempt failed with error]: '…'.",
+    9755: "[An error occurred while receiving data]: '…'.",
+    9756: "[An internal exception occurred while connecting to an adjacent broker]: Error: …, State: …. …",
+    9757: "Service Broker/Database Mirroring [network protocol error occurred].",
+    9758: "[Login protocol negotiation error occurred].",
+    9759: "[An error occurred while sending data]: '…'.",
+    9761: (
+        "[The Broker Configuration conversation on dialog handle] '…' closed due to an error. To troubleshoot this"
+        " problem, investigate the error: '…'."
+    ),
+    9762: f"An error occurred while [{_LOOKING_UP}: No certificate was found].",
+    9763: f"An error occurred while [{_LOOKING_UP}: The certificate found is not valid at the current time].",
+    9764: f"An error occurred while [{_LOOKING_UP}: The certificate found is too large].",
+    9765: f"An error occurred while [{_LOOKING_UP}: The certificate found has no associated private key].",
+    9766: f"[An unknown internal error (…) occurred while {_LOOKING_UP}].",
+    9767: (
+        f"The [{_PRINCIPAL}] (Id: …) [has been disabled for use with BEGIN DIALOG]. See the Books Online topics"
+        ' "Certificates and Service Broker" for an overview and "ALTER CERTIFICATE (Transact-SQL)" for syntax to'
+        " make a certificate ACTIVE FOR BEGIN_DIALOG."
+    ),
+    9768: (
+        "[A database user associated with the secure conversation was dropped] before credentials had been"
+        " exchanged with the far endpoint. Avoid using DROP USER while conversations are being created."
+    ),
+    9770: "[Locating routes and security information via the Broker Configuration Service].",
+    9771: "[The service broker manager is disabled in single-user mode].",
+    9772: (
+        'The Service Broker in database "…" [cannot be enabled because there is already an enabled Service Broker'
+        " with the same ID]."
+    ),
+    9773: (
+        'The Service Broker in database "…" [is disabled because there is already an enabled Service Broker with'
+        " the same ID]."
+    ),
+    9776: (
+        '[Cannot enable the Service Broker in database] "…" because the Service Broker GUID in the database (…)'
+        " does not match the one in sys.databases (…)."
+    ),
+    9777: (
+        'The Service Broker in database "…" [will be disabled because the Service Broker GUID in the database] (…)'
+        " does not match the one in sys.databases (…)."
+    ),
+    9779: f"[Service Broker received an END CONVERSATION message on this conversation]. {_HELD}",
+    9780: "[The service broker manager is initializing].",
+    9781: "[The service broker manager is shutting down].",
+    9783: "[DNS lookup failed with error]: '…'.",
+    9784: f"[Service Broker received an error message on this conversation]. {_HELD}",
+    9785: "[Invalid address specified]: '…'.",
+    9787: "[An error occurred while processing broker mirroring routes]. Error: …. State: ….",
+    9788: f"{_MSDB} not available].",
+    9789: f"{_MSDB} not available. The broker is disabled in msdb].",
+    9790: f"{_MSDB} in SINGLE USER mode].",
+    9791: "[The broker is disabled in the sender's database].",
+    9792: "Could not forward the message because [forwarding is disabled in this SQL Server instance].",
+    9793: (
+        "[The target service name could not be found]. Ensure that the service name is specified correctly and/or"
+        " the routing information has been supplied."
+    ),
+    9794: "[The broker mirroring manager has not fully initialized].",
+    9795: "[Could not find the target broker in the local SQL Server instance].",
+    9796: (
+        "[The target service name matched a LOCAL route, but there is no service by that name] in the local SQL"
+        " Server instance."
+    ),
+    9797: "[Classification has been delayed because the routing information is currently being updated].",
+    9798: (
+        "The message could not be delivered because it [could not be classified]. Enable broker message"
+        " classification trace to see the reason for the failure."
+    ),
+    11214: (
+        f"{_NOT_DELIVERED} the '…' [contract could not be found or the service does not accept conversations for"
+        " the contract]."
+    ),
+    11215: (
+        f"{_NOT_DELIVERED} the user with ID … in database ID … [does not have permission to send to the service]."
+        " Service name: '…'."
+    ),
+    11219: f"{_NOT_DELIVERED} [the destination queue has been disabled]. Queue ID: ….",
+    28004: f"[{_NOT_DELIVERED} the '…' action cannot be performed in the '…' state].",
+    28005: "[An exception occurred while enqueueing a message in the target queue]. Error: …, State: …. …",
+    28010: (
+        f"[{_NOT_DELIVERED} it contains an invalid acknowledged message number]. Highest expected message number:"
+        " …. Acknowledged message number: …, fragment number: …."
+    ),
+    28011: f"[{_NOT_DELIVERED} its … has expired or is invalid].",
+    28012: "[The Service Broker in the target database is unavailable]: '…'.",
+    28013: "[The service broker is administratively disabled].",
+    28014: "[The database is in read-only mode].",
+    28015: "[The database is in single-user mode].",
+    28016: (
+        "The message [has been dropped because the service broker in the target database is unavailable]: '…'."
+    ),
+    28017: "The message [has been dropped because the target service broker is unreachable].",
+    28018: "[The database is a replica of a mirrored database].",
+    28021: "One or more messages [could not be delivered to the local service targeted by this dialog].",
+    28022: f"An error occurred while [{_LOOKING_UP}: The certificate is not yet valid].",
+    28023: f"An error occurred while [{_LOOKING_UP}: The certificate has expired].",
+    28024: (
+        f"The [{_PRINCIPAL}] (Id: …) [is not yet valid]. Either wait for the certificate to become valid or"
+        " install a certificate that is currently valid."
+    ),
+    28025: (
+        f"The [{_PRINCIPAL}] (Id: …) [has expired]. Create or install a new certificate for the database"
+        " principal."
+    ),
+    28026: f"[{_HANDSHAKE} Not enough memory available]. State ….",
+    28027: f"[{_HANDSHAKE} There is no compatible] …. State ….",
+    28028: (
+        f"[{_HANDSHAKE} Could not send a handshake message because the connection was closed by peer]. State …."
+    ),
+    28029: f"[{_HANDSHAKE} Unexpected event] (…) for current context (…). State ….",
+    28030: f"[{_HANDSHAKE} A call to the SQL Server Network Interface failed]: (…) …. State ….",
+    28031: f"[{_HANDSHAKE} An OS call failed]: (…) …. State ….",
+    28032: (
+        "[A previously existing connection with the same peer was detected during connection handshake]."
+        f" {_LOST} previously existing connection. {_NO_ACTION} State …."
+    ),
+    28033: (
+        f"[A new connection was established with the same peer]. {_LOST} newly opened connection. {_NO_ACTION}"
+        " State …."
+    ),
+    28034: f"[{_HANDSHAKE} The login '…' does not have CONNECT permission on the endpoint]. State ….",
+    28035: (
+        f"[{_HANDSHAKE} The certificate used by the peer is invalid] due to the following reason: …. State …."
+    ),
+    28036: (
+        f"[{_HANDSHAKE} The certificate used by this endpoint was not found]: …. Use DBCC CHECKDB in master"
+        " database to verify the metadata integrity of the endpoints. State …."
+    ),
+    28037: (
+        f"[{_HANDSHAKE} Error … occurred while initializing the private key] corresponding to the certificate. The"
+        " SQL Server errorlog and the Windows event log may contain entries related to this error. State …."
+    ),
+    28038: f"[{_HANDSHAKE} The handshake verification failed]. State ….",
+    28039: f"[{_HANDSHAKE} The receive SSPI packet is not of type of the negotiated package]. State ….",
+    28045: (
+        f"[{_HANDSHAKE} The certificate used by the peer does not match the one in MASTER database] with same"
+        " issuer name and serial number. State …."
+    ),
+    28047: "Service Broker [login attempt failed with error]: '…'. …",
+    28048: "Service Broker [login attempt by user '…' failed with error]: '…'. …",
+    28050: (
+        "[The session keys for this conversation could not be created or accessed]. The database master key is"
+        " required for this operation."
+    ),
+    28051: (
+        "[Could not save a dialog session key]. A master key is required in the database to save the session key."
+    ),
+    28054: (
+        "[Service Broker needs to access the master key in the database] '…'. Error code:…. The master key has to"
+        " exist and the service master key encryption is required."
+    ),
+    28056: (
+        f"{_NOT_DELIVERED} the user with ID … in database ID … [does not have control permission on the service]."
+        " Service name: '…'."
+    ),
+    28059: (
+        f"[{_HANDSHAKE} The received premaster secret of size] … does not have the expected size of …. State …."
+    ),
+    28070: f"[{_HANDSHAKE} The received SSPI message Confirm status is unexpected]. State ….",
+    28071: "… [could not be forwarded] …",
+    28075: (
+        "[The broker in the sender's database is in single user mode]. Messages cannot be delivered while in"
+        " single user mode."
+    ),
+    28079: f"[{_HANDSHAKE} The received SSPI packet is not of the expected direction]. State ….",
+    28080: f"[{_HANDSHAKE} The … endpoint is not configured]. State ….",
+    28081: (
+        f"[{_HANDSHAKE} An unexpected status … was returned when trying to send a handshake message]. State …."
+    ),
+    28082: (f"[{_HANDSHAKE} An unexpected internal failure occurred when trying to marshal a message]. State …."),
+    28098: (
+        "[A previously existing connection with the same peer was found after DNS lookup]. This connection will be"
+        f" closed. All traffic will be redirected to the previously existing connection. {_NO_ACTION}"
+    ),
+}
+_PART = re.compile(r"\[(.*?)\]")
+_VALUE = re.compile(r"['\"]?…['\"]?")
+
+MESSAGE_TEXTS: Mapping[int, str] = {number: re.sub(r"[\[\]]", "", text) for number, text in _MARKED.items()}
+"""The text of every number, without values. No source has the whole text of 28071."""
+
+
+def _pieces_of(marked: str) -> tuple[str, ...]:
+    joined = "…".join(_PART.findall(marked)).lower()
+    return tuple(piece.strip(" ()") for piece in _VALUE.split(joined))
+
+
+PIECES: Mapping[int, tuple[str, ...]] = {number: _pieces_of(text) for number, text in _MARKED.items()}
+"""The words that tell a text from all others, in lower case and in their order."""
