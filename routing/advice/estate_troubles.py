@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from routing.advice import statements
+from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
-from routing.advice.silence_remedies import read_queue, turn_on
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, IN_ERROR, EndpointCount
@@ -64,10 +64,14 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 TroubleKind.QUEUE_OFF, f"queue {named(queue.name)} is off", queue.messages or 0, off
             )
             continue
-        unread = read_queue(place, queue)
+        what = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}"
+        unread, locked = read_queue(server, place, queue), unlock_queue(place, queue)
         if unread is not None:
-            what = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}, and nobody reads it"
-            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, what, queue.messages or 0, unread)
+            whole = f"{what}, and nobody reads it"
+            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, unread)
+        elif locked is not None:
+            whole = f"{what}, and its readers do not take them"
+            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, locked)
 
 
 def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from routing.advice import connection_advice
+from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
@@ -48,7 +48,8 @@ def answer_status(status: ReportedStatus) -> Remedy:
         if dead is not None:
             return dead
     remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
-    if not says_otherwise(status):
+    is_explained = status.trouble is StatusTrouble.PASSING and remedy.statement is not None
+    if is_explained or not says_otherwise(status):
         return remedy
     # What these exports have already is not to be made once more.
     return replace(
@@ -108,6 +109,8 @@ def _end_dialogs(status: ReportedStatus) -> Remedy:
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
     StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_msdb_broker,
+    StatusTrouble.PASSING: connection_advice.wait,
+    StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
     StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
@@ -115,12 +118,12 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
     StatusTrouble.NETWORK_FAILS: connection_advice.mend_connection,
     StatusTrouble.HANDSHAKE_FAILED: connection_advice.mend_endpoints,
-    StatusTrouble.NO_CONNECT: connection_advice.mend_endpoints,
+    StatusTrouble.NO_CONNECT: connection_advice.grant_connect,
     StatusTrouble.CERTIFICATE_NOT_YET_VALID: connection_advice.renew_certificate,
     StatusTrouble.CERTIFICATE_EXPIRED: connection_advice.renew_certificate,
-    StatusTrouble.NO_DIALOG_CERTIFICATE: connection_advice.renew_dialog_certificate,
+    StatusTrouble.NO_DIALOG_CERTIFICATE: dialog_remedies.renew_dialog_certificate,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
-    StatusTrouble.NO_BINDING: connection_advice.bind_user,
+    StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
     StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: connection_advice.make_master_key,

@@ -17,6 +17,7 @@ from routing.cases.server_facts import (
     TELLS,
     AvailabilityListener,
     CertificateFacts,
+    ConnectGrant,
     DatabaseFacts,
     EndpointCount,
     EndpointFacts,
@@ -37,6 +38,7 @@ _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
 _NEVER = "1900-01-01"
+_MAY_CONNECT = ("CONNECT", "CONTROL")
 _STATES = {
     "STARTED_OUTBOUND": "SO",
     "STARTED_INBOUND": "SI",
@@ -144,6 +146,27 @@ class ServerEvidence:
             if row["object_name"] == service and row["permission_name"] == "SEND" and _is_granted(row)
         ]
 
+    def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[ConnectGrant] | None:
+        """Return who may or may not connect to an endpoint, or None if permissions were not exported."""
+        if not self.was_exported("server_permissions", instance):
+            return None
+        return [
+            ConnectGrant(row["grantee_name"], _is_granted(row))
+            for row in self._rows_of("server_permissions", instance, None)
+            if row["permission_name"] in _MAY_CONNECT
+            and row["grantee_name"] is not None
+            and (
+                row["endpoint_name"] is None
+                or endpoint is None
+                or collated(row["endpoint_name"]) == collated(endpoint)
+            )
+        ]
+
+    def bound_user(self, instance: str, database: str, service: str) -> str | None:
+        """Return the user of a service's remote service binding, or None if none is known."""
+        rows = self._rows_of("remote_service_bindings", instance, database)
+        return next((row["user_name"] for row in rows if row["remote_service_name"] == service), None)
+
     def has_master_key(self, instance: str, database: str) -> bool | None:
         """Return True if a database has a master key, or None if its keys were not exported."""
         if not self.was_exported("symmetric_keys", instance, database):
@@ -209,7 +232,7 @@ class ServerEvidence:
             if row["part"]
         ]
 
-    def _rows_of(self, view: str, instance: str, database: str) -> Iterable[TableRow]:
+    def _rows_of(self, view: str, instance: str, database: str | None) -> Iterable[TableRow]:
         if view not in self._by_unit:
             by_unit = self._by_unit[view] = defaultdict(list)
             for row in self.rows.get(view, ()):
@@ -255,7 +278,7 @@ class ServerEvidence:
             mirror = mirrored.get((row["instance_name"], row["database_id"]), {})
             facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
                 row["owner_sid"],
-                row["owner_is_known"] or row["owner_name"] is not None or None,
+                True if row["owner_name"] is not None else row["owner_is_known"],
                 row["is_trustworthy_on"],
                 row["is_read_only"],
                 row["state_desc"],
@@ -300,10 +323,12 @@ class ServerEvidence:
                 services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
         ids = {(row["instance_name"], row["database_id"]): row["name"] for row in self.rows.get("databases", ())}
         waiting: Counter[tuple[str, str | None, int]] = Counter()
+        monitors: dict[tuple[str, str | None, int], str | None] = {}
         for row in self.rows.get("dm_broker_queue_monitors", ()):
             database = ids.get((row["instance_name"], row["database_id"]))
             if row["queue_id"] is not None:
                 waiting[row["instance_name"], database, row["queue_id"]] += row["tasks_waiting"] or 0
+                monitors[row["instance_name"], database, row["queue_id"]] = row["state"]
         queues: dict[Unit, list[QueueFacts]] = defaultdict(list)
         for row in self.rows.get("service_queues", ()):
             if row["name"] is None:
@@ -320,6 +345,10 @@ class ServerEvidence:
                     row["messages"],
                     waiting[key] if self.was_exported("dm_broker_queue_monitors", key[0]) else None,
                     tuple(services.get(key, ())),
+                    row["max_readers"],
+                    row["execute_as_name"],
+                    row["is_retention_enabled"],
+                    monitors.get(key),
                 )
             )
         return queues
@@ -341,8 +370,10 @@ class ServerEvidence:
                     row["certificate_id"],
                     row["subject"],
                     row["user_name"],
+                    row["start_date"],
                     row["expiry_date"],
                     None if kind is None else kind != "NO_PRIVATE_KEY",
+                    row["principal_id"],
                 )
             )
         return certificates
