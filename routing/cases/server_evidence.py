@@ -137,9 +137,9 @@ class ServerEvidence:
 
     def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
         """Return the principals with SEND on a service, or None if permissions were not exported."""
-        if not self.was_exported("database_permissions", instance, database):
+        rows = list(self._rows_of("database_permissions", instance, database))
+        if not self.was_exported("database_permissions", instance, database) or not _are_named(rows):
             return None
-        rows = self._rows_of("database_permissions", instance, database)
         return [
             row["grantee_name"]
             for row in rows
@@ -147,12 +147,13 @@ class ServerEvidence:
         ]
 
     def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[ConnectGrant] | None:
-        """Return who may or may not connect to an endpoint, or None if permissions were not exported."""
-        if not self.was_exported("server_permissions", instance):
+        """Return the grants and denials of CONNECT on an endpoint, or None if permissions were not exported."""
+        rows = list(self._rows_of("server_permissions", instance, None))
+        if not self.was_exported("server_permissions", instance) or not _are_named(rows):
             return None
         return [
             ConnectGrant(row["grantee_name"], _is_granted(row))
-            for row in self._rows_of("server_permissions", instance, None)
+            for row in rows
             if row["permission_name"] in _MAY_CONNECT
             and row["grantee_name"] is not None
             and (
@@ -413,6 +414,11 @@ class ServerEvidence:
 
 NO_EVIDENCE = ServerEvidence()
 """The evidence without any exports other than routing."""
+
+
+def _are_named(rows: Sequence[TableRow]) -> bool:
+    """Return True if permissions name their holders. The views of SQL Server only have ids."""
+    return not rows or any(row["grantee_name"] is not None for row in rows)
 
 
 def _is_granted(row: TableRow) -> bool:

@@ -34,12 +34,12 @@ class DatabaseFacts(NamedTuple):
 
     @property
     def is_in_group(self) -> bool:
-        """Whether it belongs to an availability group."""
+        """True if it belongs to an availability group."""
         return self.group_database_id is not None
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether it belongs to a mirroring session."""
+        """True if it belongs to a mirroring session."""
         return self.mirroring_role is not None
 
     @property
@@ -49,7 +49,7 @@ class DatabaseFacts(NamedTuple):
 
     @property
     def has_valid_owner(self) -> bool:
-        """Whether the export shows that its owner is a login of the instance."""
+        """True if the export shows that its owner is a login of the instance."""
         return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
 
 

@@ -13,7 +13,7 @@ from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, 
 from routing.cases.exported_files import FileOptions, read_exports, say_unread
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate
-from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.missing_knowledge import OF_ADDRESSES, KnowledgeGap, MissingKnowledge
 from routing.cases.script_files import find_files
 from routing.errors import InputError
 from routing.importing.script_rows import phrase
@@ -66,7 +66,7 @@ _RESTS: Mapping[str, RequiredKnowledge] = {
 _LOST_REQUESTS = "SBR043"
 
 
-_OF_ENDPOINT = (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING, MissingKnowledge.ADDRESSES)
+_OF_ENDPOINT = OF_ADDRESSES | {MissingKnowledge.FORWARDING}
 _OF_SERVICES = (
     MissingKnowledge.NAME_ONLY,
     MissingKnowledge.SERVICES,

@@ -10,8 +10,9 @@ import pytest
 from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
+from tests.check_texts import print_check
 from tests.exported import database, whole_shop
-from tests.exported_causes import AWAY, QUEUE, REFUSED, only_remedy, shop, target, to_stock
+from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
 NO_CONNECT = (
@@ -86,6 +87,13 @@ def test_nobody_may_connect_to_the_other_side(tmp_path: Path) -> None:
     assert "GRANT CONNECT ON ENDPOINT::[STOCK Broker] TO [<login>];" in (remedy.statement or "")
     remedy = connecting(tmp_path / "somebody", CLOSED, 9757, server_permissions=[grant("x", "STOCK Broker")])
     assert any("is granted to 'x'" in action for action in remedy.actions)
+
+
+def test_permissions_without_names_tell_nothing(tmp_path: Path) -> None:
+    """SELECT * FROM sys.server_permissions has the ids of principals alone."""
+    bare = {"class_desc": "ENDPOINT", "permission_name": "CONNECT", "state_desc": "GRANT"}
+    remedy = connecting(tmp_path, CLOSED, 9757, server_permissions=[bare])
+    assert "No login has CONNECT" not in remedy.text
 
 
 # What the other side logs of a connection that it closes.
@@ -325,3 +333,26 @@ def test_messages_that_waiting_readers_do_not_take(tmp_path: Path) -> None:
     assert "3 programs wait" in remedy.cause
     remedy = queued(tmp_path / "kept", {"tasks_waiting": 3}, is_retention_enabled=1)
     assert "ALTER QUEUE [dbo].[StockQueue] WITH RETENTION = OFF;" in (remedy.statement or "")
+
+
+# A queue of which a question shows only two columns.
+
+
+def test_a_queue_of_services_and_statuses_alone(tmp_path: Path) -> None:
+    status = "The target service name could not be found."
+    (tmp_path / "queue.csv").write_text(f"to_service_name,transmission_status\n//stock,{status}\n", "utf-8")
+    routes = "name,remote_service_name,address\nAutoCreatedLocal,NULL,LOCAL\nToStock,//Stock,TCP://stock:4022\n"
+    (tmp_path / "routes.csv").write_text(routes, "utf-8")
+    done = check([str(tmp_path)])
+    [group] = done.groups
+    assert group.advice[0].remedy.statement == "ALTER ROUTE [ToStock] WITH SERVICE_NAME = N'//stock';"
+    text = print_check(done)
+    assert "waiting: for an unknown time" in text
+    assert "a message whose conversation handle was not exported" in text
+    [note] = [note for note in done.evidence.log.notes if "it lacks" in note]
+    assert "conversation_handle, enqueue_time, message_sequence_number" in note
+
+
+def test_addresses_that_the_view_does_not_have(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, service_broker_endpoints=[broker_endpoint("SHOP", machine_name=None)])
+    assert "give --address, or export by sbroute import queries" in print_check(check([str(tmp_path)]))
