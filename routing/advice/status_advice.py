@@ -17,6 +17,7 @@ from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
 from routing.cases.message_cases import ON_ITS_WAY, CheckedEstate, MessageResult
+from routing.cases.server_evidence import ServerEvidence
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
@@ -44,7 +45,7 @@ def answer_status(status: ReportedStatus) -> Remedy:
     Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
     """
     if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
-        dead = end_dead_dialog(RemedyPlace(status.instance, status.database), status.service)
+        dead = end_dead_dialog(status.server, RemedyPlace(status.instance, status.database), status.service)
         if dead is not None:
             return dead
     remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
@@ -103,7 +104,7 @@ def _part_twins(status: ReportedStatus) -> Remedy:
 def _end_dialogs(status: ReportedStatus) -> Remedy:
     entry, place = STATUSES[status.trouble], RemedyPlace(status.instance, status.database)
     cleanup = status.trouble is StatusTrouble.RESTORED
-    return end_conversations(place, status.service, entry.cause, entry.actions, cleanup=cleanup)
+    return end_conversations(status.server, place, status.service, entry.cause, entry.actions, cleanup=cleanup)
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
@@ -184,7 +185,7 @@ class StatusAdviser:
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status. Statuses that contradict the routing come last."""
-        dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
+        dead = None if has_remedy or results[0].verdict is not None else _end_dead(self._estate.server, results[0])
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
         # What is answered may hang on the id that a message is bound to.
@@ -243,10 +244,10 @@ class StatusAdviser:
         )
 
 
-def _end_dead(result: MessageResult) -> Remedy | None:
+def _end_dead(server: ServerEvidence, result: MessageResult) -> Remedy | None:
     """Return the remedy for a message without a verdict to a notification service, or None for any other."""
     row = result.row
-    return end_dead_dialog(RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
+    return end_dead_dialog(server, RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:

@@ -32,6 +32,8 @@ from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
+WaitingKey = tuple[str, str, str, "str | None"]
+"""The instance, the database, the receiving service and the sending service of messages."""
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
@@ -55,13 +57,15 @@ class ServerEvidence:
     """The rows beside the routing that were exported of servers.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
-    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table.
+    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting`` counts the
+    messages of the transmission queues.
     """
 
     rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
     units: Mapping[str, Mapping[Unit, datetime]] = field(default_factory=dict)
     counts: Sequence[EndpointCount] = ()
     dialogs: Sequence[TableRow] = ()
+    waiting: Mapping[WaitingKey, int] = field(default_factory=dict)
 
     def exported_at(self, instance: str) -> datetime | None:
         """Return when the newest view of an instance was exported."""
@@ -113,6 +117,30 @@ class ServerEvidence:
     def list_queues(self) -> Iterable[tuple[Unit, QueueFacts]]:
         """Return all queues of services with their databases."""
         return ((unit, queue) for unit, queues in self._queue_units.items() for queue in queues)
+
+    def count_waiting(self, instance: str, database: str, service: str) -> int:
+        """Count the messages in a transmission queue that are for a service."""
+        whole = (many for key, many in self.waiting.items() if key[:3] == (instance, database, service))
+        return sum(whole)
+
+    def count_unread(self, instance: str, database: str, far_service: str) -> Mapping[str, int]:
+        """Count the messages in the queues of local services that have dialogs with a service, by queue."""
+        theirs = {
+            one.service
+            for one in self.counts
+            if one[:2] == (instance, database) and one.far_service == far_service
+        }
+        theirs |= {key[3] for key in self.waiting if key[:3] == (instance, database, far_service)}
+        return self.count_messages(instance, database, theirs)
+
+    def count_messages(self, instance: str, database: str, services: Collection[str | None]) -> Mapping[str, int]:
+        """Count the messages in the queues of services, by queue. Empty queues are left out."""
+        queues = self._queues.get((instance, collated(database)), ())
+        return {
+            queue.name: queue.messages
+            for queue in queues
+            if queue.messages and set(services) & set(queue.services)
+        }
 
     def certificates(self, instance: str, database: str) -> Sequence[CertificateFacts]:
         """Return the certificates of a database."""
@@ -432,7 +460,12 @@ def collect_evidence(
 ) -> ServerEvidence:
     """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
     kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
-    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs)
+    waiting = Counter(
+        (row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
+        for row in rows.get("transmission_queue", ())
+        if MARKER not in row
+    )
+    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs, waiting)
 
 
 def _count_endpoints(

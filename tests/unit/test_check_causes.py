@@ -11,7 +11,7 @@ from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import database, whole_shop
+from tests.exported import database, endpoint, waiting, whole_shop
 from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
@@ -356,3 +356,32 @@ def test_a_queue_of_services_and_statuses_alone(tmp_path: Path) -> None:
 def test_addresses_that_the_view_does_not_have(tmp_path: Path) -> None:
     shop(tmp_path, routes=AWAY, service_broker_endpoints=[broker_endpoint("SHOP", machine_name=None)])
     assert "give --address, or export by sbroute import queries" in print_check(check([str(tmp_path)]))
+
+
+# How many messages END CONVERSATION would discard.
+
+
+@pytest.mark.parametrize(("number", "waiting_too"), [(9719, True), (9784, False)])
+def test_the_messages_that_would_be_lost_are_counted(number: int, waiting_too: bool, tmp_path: Path) -> None:
+    queue = [waiting(each, "//stock", transmission_status="…", error_number=number) for each in (1, 2)]
+    ends = [endpoint(each, far_service="//stock", state="CO", service_name="//from") for each in (1, 2)]
+    whole_shop(
+        tmp_path,
+        queue,
+        ends,
+        routes=AWAY,
+        services={"msdb": [], "Orders": [{"name": "//from", "service_id": 7, "service_queue_id": 70}]},
+        service_queues={"Orders": [{**QUEUE, "name": "Replies", "messages": 5}]},
+    )
+    risk = only_remedy(tmp_path).risk or ""
+    assert "5 messages in queue 'Replies'" in risk
+    assert ("2 messages in the transmission queue" in risk) is waiting_too
+
+
+def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) -> None:
+    closed = [endpoint(1000 + each, service_name="//orders", state="CD", is_initiator=0) for each in range(150)]
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    queues = {"Orders": [{**QUEUE, "messages": 3}]}
+    whole_shop(tmp_path, [], closed, services=services, service_queues=queues)
+    [leak] = check([str(tmp_path)]).troubles
+    assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
