@@ -52,7 +52,6 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     server = silent.estate.server
     queue = server.queue_of(*target, silent.service)
     remedies = (
-        _say_older(silent, target),
         None if queue is None else turn_on(target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
@@ -63,6 +62,17 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     )
     first = next((remedy for remedy in remedies if remedy is not None), None)
     return [] if first is None else [first]
+
+
+def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
+    """Say that an instance on the path was exported before the messages were sent."""
+    exported = silent.estate.server.exported_at(instance)
+    at = "" if exported is None else f" at {when(exported)}"
+    cause = (
+        f"Whether the messages arrived is not known: {named(instance)} was exported{at}, before the newest of them"
+        f" was sent at {when(moment_of(silent.newest))}."
+    )
+    return Remedy(RemedyPlace(instance), cause, ("Export both sides again, at one time.",))
 
 
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
@@ -93,19 +103,6 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
     if views:
         words = [f"sys.{view} ({TELLS[view][0]})" for view in views]
         yield f"Export of {named(target.database)}, by sbroute import queries: {'; '.join(words)}."
-
-
-def _say_older(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Warn that the target's export is older than the messages, or return None if it is newer."""
-    exported = silent.estate.server.exported_at(target.instance)
-    sent = moment_of(silent.newest)
-    if exported is None or exported >= sent or target.instance == silent.sender.instance:
-        return None
-    cause = (
-        f"Whether the messages arrived is not known: {named(target.instance)} was exported at {when(exported)},"
-        f" before the newest of them was sent at {when(sent)}."
-    )
-    return Remedy(target, cause, ("Export both sides again, at one time.",))
 
 
 def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:

@@ -39,6 +39,8 @@ class MissingKnowledge(Enum):
         "the export has no conversation endpoint with the message's handle",
     )
 
+    OUTDATED = ("databases", "it was exported before the messages were sent: what it does with them is not known")
+
     @property
     def view(self) -> str:
         """The view to export."""
@@ -88,4 +90,6 @@ def gap_sentence(gap: KnowledgeGap) -> str:
     how = f"export {gap.what.view}"
     if gap.what is MissingKnowledge.NAMES:
         how = "give --address, or export by sbroute import queries"
+    if gap.what is MissingKnowledge.OUTDATED:
+        how = "export it again, at one time with their sender"
     return f"{where(gap.instance, gap.database)}: {gap.what.words}; {how}"

@@ -12,6 +12,7 @@ from routing.advice.remedy import Confidence, Remedy
 from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence
+from tests.check_texts import print_check
 from tests.exported import conversation, database, endpoint, export, handle, route, waiting, whole_shop
 from tests.exported_causes import (
     AWAY,
@@ -382,8 +383,25 @@ def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) 
     remedy = only_remedy(tmp_path)
     assert "not known" in remedy.cause
     assert remedy.statement is None
-    [note] = [note for note in find_notes(check([str(tmp_path)])) if "long before" in note]
-    assert note.startswith("'STOCK' was exported at 2026-01-05T03:00:00Z, long before 'SHOP'")
+    done = check([str(tmp_path)])
+    assert [str(result.end) for result in done.results] == ["NOT_KNOWN"]
+    assert "'STOCK': it was exported before the messages were sent" in print_check(done)
+
+
+@pytest.mark.parametrize(
+    ("exported_at", "end"), [("2026-01-05T13:00:00Z", "DELIVERED"), ("2026-01-05T11:59:00Z", "NOT_KNOWN")]
+)
+def test_a_verdict_needs_an_export_that_is_newer_than_the_message(
+    exported_at: str, end: str, tmp_path: Path
+) -> None:
+    """The message was sent at 12:01, and the sender was exported at 18:00."""
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path)
+    for file in (tmp_path / "STOCK").iterdir():
+        file.write_text(file.read_text("utf-8").replace("2026-01-05T18:00:00Z", exported_at), "utf-8")
+    done = check([str(tmp_path)])
+    assert [str(result.end) for result in done.results] == [end]
+    assert any("long before" in note for note in find_notes(done)) is (end == "DELIVERED")
 
 
 def test_what_would_tell_more_is_named(tmp_path: Path) -> None:
