@@ -100,6 +100,14 @@ class ServerEvidence:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
+    @property
+    def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
+        """The facts of each database, by instance and name."""
+        names = {
+            (row["instance_name"], collated(row["name"])): row["name"] for row in self.rows.get("databases", ())
+        }
+        return {(instance, names[instance, name]): facts for (instance, name), facts in self._databases.items()}
+
     def endpoint(self, instance: str) -> EndpointFacts | None:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""
         return self._endpoints.get(instance)
@@ -195,6 +203,15 @@ class ServerEvidence:
         """Return the user of a service's remote service binding, or None if none is known."""
         rows = self._rows_of("remote_service_bindings", instance, database)
         return next((row["user_name"] for row in rows if row["remote_service_name"] == service), None)
+
+    @property
+    def bound_users(self) -> Mapping[tuple[str, str], Collection[str]]:
+        """The users of remote service bindings, by instance and database."""
+        users: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for row in self.rows.get("remote_service_bindings", ()):
+            if row["user_name"] is not None:
+                users[row["instance_name"], row["database_name"]].add(row["user_name"])
+        return users
 
     def has_master_key(self, instance: str, database: str) -> bool | None:
         """Return True if a database has a master key, or None if its keys were not exported."""
@@ -302,12 +319,18 @@ class ServerEvidence:
             for row in self.rows.get("database_mirroring", ())
             if row["mirroring_role_desc"]
         }
+        with_owners = {
+            row["instance_name"] for row in self.rows.get("databases", ()) if row["owner_name"] is not None
+        }
         facts = {}
         for row in self.rows.get("databases", ()):
             mirror = mirrored.get((row["instance_name"], row["database_id"]), {})
+            is_owner_known = row["owner_is_known"]
+            if is_owner_known is None and row["instance_name"] in with_owners:
+                is_owner_known = row["owner_name"] is not None
             facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
                 row["owner_sid"],
-                True if row["owner_name"] is not None else row["owner_is_known"],
+                is_owner_known,
                 row["is_trustworthy_on"],
                 row["is_read_only"],
                 row["state_desc"],
@@ -316,6 +339,7 @@ class ServerEvidence:
                 mirror.get("mirroring_role_desc"),
                 mirror.get("mirroring_partner_instance"),
                 row["service_broker_guid"] != _NO_BROKER,
+                row["is_broker_enabled"],
             )
         return facts
 

@@ -31,6 +31,7 @@ class DatabaseFacts(NamedTuple):
     mirroring_role: str | None
     mirroring_partner: str | None
     is_readable: bool
+    is_broker_on: bool | None
 
     @property
     def is_in_group(self) -> bool:

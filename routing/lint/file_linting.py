@@ -22,6 +22,7 @@ from routing.lint.custom_rules import configuration_of, find_own
 from routing.lint.lint_estate import READ, LintFinding
 from routing.lint.lint_settings import LintSettings
 from routing.lint.linting import find_all, full_row, kinds_with, place_of, suppressed_of
+from routing.lint.server_rules import find_in_servers
 from routing.rules.choosing import is_local
 from routing.rules.text import collated
 from routing.rules.timeline import micros_of
@@ -324,6 +325,7 @@ def _judge(
             gaps.update(behind)
         else:
             findings.add(one)
+    findings.update(find_in_servers(evidence.server, now, settings.expiring_within_days))
     if settings.rules:
         findings |= find_own(settings.rules, configuration_of(columns, now))
     return findings, not_judged, sorted(frozenset[KnowledgeGap]().union(*gaps), key=lambda gap: gap.place)

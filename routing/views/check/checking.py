@@ -22,7 +22,9 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.lint.file_linting import FileKnowledge
 from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.lint_settings import DEFAULT_DAYS
 from routing.lint.linting import find_all
+from routing.lint.server_rules import find_in_servers
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
@@ -55,7 +57,8 @@ def find_findings(estate: CheckedEstate) -> LintFindings:
     """Return all findings, as of the newest time at which messages are decided."""
     rows = estate.evidence.rows
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
-    findings = find_all(columns, max(estate.times.values()))
+    now = max(estate.times.values())
+    findings = {*find_all(columns, now), *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS)}
     ordered = sorted(findings, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
     file_knowledge = FileKnowledge(estate.knowledge)
     certain: list[LintFinding] = []
