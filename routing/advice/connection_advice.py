@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from routing.advice import handshake_remedies, server_remedies, statements
+from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
+from routing.advice.database_remedies import open_database, own_database
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
@@ -30,9 +31,9 @@ _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
 _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
+_SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
 _UNKNOWN = "<database>"
 _SCHEMA = "dbo."
-_PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
 def say(status: ReportedStatus) -> Remedy:
@@ -70,7 +71,7 @@ def start_listening(status: ReportedStatus) -> Remedy:
     if corrected is not None:
         return corrected
     entry, cause = _entry(status), _at(status)
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
         return to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
@@ -80,14 +81,18 @@ def start_listening(status: ReportedStatus) -> Remedy:
             f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
         )
         return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
-    stopped = server_remedies.start_endpoint(status, target.name, cause)
+    found = (
+        server_remedies.start_endpoint(status, target.name, cause)
+        or server_remedies.listen_on_all(status, target.name)
+        or server_remedies.free_port(status, target.name)
+    )
     start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status, target.name))
-    return stopped or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
+    return found or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
 def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
-    remedy = correct_connection(status)
+    remedy = correct_connection(status) or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
     entry = _entry(status)
@@ -100,13 +105,28 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
         correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
+        or login_remedies.find_refusal(status)
+        or login_remedies.explain_logon(status)
+        or handshake_remedies.check_certificates(status)
+        or login_remedies.open_endpoint(status)
+        or _link_express(status)
     )
     if corrected is not None:
         return corrected
-    logins = [name for name in status.quoted_names if "\\" in name]
-    login = statements.identifier(logins[0]) if logins else "[<login>]"
-    grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO {login};"
-    return _on_both_sides(status, _LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
+    grant = f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO [<login>];"
+    remedy = _on_both_sides(status, _LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
+    logins = login_remedies.list_logins(status)
+    return remedy if logins is None else replace(remedy, actions=(*remedy.actions, logins))
+
+
+def grant_connect(status: ReportedStatus) -> Remedy:
+    """Advise GRANT CONNECT for a login that the status names, or a comparison of the endpoints."""
+    return login_remedies.grant_connect(status) or mend_endpoints(status)
+
+
+def _link_express(status: ReportedStatus) -> Remedy | None:
+    peer = status.find_peer()
+    return None if peer is None else server_remedies.link_express(status.server, status.instance, peer.name)
 
 
 def correct_connection(status: ReportedStatus) -> Remedy | None:
@@ -201,31 +221,16 @@ def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
     return to_fill_in(place, _at(status), (*entry.actions, _BOTH_SIDES), *lines, risk=entry.risk)
 
 
-def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
-    """Return a remedy in the sending database with statements that need a value first."""
-    entry = _entry(status)
-    return to_fill_in(_here(status), entry.cause, entry.actions, *lines, risk=entry.risk)
-
-
 def renew_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
     is_of_dialog = status.status_text.number in (28024, 28025)
     if is_of_dialog:
-        return renew_dialog_certificate(status)
-    return handshake_remedies.renew_peer_certificate(status) or renew_endpoint_certificate(status)
-
-
-def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
-    """Advise how to inspect and create the certificates of a dialog's users."""
-    number = _PRINCIPAL.search(status.status_text.text or "")
-    lines = [_LIST_CERTIFICATES]
-    if number is not None:
-        lines.append(f"SELECT USER_NAME({number[1]});")
-    lines.append(
-        "CREATE CERTIFICATE [<certificate>] AUTHORIZATION [<user>] WITH SUBJECT = N'<subject>',"
-        " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
+        return dialog_remedies.renew_dialog_certificate(status)
+    return (
+        handshake_remedies.renew_peer_certificate(status)
+        or handshake_remedies.renew_own_certificate(status)
+        or renew_endpoint_certificate(status)
     )
-    return _of_database(status, *lines)
 
 
 def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
@@ -240,15 +245,6 @@ def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
         f"ALTER ENDPOINT {_own_endpoint(status)}"
         " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
-
-
-def bind_user(status: ReportedStatus) -> Remedy:
-    """Return the remote service binding that a dialog with encryption needs."""
-    service = statements.literal(status.service)
-    line = None
-    if service is not None:
-        line = f"CREATE REMOTE SERVICE BINDING [<binding>] TO SERVICE {service} WITH USER = [<user>];"
-    return _of_database(status, line)
 
 
 # What to do where the target cannot take a message: queue, owner, keys, broker, permissions.
@@ -294,7 +290,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
     """Return ALTER AUTHORIZATION for the target's database, else for the sender's."""
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
-    place = _database_in_text(status) or status.find_target()
+    place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
     trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
     if trusted is not None:
         return trusted
@@ -312,6 +308,15 @@ def give_owner(status: ReportedStatus) -> Remedy:
     line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO [sa];"
     at_master = RemedyPlace(place.instance, MASTER)
     return ready(at_master, entry.cause, actions, line, confidence=Confidence.LIKELY)
+
+
+def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
+    """Return the database whose owner is lost by the export: that in the text, the target's or the sender's."""
+    for place in (_database_in_text(status), status.find_target(), _here(status)):
+        facts = None if place is None else status.server.database(place.instance, place.database)
+        if facts is not None and facts.has_lost_owner:
+            return place
+    return None
 
 
 def make_master_key(status: ReportedStatus) -> Remedy:
@@ -368,6 +373,9 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return say(status)
+    closed = open_database(status.server, place)
+    if closed is not None:
+        return closed
     return enable_database(
         status.estate, status.estate.instances[place.instance], place.database, _entry(status).cause
     )
@@ -383,6 +391,20 @@ def enable_msdb_broker(status: ReportedStatus) -> Remedy:
     return enable_database(status.estate, status.here, MSDB, _entry(status).cause)
 
 
+def open_target(status: ReportedStatus) -> Remedy:
+    """Return the statement that opens the target's database, if the export shows why it is closed."""
+    place = status.find_target()
+    closed = None if place is None or place.database is None else open_database(status.server, place)
+    return closed or say(status)
+
+
+def wait(status: ReportedStatus) -> Remedy:
+    """Return the words for a trouble that passes, or the statement that opens a database in single-user mode."""
+    database = {_SINGLE_USER_SENDER: status.database, _SINGLE_USER_MSDB: MSDB}.get(status.status_text.number or 0)
+    closed = None if database is None else open_database(status.server, RemedyPlace(status.instance, database))
+    return closed or say(status)
+
+
 def look_at_target(status: ReportedStatus) -> Remedy:
     """Advise a look at a target that takes no messages, although no hop is known to fail."""
     target, place, entry = status.find_target_instance(), status.find_target(), _entry(status)
@@ -390,6 +412,9 @@ def look_at_target(status: ReportedStatus) -> Remedy:
         actions = (*entry.actions, "Export its views beside these: they show which of these it is.")
         at = _here(status) if target is None else RemedyPlace(target.name)
         return Remedy(at, _at(status), actions)
+    closed = open_database(status.server, place) or own_database(status.server, place)
+    if closed is not None:
+        return closed
     actions = (
         *entry.actions,
         f"By these exports {named(target.name)} has all that the messages need, in {named(place.database)}.",

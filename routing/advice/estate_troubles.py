@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from routing.advice import statements
+from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
-from routing.advice.silence_remedies import read_queue, turn_on
+from routing.advice.service_remedies import count_losses
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, IN_ERROR, EndpointCount
@@ -64,10 +65,14 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 TroubleKind.QUEUE_OFF, f"queue {named(queue.name)} is off", queue.messages or 0, off
             )
             continue
-        unread = read_queue(place, queue)
+        what = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}"
+        unread, locked = read_queue(server, place, queue), unlock_queue(place, queue)
         if unread is not None:
-            what = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}, and nobody reads it"
-            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, what, queue.messages or 0, unread)
+            whole = f"{what}, and nobody reads it"
+            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, unread)
+        elif locked is not None:
+            whole = f"{what}, and its readers do not take them"
+            yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, locked)
 
 
 def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
@@ -82,7 +87,7 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         yield _in_error(server, RemedyPlace(instance, database), counts)
     for (instance, database), counts in over.items():
         if sum(one.endpoints for one in counts) >= MANY:
-            yield _leaking(RemedyPlace(instance, database), counts)
+            yield _leaking(server, RemedyPlace(instance, database), counts)
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -103,7 +108,7 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
         actions,
         "SELECT conversation_handle, far_service FROM sys.conversation_endpoints WHERE state = 'ER';",
         "END CONVERSATION '<conversation_handle>';",
-        risk=END_RISK,
+        risk=f"{END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
     return EstateTrouble(TroubleKind.DIALOGS_IN_ERROR, f"{count(many, 'dialog')} in error", many, remedy)
@@ -116,7 +121,12 @@ def _services(counts: Iterable[EndpointCount]) -> list[str]:
     return [named(name) for name, _ in by_service.most_common() if name] or ["its services"]
 
 
-def _leaking(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
+def _count_losses(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> str:
+    services = {one.service for one in counts}
+    return count_losses(server.count_messages(place.instance, place.database or "", services))
+
+
+def _leaking(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
     many, services = _sum(counts), join_words(_services(counts))
     closed = _sum(one for one in counts if one.state == CLOSED)
@@ -164,7 +174,7 @@ def _leaking(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
         cause,
         actions,
         *(lines if name is not None else (None,)),
-        risk=CLEANUP_RISK if state == CLOSED else END_RISK,
+        risk=f"{CLEANUP_RISK if state == CLOSED else END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
     what = f"{count(many, 'conversation endpoint')} that are over and stay"

@@ -14,12 +14,13 @@ from routing.cases.server_facts import EndpointFacts
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE = 28035
+_OWN_CERTIFICATE = (9763, 28022, 28023, 28036)
 _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
 
 
 def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     """Return ALTER ENDPOINT for two endpoints without a common encryption algorithm."""
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    target = status.find_peer()
     here = status.server.endpoint(status.instance)
     there = None if target is None else status.server.endpoint(target.name)
     endpoints = [(status.instance, here), *([] if target is None else [(target.name, there)])]
@@ -56,22 +57,27 @@ def install_certificate(status: ReportedStatus) -> Remedy | None:
     is_missing = "not found" in words or status.status_text.number == 28045
     if status.status_text.number not in (28035, 28045) or not is_missing:
         return None
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
-    peer = "the other side" if target is None else named(target.name)
-    theirs = None if target is None else status.server.endpoint_certificate(target.name)
+    peer = status.find_peer()
+    return _install(status, status.instance, None if peer is None else peer.name)
+
+
+def _install(status: ReportedStatus, place: str, holder: str | None) -> Remedy:
+    """Advise to create the certificate of the endpoint of ``holder`` in master of ``place``."""
+    peer = "the other side" if holder is None else named(holder)
+    theirs = None if holder is None else status.server.endpoint_certificate(holder)
     certificate = (None if theirs is None else statements.identifier(theirs.name)) or "[<certificate>]"
-    endpoint = name_endpoint(status, status.instance)
-    cause = f"{named(status.instance)} does not know the certificate that the endpoint of {peer} uses."
+    endpoint = name_endpoint(status, place)
+    cause = f"{named(place)} does not know the certificate that the endpoint of {peer} uses."
     actions = (
         (
             f"On {peer}, write the public certificate of its endpoint to a file: BACKUP CERTIFICATE {certificate}"
             " TO FILE."
         ),
-        f"Copy the file, and create the certificate in master of {named(status.instance)} for a user of its own.",
+        f"Copy the file, and create the certificate in master of {named(place)} for a user of its own.",
         "Leave the endpoints and their own certificates as they are.",
     )
     return to_fill_in(
-        RemedyPlace(status.instance, MASTER),
+        RemedyPlace(place, MASTER),
         cause,
         actions,
         "CREATE LOGIN [<login>] WITH PASSWORD = N'<password>';",
@@ -85,7 +91,7 @@ def install_certificate(status: ReportedStatus) -> Remedy | None:
 
 def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
     """Return the remedy for two exported endpoints without a common kind of authentication."""
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    target = status.find_peer()
     here = status.server.endpoint(status.instance)
     there = None if target is None else status.server.endpoint(target.name)
     if target is None or here is None or there is None or not (here.authentication and there.authentication):
@@ -114,27 +120,70 @@ def _kinds(authentication: str) -> set[str]:
 
 def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew an invalid certificate of the other side, and leave this side's unchanged."""
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
-    if status.status_text.number != _PEER_CERTIFICATE or target is None:
+    peer = status.find_peer()
+    if status.status_text.number != _PEER_CERTIFICATE or peer is None:
         return None
-    certificate = status.server.endpoint_certificate(target.name)
-    until = "" if certificate is None or certificate.expires is None else f", valid until {certificate.expires}"
-    shown = "the certificate" if certificate is None else f"certificate {named(certificate.name)}{until},"
-    cause = (
-        f"{named(status.instance)} refuses {shown} of the endpoint of {named(target.name)}: it is not valid now."
-    )
-    actions = (
-        f"On {named(target.name)} create a certificate that is valid, and give it to the endpoint.",
-        f"Write its public part to a file, and create it in master of {named(status.instance)} for the same user.",
-        f"Leave the endpoint of {named(status.instance)} as it is.",
-    )
+    return _renew(status, peer.name, status.instance)
+
+
+def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
+    """Advise to renew the certificate of the endpoint that reports it as invalid."""
+    certificate = status.server.endpoint_certificate(status.instance)
+    if status.status_text.number not in _OWN_CERTIFICATE or certificate is None:
+        return None
+    peer = status.find_peer()
+    return _renew(status, status.instance, None if peer is None else peer.name)
+
+
+def check_certificates(status: ReportedStatus) -> Remedy | None:
+    """Advise on the exported certificates of two endpoints: one is not valid, or the other side lacks it."""
+    peer = status.find_peer()
+    server, sides = status.server, [(status.instance, None if peer is None else peer.name)]
+    sides += [] if peer is None else [(peer.name, status.instance)]
+    for holder, partner in sides:
+        certificate, now, endpoint = (
+            server.endpoint_certificate(holder),
+            server.exported_at(holder),
+            server.endpoint(holder),
+        )
+        if certificate is None or now is None or endpoint is None:
+            continue
+        if certificate.has_expired(now) or certificate.is_early(now):
+            return _renew(status, holder, partner)
+        if partner is None or certificate.subject is None or endpoint.authentication != "CERTIFICATE":
+            continue
+        is_known = any(one.is_copy_of(certificate) for one in server.certificates(partner, MASTER))
+        if server.was_exported("certificates", partner, MASTER) and not is_known:
+            return _install(status, partner, holder)
+    return None
+
+
+def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
+    """Advise another certificate for the endpoint of ``holder``; its partner gets the public part."""
+    certificate, now = status.server.endpoint_certificate(holder), status.server.exported_at(holder)
+    is_early = certificate is not None and now is not None and certificate.is_early(now)
+    dates = None if certificate is None else certificate.starts if is_early else certificate.expires
+    until = "" if dates is None else f", valid {'from' if is_early else 'until'} {dates}"
+    shown = "The certificate" if certificate is None else f"Certificate {named(certificate.name)}{until},"
+    cause = f"{shown} of the endpoint of {named(holder)} is not valid now."
+    other = "the other side" if partner is None else named(partner)
+    actions = [f"On {named(holder)} create a certificate that is valid, and give it to the endpoint."]
+    if is_early:
+        actions = [
+            f"Compare the clock of {named(holder)} with UTC: SQL Server takes START_DATE as UTC.",
+            "Wait until the certificate is valid, or create one that is valid now.",
+        ]
+    actions += [
+        f"Write its public part to a file, and create it in master of {other} for the same user.",
+        f"Leave the endpoint of {other} as it is.",
+    ]
     return to_fill_in(
-        RemedyPlace(target.name, MASTER),
+        RemedyPlace(holder, MASTER),
         cause,
         actions,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
         "BACKUP CERTIFICATE [<certificate>] TO FILE = N'<file>';",
-        f"ALTER ENDPOINT {name_endpoint(status, target.name)}"
+        f"ALTER ENDPOINT {name_endpoint(status, holder)}"
         " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
         risk="Partners that do not have the certificate yet cannot connect until they have it.",
         confidence=Confidence.LIKELY,

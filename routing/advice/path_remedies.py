@@ -11,8 +11,9 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
 from routing.advice.server_remedies import lead_to_listener
-from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
+from routing.advice.silence_remedies import SilentMessages, find_causes, say_outdated, with_next_steps
 from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
+from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.resolving import Verdict
@@ -66,6 +67,9 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     causes = find_causes(silent)
     if causes:
         return causes
+    outdated = {gap.instance: None for gap in gaps_on(path) if gap.what is MissingKnowledge.OUTDATED}
+    if outdated:
+        return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
         mended = _mended(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))

@@ -12,6 +12,7 @@ from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
@@ -23,6 +24,8 @@ PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server co
 TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
 """The risk of TRUSTWORTHY."""
 _NO_ACCESS = 916
+_EVERY_IP = ("0.0.0.0", "::")
+_PORT_IN_USE = "in use by another process"
 
 
 def name_endpoint(status: ReportedStatus, instance: str) -> str:
@@ -140,7 +143,7 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     if broker is None or route is None or route.broker != broker or len(partners) != 1:
         return None
     partner, database, address = partners[0]
-    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    target = status.find_peer()
     if target is not None and (target.name == partner or database not in target.databases):
         return None
     cause = (
@@ -177,6 +180,86 @@ def start_endpoint(status: ReportedStatus, instance: str, cause: str) -> Remedy 
     why = f"{cause} The endpoint of {named(instance)} is {endpoint.state}."
     line = None if name is None else f"ALTER ENDPOINT {name} STATE = STARTED;"
     return ready(RemedyPlace(instance, MASTER), why, ("Start it.",), line, confidence=Confidence.CERTAIN)
+
+
+def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
+    """Return ALTER ENDPOINT for an endpoint that listens on one IP address, which the route does not name."""
+    endpoint = status.server.endpoint(instance)
+    ip_address = None if endpoint is None else endpoint.ip_address
+    if endpoint is None or not ip_address or ip_address in _EVERY_IP or text.host(status.address) == ip_address:
+        return None
+    name = statements.identifier(endpoint.name)
+    port = endpoint.port or text.port(status.address) or "<port>"
+    return (to_fill_in if name is None else ready)(
+        RemedyPlace(instance, MASTER),
+        f"The endpoint of {named(instance)} listens on IP address {ip_address} only, and the route's address"
+        f" {named(status.address)} may lead to another one.",
+        ("Let it listen on all addresses, or give the route this IP address.",),
+        f"ALTER ENDPOINT {name or '[<endpoint>]'} AS TCP (LISTENER_PORT = {port}, LISTENER_IP = ALL);",
+        risk=PORT_RISK,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
+    """Advise another port for an endpoint whose instance logged that it cannot listen there."""
+    lines = [
+        line
+        for line in status.server.log_lines(instance, "Service Broker", _PORT_IN_USE)
+        if _PORT_IN_USE in line or "cannot listen" in line
+    ]
+    if not lines:
+        return None
+    return to_fill_in(
+        RemedyPlace(instance, MASTER),
+        f"The endpoint of {named(instance)} cannot listen on its port, which another process uses (error 9692).",
+        (
+            f"The error log of {named(instance)} says: {lines[0]}",
+            "Find the process (netstat -ano) and stop it, or give the endpoint another port.",
+            "Then correct the routes that lead to it.",
+        ),
+        f"ALTER ENDPOINT {name_endpoint(status, instance)} AS TCP (LISTENER_PORT = <port>);",
+        risk=PORT_RISK,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def lead_to_holder(status: ReportedStatus) -> Remedy | None:
+    """Advise ALTER ROUTE to the only known instance with the service, if the host of the route has no name."""
+    verdict = status.supposed
+    if status.trouble is not StatusTrouble.NAME_NOT_RESOLVED or verdict is None or status.find_peer() is not None:
+        return None
+    names = {
+        name
+        for name, _ in status.estate.instances.holders_of(status.service, status.broker)
+        if name != status.instance
+    }
+    address = _reach(status, next(iter(names))) if len(names) == 1 else None
+    if address is None:
+        return None
+    holder = next(iter(names))
+    cause = (
+        f"The sending server cannot resolve the host name in {named(status.address)}. The service is in"
+        f" {named(holder)}, which the route does not name."
+    )
+    actions = (f"Correct route {named(verdict.route_name)}, or the name in the DNS.",)
+    altered = statements.alter_route(verdict.route_name, statements.with_clause(address=address))
+    place = RemedyPlace(status.instance, status.scope)
+    return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
+
+
+def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | None:
+    """Say that two Express instances need one of a paid edition between them, or return None."""
+    if target == sender or not (server.is_express(sender) and server.is_express(target)):
+        return None
+    cause = (
+        f"{named(sender)} and {named(target)} are both SQL Server Express: two Express instances exchange"
+        " messages only through an instance of a paid edition."
+    )
+    actions = (
+        "Route the messages through an instance of a paid edition with MESSAGE_FORWARDING, or upgrade one.",
+    )
+    return Remedy(RemedyPlace(target), cause, actions, confidence=Confidence.LIKELY)
 
 
 # The target's database: its owner, or what its initiator may do.

@@ -5,13 +5,17 @@ Each function handles one case, and returns None if the case does not apply.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.stuck_messages import StuckMessage
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, REASONS
 from routing.cases.near_misses import SERVICE
-from routing.render.phrases import named
+from routing.cases.server_evidence import ServerEvidence
+from routing.render.phrases import join_words, named
+from routing.render.wording import count
 from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB, Reason
@@ -34,8 +38,30 @@ _END_ALL = (
 )
 
 
+def state_losses(server: ServerEvidence, place: RemedyPlace, service: str, *, cleanup: bool) -> str:
+    """Return the risk of ending the conversations with a service, with the messages that the export counts."""
+    database = place.database or ""
+    unread = server.count_unread(place.instance, database, service)
+    waiting = server.count_waiting(place.instance, database, service) if cleanup else 0
+    risk = CLEANUP_RISK if cleanup else END_RISK
+    return f"{risk}{count_losses(unread, waiting)}"
+
+
+def count_losses(unread: Mapping[str, int], waiting: int = 0) -> str:
+    """Return a sentence on the messages that END CONVERSATION may discard, or an empty text."""
+    found = [f"{count(many, 'message')} in queue {named(queue)}" for queue, many in unread.items()]
+    found += [f"{count(waiting, 'message')} in the transmission queue"] if waiting else []
+    return f" By this export: {join_words(found)}." if found else ""
+
+
 def end_conversations(
-    place: RemedyPlace, service: str, cause: str, actions: tuple[str, ...], *, cleanup: bool = True
+    server: ServerEvidence,
+    place: RemedyPlace,
+    service: str,
+    cause: str,
+    actions: tuple[str, ...],
+    *,
+    cleanup: bool = True,
 ) -> Remedy:
     """Advise how to find the conversations with a service, and end one of them.
 
@@ -49,11 +75,11 @@ def end_conversations(
             f" WHERE far_service = {name};"
         )
     end = f"END CONVERSATION '<conversation_handle>'{' WITH CLEANUP' if cleanup else ''};"
-    risk = CLEANUP_RISK if cleanup else END_RISK
+    risk = state_losses(server, place, service, cleanup=cleanup)
     return to_fill_in(place, cause, actions, query, end, risk=risk)
 
 
-def end_dead_dialog(place: RemedyPlace, service: str) -> Remedy | None:
+def end_dead_dialog(server: ServerEvidence, place: RemedyPlace, service: str) -> Remedy | None:
     """Advise on messages for a notification service that is gone. Return None for any other service."""
     name = service.casefold()
     if name.startswith(QUERY_NOTIFICATION):
@@ -67,9 +93,10 @@ def end_dead_dialog(place: RemedyPlace, service: str) -> Remedy | None:
         )
         literal = statements.literal(service)
         lines = [None if literal is None else line.replace("{}", literal) for line in _END_ALL]
-        return ready(place, cause, actions, *lines, risk=CLEANUP_RISK)
+        risk = state_losses(server, place, service, cleanup=True)
+        return ready(place, cause, actions, *lines, risk=risk)
     if is_of_event_notifications(service):
-        return make_event_notification(place, service, "These are answers to an event notification")
+        return make_event_notification(server, place, service, "These are answers to an event notification")
     return None
 
 
@@ -78,7 +105,7 @@ def is_of_event_notifications(service: str | None) -> bool:
     return service is not None and service.casefold().endswith(EVENT_NOTIFICATION)
 
 
-def make_event_notification(place: RemedyPlace, service: str, what: str) -> Remedy:
+def make_event_notification(server: ServerEvidence, place: RemedyPlace, service: str, what: str) -> Remedy:
     """Advise how to recreate an event notification and end its old dialogs.
 
     ``what`` begins the sentence of the cause.
@@ -89,7 +116,7 @@ def make_event_notification(place: RemedyPlace, service: str, what: str) -> Reme
         "Then end the old dialogs.",
         "Do not create a service for it.",
     )
-    return end_conversations(place, service, cause, actions)
+    return end_conversations(server, place, service, cause, actions)
 
 
 def name_spellings(stuck: StuckMessage) -> Remedy | None:
@@ -120,7 +147,9 @@ def begin_anew(stuck: StuckMessage) -> Remedy | None:
         f" {named(miss.instance)}, which holds the service, has {named(miss.broker)}."
     )
     actions = ("END CONVERSATION, and begin them again without the old one: a dialog keeps its broker instance.",)
-    return Remedy(stuck.place(stuck.database), cause, actions, risk=END_RISK)
+    place = stuck.place(stuck.database)
+    risk = state_losses(stuck.estate.server, place, stuck.service, cleanup=False)
+    return Remedy(place, cause, actions, risk=risk)
 
 
 def notify_anew(stuck: StuckMessage) -> Remedy | None:
@@ -128,7 +157,8 @@ def notify_anew(stuck: StuckMessage) -> Remedy | None:
     if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
         return None
     what = f"SQL Server sends these messages to service {named(stuck.service)} for an event notification"
-    return make_event_notification(stuck.place(stuck.database or stuck.scope), stuck.service, what)
+    place = stuck.place(stuck.database or stuck.scope)
+    return make_event_notification(stuck.estate.server, place, stuck.service, what)
 
 
 def end_refused(stuck: StuckMessage) -> Remedy | None:
@@ -147,14 +177,13 @@ def end_refused(stuck: StuckMessage) -> Remedy | None:
         "End the dialog here too, and begin one that is not bound if there is more to send.",
         "Do not create the service for it: that does not bring the dialog back.",
     )
-    return end_conversations(
-        stuck.place(stuck.database or stuck.scope), stuck.service, cause, actions, cleanup=False
-    )
+    place = stuck.place(stuck.database or stuck.scope)
+    return end_conversations(stuck.estate.server, place, stuck.service, cause, actions, cleanup=False)
 
 
 def end_dead(stuck: StuckMessage) -> Remedy | None:
     """Advise how to end dialogs with a notification service that has lost its client."""
-    return end_dead_dialog(stuck.place(stuck.database or stuck.scope), stuck.service)
+    return end_dead_dialog(stuck.estate.server, stuck.place(stuck.database or stuck.scope), stuck.service)
 
 
 def enable_forwarding(stuck: StuckMessage) -> Remedy:

@@ -6,16 +6,17 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from routing.advice import statements
+from routing.advice.database_remedies import open_database, own_database
+from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.server_remedies import lead_to_listener, part_endpoints
+from routing.advice.server_remedies import lead_to_listener, link_express, part_endpoints
 from routing.advice.stuck_messages import AdviceEstate
-from routing.cases.server_facts import TELLS, QueueFacts
+from routing.cases.server_facts import TELLS
 from routing.render.phrases import join_words, named, when
 from routing.rules.estate import SqlInstance
 from routing.rules.timeline import moment_of
 
 _EVERYBODY = "public"
-_QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
 _SEND_RISK = "A grant to public lets every sender that can connect send to the service."
 EVENT_THAT_TELLS = (
     "If that does not help, record the event Broker:Message Undeliverable there (sbroute import queries --events),"
@@ -48,17 +49,30 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if target is None or target.database is None:
         at_address = None if silent.address is None else _look_at_address(silent, silent.address)
         return [] if at_address is None else [at_address]
-    queue = silent.estate.server.queue_of(*target, silent.service)
+    server = silent.estate.server
+    queue = server.queue_of(*target, silent.service)
     remedies = (
-        _say_older(silent, target),
         None if queue is None else turn_on(target, queue, silent.service),
-        _link_express(silent, target),
+        open_database(server, target),
+        own_database(server, target),
+        link_express(server, silent.sender.instance, target.instance),
         _grant_send(silent, target),
-        None if queue is None else read_queue(target, queue),
+        None if queue is None else read_queue(server, target, queue),
         _say_arrived(silent, target),
     )
     first = next((remedy for remedy in remedies if remedy is not None), None)
     return [] if first is None else [first]
+
+
+def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
+    """Say that an instance on the path was exported before the messages were sent."""
+    exported = silent.estate.server.exported_at(instance)
+    at = "" if exported is None else f" at {when(exported)}"
+    cause = (
+        f"Whether the messages arrived is not known: {named(instance)} was exported{at}, before the newest of them"
+        f" was sent at {when(moment_of(silent.newest))}."
+    )
+    return Remedy(RemedyPlace(instance), cause, ("Export both sides again, at one time.",))
 
 
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
@@ -91,88 +105,16 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
         yield f"Export of {named(target.database)}, by sbroute import queries: {'; '.join(words)}."
 
 
-def name_queue(queue: QueueFacts) -> str | None:
-    """Return a queue as an identifier to paste, or None if its name cannot be pasted."""
-    schema, name = statements.identifier(queue.schema), statements.identifier(queue.name)
-    return name if queue.schema is None or schema is None or name is None else f"{schema}.{name}"
-
-
-def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | None:
-    """Return ALTER QUEUE for a queue that was exported as off."""
-    if queue.is_receiving is not False and queue.is_enqueueing is not False:
-        return None
-    pasted = name_queue(queue)
-    line = None if pasted is None else f"ALTER QUEUE {pasted} WITH STATUS = ON;"
-    return ready(
-        target,
-        f"Queue {named(queue.name)} of service {named(service)} is off.",
-        (
-            "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
-            "Then turn the queue on.",
-        ),
-        line,
-        risk=_QUEUE_RISK,
-        confidence=Confidence.LIKELY,
-    )
-
-
-def read_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
-    """Return the remedy for a queue that holds messages and that nobody reads."""
-    if not queue.messages or queue.waiting or (queue.activation and queue.is_activated is not False):
-        return None
-    pasted, count = name_queue(queue), f"{queue.messages:,} message{'' if queue.messages == 1 else 's'}"
-    nobody = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
-    cause = f"Queue {named(queue.name)} of {named(target.database)} holds {count}, and {nobody}."
-    if queue.activation and pasted is not None:
-        activated = f"ALTER QUEUE {pasted} WITH ACTIVATION (STATUS = ON);"
-        action = f"Turn the activation of {named(queue.activation)} on."
-        return ready(target, cause, (action,), activated, confidence=Confidence.LIKELY)
-    actions = (
-        "Start the program that receives from the queue, or let the queue start a procedure.",
-        "Do not delete messages: their senders wait for an answer.",
-    )
-    line = (
-        f"ALTER QUEUE {pasted} WITH ACTIVATION (STATUS = ON, PROCEDURE_NAME = <procedure>, MAX_QUEUE_READERS = 1,"
-        " EXECUTE AS OWNER);"
-    )
-    return to_fill_in(target, cause, actions, None if pasted is None else line, confidence=Confidence.LIKELY)
-
-
-def _say_older(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Warn that the target's export is older than the messages, or return None if it is newer."""
-    exported = silent.estate.server.exported_at(target.instance)
-    sent = moment_of(silent.newest)
-    if exported is None or exported >= sent or target.instance == silent.sender.instance:
-        return None
-    cause = (
-        f"Whether the messages arrived is not known: {named(target.instance)} was exported at {when(exported)},"
-        f" before the newest of them was sent at {when(sent)}."
-    )
-    return Remedy(target, cause, ("Export both sides again, at one time.",))
-
-
-def _link_express(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    server, sender = silent.estate.server, silent.sender.instance
-    if target.instance == sender or not (server.is_express(sender) and server.is_express(target.instance)):
-        return None
-    cause = (
-        f"{named(sender)} and {named(target.instance)} are both SQL Server Express: two Express instances exchange"
-        " messages only through an instance of a paid edition."
-    )
-    actions = (
-        "Route the messages through an instance of a paid edition with MESSAGE_FORWARDING, or upgrade one.",
-    )
-    return Remedy(target, cause, actions, confidence=Confidence.LIKELY)
-
-
 def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Advise GRANT SEND if dialogs of another instance have no user in the target's database."""
+    """Advise GRANT SEND if dialogs of another instance have no user in the target's database that may send."""
     server, sender = silent.estate.server, silent.sender
     senders = server.senders_to(target.instance, target.database or "", silent.service)
     is_bound = server.has_binding(sender.instance, sender.database or "", silent.service)
-    if senders is None or target.instance == sender.instance or is_bound is True or _EVERYBODY in senders:
+    if senders is None or target.instance == sender.instance or _EVERYBODY in senders:
         return None
     service = statements.identifier(silent.service)
+    if is_bound is True:
+        return None if senders else _grant_to_user(silent, target, service)
     granted = join_words(map(named, senders)) if senders else "nobody"
     cause = (
         f"A dialog without a remote service binding sends as public, and {granted} may send to service"
@@ -184,6 +126,17 @@ def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     )
     line = None if service is None else f"GRANT SEND ON SERVICE::{service} TO [public];"
     return ready(target, cause, actions, line, risk=_SEND_RISK, confidence=Confidence.LIKELY)
+
+
+def _grant_to_user(silent: SilentMessages, target: RemedyPlace, service: str | None) -> Remedy:
+    """Advise GRANT SEND to the user of the sender's certificate, if nobody has it."""
+    cause = (
+        f"Nobody may send to service {named(silent.service)} of {named(target.database)}: the target throws the"
+        " messages away."
+    )
+    action = f"Grant SEND to the user of {named(target.database)} that owns the certificate of the sender."
+    line = None if service is None else f"GRANT SEND ON SERVICE::{service} TO [<user>];"
+    return to_fill_in(target, cause, (action,), line, confidence=Confidence.LIKELY)
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from routing.advice import connection_advice
+from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
@@ -17,6 +17,7 @@ from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
 from routing.cases.message_cases import ON_ITS_WAY, CheckedEstate, MessageResult
+from routing.cases.server_evidence import ServerEvidence
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
@@ -44,11 +45,12 @@ def answer_status(status: ReportedStatus) -> Remedy:
     Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
     """
     if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
-        dead = end_dead_dialog(RemedyPlace(status.instance, status.database), status.service)
+        dead = end_dead_dialog(status.server, RemedyPlace(status.instance, status.database), status.service)
         if dead is not None:
             return dead
     remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
-    if not says_otherwise(status):
+    is_explained = status.trouble is StatusTrouble.PASSING and remedy.statement is not None
+    if is_explained or not says_otherwise(status):
         return remedy
     # What these exports have already is not to be made once more.
     return replace(
@@ -102,12 +104,14 @@ def _part_twins(status: ReportedStatus) -> Remedy:
 def _end_dialogs(status: ReportedStatus) -> Remedy:
     entry, place = STATUSES[status.trouble], RemedyPlace(status.instance, status.database)
     cleanup = status.trouble is StatusTrouble.RESTORED
-    return end_conversations(place, status.service, entry.cause, entry.actions, cleanup=cleanup)
+    return end_conversations(status.server, place, status.service, entry.cause, entry.actions, cleanup=cleanup)
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
     StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_msdb_broker,
+    StatusTrouble.PASSING: connection_advice.wait,
+    StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
     StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
@@ -115,12 +119,12 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
     StatusTrouble.NETWORK_FAILS: connection_advice.mend_connection,
     StatusTrouble.HANDSHAKE_FAILED: connection_advice.mend_endpoints,
-    StatusTrouble.NO_CONNECT: connection_advice.mend_endpoints,
+    StatusTrouble.NO_CONNECT: connection_advice.grant_connect,
     StatusTrouble.CERTIFICATE_NOT_YET_VALID: connection_advice.renew_certificate,
     StatusTrouble.CERTIFICATE_EXPIRED: connection_advice.renew_certificate,
-    StatusTrouble.NO_DIALOG_CERTIFICATE: connection_advice.renew_dialog_certificate,
+    StatusTrouble.NO_DIALOG_CERTIFICATE: dialog_remedies.renew_dialog_certificate,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
-    StatusTrouble.NO_BINDING: connection_advice.bind_user,
+    StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
     StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: connection_advice.make_master_key,
@@ -181,7 +185,7 @@ class StatusAdviser:
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status. Statuses that contradict the routing come last."""
-        dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
+        dead = None if has_remedy or results[0].verdict is not None else _end_dead(self._estate.server, results[0])
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
         # What is answered may hang on the id that a message is bound to.
@@ -240,10 +244,10 @@ class StatusAdviser:
         )
 
 
-def _end_dead(result: MessageResult) -> Remedy | None:
+def _end_dead(server: ServerEvidence, result: MessageResult) -> Remedy | None:
     """Return the remedy for a message without a verdict to a notification service, or None for any other."""
     row = result.row
-    return end_dead_dialog(RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
+    return end_dead_dialog(server, RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:

@@ -26,7 +26,8 @@ class ReportedStatus:
 
     ``trouble`` is the meaning of ``status_text``. ``broker`` is the broker instance of the messages, or None if it
     is unknown. ``verdict`` is None if the messages have no verdict. ``supposed`` is the verdict. If it is None, it
-    is the common verdict for all possible contents of the missing exports, or None.
+    is the common verdict for all possible contents of the missing exports, or None. ``peer`` is the other end of
+    the connection if it is known without an address.
     """
 
     trouble: StatusTrouble
@@ -39,6 +40,7 @@ class ReportedStatus:
     broker: str | None
     verdict: Verdict | None
     supposed: Verdict | None
+    peer: str | None = None
 
     @property
     def here(self) -> SqlInstance:
@@ -83,6 +85,12 @@ class ReportedStatus:
             return None
         owners = self.estate.network.owners(self.address, self.here)
         return owners[0] if len(owners) == 1 else None
+
+    def find_peer(self) -> SqlInstance | None:
+        """Find the instance at the other end of the connection, or the only one on the machine in the address."""
+        if self.peer is not None:
+            return self.estate.instances.get(self.peer)
+        return self.find_target_instance() or self.estate.find_instance_of_host(self.address)
 
     def find_target(self) -> RemedyPlace | None:
         """Return the place where the messages should arrive: the verdict's, or else the only possible one."""

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import StandIns, TimeFormats
+from routing.importing.catalog.cell_values import UnknownTime
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
-from routing.importing.catalog.views import query_of
+from routing.importing.catalog.views import ASKED_QUEUE, query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
@@ -337,6 +338,7 @@ def read_exports(
     """
     result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT, _PROJECT))
     if needed is not None:
+        notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
         result_sets = _leave_short_ones_out(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
@@ -355,5 +357,37 @@ def _leave_short_ones_out(
     return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 
 
+_UNTOLD_HANDLE = "00000000-0000-0000-0000-"
+
+
+def is_untold(handle: str) -> bool:
+    """Return True if a conversation handle replaces a missing one."""
+    return handle.startswith(_UNTOLD_HANDLE)
+
+
+def _complete_queue(part: FoundResultSet) -> str | None:
+    """Complete a queue that was exported with only services and statuses, and return a note on it.
+
+    Each row becomes a message with its own conversation and an unknown time.
+    """
+    columns = set(part.rows.columns)
+    if part.view.name != "transmission_queue" or not columns >= ASKED_QUEUE:
+        return None
+    numbers = part.rows.rows.numbers
+    made: dict[str, list[object]] = {
+        "conversation_handle": [f"{_UNTOLD_HANDLE}{number:012}" for number in numbers],
+        "enqueue_time": [_UNTOLD_TIME] * len(numbers),
+        "message_sequence_number": list(numbers),
+    }
+    lacking = [name for name in made if name not in columns]
+    if not lacking or "conversation_handle" not in lacking:
+        return None
+    part.rows.rows.complete({name: made[name] for name in lacking})
+    part.rows.columns = (*part.rows.columns, *lacking)
+    what = "each row counts as a message with its own conversation"
+    return f"{part.file}: it lacks {', '.join(lacking)}, so {what} ({query_of(part.view)} has them)"
+
+
+_UNTOLD_TIME = UnknownTime(1, 1, 1)
 UNNAMED_DATABASE = "(not named)"
 """A database of whose exports nothing tells the name: statements do not name it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from routing.cases.evidence import FileEvidence
-from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.missing_knowledge import OF_ADDRESSES, KnowledgeGap, MissingKnowledge
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, Database, SharedTuple, SqlInstance
@@ -128,8 +128,13 @@ class EstateKnowledge:
         )
         addresses = addresses or has_none
         if forwarding:
-            return None if addresses else MissingKnowledge.ADDRESSES
+            return None if addresses else self._addresses(name)
         return MissingKnowledge.FORWARDING if addresses else MissingKnowledge.ENDPOINT
+
+    def _addresses(self, name: str) -> MissingKnowledge:
+        """Return the gap of an instance without known addresses: only the queries export its network names."""
+        was_read = self._was_exported("service_broker_endpoints", name, None)
+        return MissingKnowledge.NAMES if was_read else MissingKnowledge.ADDRESSES
 
     def may_be_at(self, address: str) -> list[str]:
         """Return the instances with the name of an address's host that have no known address."""
@@ -144,7 +149,7 @@ class EstateKnowledge:
         """The instances without known addresses, by machine."""
         by_machine: dict[str, list[str]] = {}
         for name in self.instances:
-            if self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES):
+            if self._endpoint(name) in OF_ADDRESSES:
                 by_machine.setdefault(text.fold(name.partition("\\")[0]), []).append(name)
         return by_machine
 
@@ -172,7 +177,7 @@ class EstateKnowledge:
             searches.append(decision.again)
         gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
         if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
-            gaps.add(KnowledgeGap(instance, None, MissingKnowledge.ADDRESSES))
+            gaps.add(KnowledgeGap(instance, None, self._addresses(instance)))
         holders = [] if is_requested else [self._unread_holders(instance, search) for search in searches]
         return self._in_order(frozenset(gaps), tuple(one for one in holders if one))
 
@@ -212,10 +217,7 @@ class EstateKnowledge:
 
     def _may_be_own(self, name: str, verdict: Verdict) -> bool:
         """Return True if the address reads like one of the instance's own, which are not known."""
-        if verdict.mirror_address is not None or self._endpoint(name) not in (
-            MissingKnowledge.ENDPOINT,
-            MissingKnowledge.ADDRESSES,
-        ):
+        if verdict.mirror_address is not None or self._endpoint(name) not in OF_ADDRESSES:
             return False
         host = text.host(verdict.address)
         machine = text.fold(name.partition("\\")[0])

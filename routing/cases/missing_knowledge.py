@@ -21,6 +21,7 @@ class MissingKnowledge(Enum):
     )
     FORWARDING = ("service_broker_endpoints", "whether it forwards messages is not known (taken as off)")
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
+    NAMES = ("service_broker_endpoints", "its own addresses are not known, since the view does not have them")
     ROUTES = ("routes", "its routes are not known")
     ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
     SOME_ROUTES = (
@@ -37,6 +38,8 @@ class MissingKnowledge(Enum):
         "conversation_endpoints",
         "the export has no conversation endpoint with the message's handle",
     )
+
+    OUTDATED = ("databases", "it was exported before the messages were sent: what it does with them is not known")
 
     @property
     def view(self) -> str:
@@ -58,6 +61,8 @@ OF_ROUTES = frozenset(
     ]
 )
 """The gaps in the knowledge of routes."""
+OF_ADDRESSES = frozenset([MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES, MissingKnowledge.NAMES])
+"""The gaps in the knowledge of an instance's own addresses."""
 
 
 @dataclass(frozen=True)
@@ -82,4 +87,9 @@ def gaps_on(path: JudgedPath) -> list[KnowledgeGap]:
 
 def gap_sentence(gap: KnowledgeGap) -> str:
     """Write a gap as a sentence, with the view to export."""
-    return f"{where(gap.instance, gap.database)}: {gap.what.words}; export {gap.what.view}"
+    how = f"export {gap.what.view}"
+    if gap.what is MissingKnowledge.NAMES:
+        how = "give --address, or export by sbroute import queries"
+    if gap.what is MissingKnowledge.OUTDATED:
+        how = "export it again, at one time with their sender"
+    return f"{where(gap.instance, gap.database)}: {gap.what.words}; {how}"

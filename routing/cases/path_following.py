@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult
-from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
@@ -24,6 +26,8 @@ from routing.terms import MSDB, Ending
 # Which addresses instances are taken to have by their names, where no export tells their own.
 
 
+APART = timedelta(hours=1)
+"""Exports of two ends that are further apart do not show one state of the estate."""
 _PORT_OF_LOGINS = "1433"
 """Where SQL Server itself listens, and no Service Broker endpoint."""
 
@@ -128,6 +132,7 @@ class MessageFollower:
         self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
         self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._distinct: dict[JudgedPath, JudgedPath] = {}
+        self._ages = ExportAges(estate.evidence)
         self._named_services = frozenset(_named_services(estate.instances))
 
     def follow(self, result: MessageResult) -> JudgedPath | None:
@@ -136,7 +141,8 @@ class MessageFollower:
         if message is None or verdict is None or verdict.outcome not in LEAVES:
             return None
         from_service = result.row.get("from_service_name") or None
-        names = _names_of(message, verdict, from_service)
+        outdated = self._ages.find_outdated(message.instance, result.row["enqueue_time"])
+        names = _names_of(message, verdict, from_service, outdated)
         followed_paths = self._found[names]
         # Most messages meet no choice that their dialog makes.
         if followed_paths and followed_paths[0][0] == 1:
@@ -148,29 +154,39 @@ class MessageFollower:
         group = names[:4]
         if self._ways_left[group] <= 0:
             return NO_WAY_FOLLOWED
-        picks, path = self._follow_once(message, verdict, from_service, hashed)
+        picks, path = self._follow_once(message, verdict, from_service, hashed, outdated)
         self._ways_left[group] -= len(path.there)
         followed_paths.append((picks, hashed % picks, path))
         return path
 
     def _follow_once(
-        self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
+        self,
+        message: RoutedMessage,
+        verdict: Verdict,
+        from_service: str | None,
+        hashed: int,
+        outdated: frozenset[str],
     ) -> tuple[int, JudgedPath]:
         """Follow a message. Services that no object names share their paths, because they are routed equally."""
         is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
-        names = _names_of(message, verdict, from_service)
+        names = _names_of(message, verdict, from_service, outdated)
         place = (*names[:2], *names[3:], message.hops_remaining, id(verdict.decision))
         for picks, rest, path in () if is_named else self._of_unnamed[place]:
             if hashed % picks == rest:
                 return picks, path
-        picks, path = self._follow(message, verdict, from_service, hashed)
+        picks, path = self._follow(message, verdict, from_service, hashed, outdated)
         path = self._distinct.setdefault(path, path)
         if not is_named:
             self._of_unnamed[place].append((picks, hashed % picks, path))
         return picks, path
 
     def _follow(
-        self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
+        self,
+        message: RoutedMessage,
+        verdict: Verdict,
+        from_service: str | None,
+        hashed: int,
+        outdated: frozenset[str],
     ) -> tuple[int, JudgedPath]:
         """Return the path of a message and a number of picks. Hashes congruent by it have the same path."""
         here = self._network.instances[message.instance]
@@ -181,7 +197,7 @@ class MessageFollower:
             followed.trace,
             (here.name, message.database),
             lambda delivered: self._planner.follow_reply(sender, delivered, message.t),
-            lambda trace, is_return: cut_ways(self._knowledge, trace, is_return=is_return),
+            lambda trace, is_return: cut_ways(self._knowledge, trace, is_return=is_return, outdated=outdated),
         )
         return followed.picks, replace(path, assumed=tuple(dict.fromkeys(self._assumed_on(path.all_ways))))
 
@@ -196,8 +212,36 @@ class MessageFollower:
                     yield hop.address, owner
 
 
-def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False) -> list[PathWay]:
-    """Return the branches of a trace, each once, up to the first hop that lacks exports."""
+class ExportAges:
+    """Finds the instances that were exported long before a message was sent."""
+
+    def __init__(self, evidence: FileEvidence) -> None:
+        newest = {name: evidence.views.newest(name) for name in evidence.instances}
+        self._newest = {name: at for name, at in newest.items() if at is not None}
+        self._older: dict[str, list[tuple[datetime, str]]] = {}
+
+    def find_outdated(self, sender: str, sent_at: datetime) -> frozenset[str]:
+        """Return the instances with an export older than a message, and far older than that of its sender."""
+        if isinstance(sent_at, UnknownTime):
+            return frozenset()
+        if sender not in self._older:
+            last = self._newest.get(sender)
+            times = () if last is None else self._newest.items()
+            self._older[sender] = [(at, name) for name, at in times if last is not None and last - at > APART]
+        return frozenset(name for at, name in self._older[sender] if at < sent_at)
+
+
+def cut_ways(
+    knowledge: EstateKnowledge,
+    trace: MessageTrace,
+    *,
+    is_return: bool = False,
+    outdated: Collection[str] = (),
+) -> list[PathWay]:
+    """Return the branches of a trace, each once, up to the first hop that lacks exports.
+
+    ``outdated`` are instances that were exported before the message was sent.
+    """
     # What the sender does is known, or there would be no verdict.
     first = 0 if is_return else 1
     # Ways part after hops that they share.
@@ -206,13 +250,18 @@ def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool
         for hop_path in trace.hop_paths
         for hop in hop_path.hops[first:]
     }
-    gaps = {
-        key: [] if verdict is None else knowledge.of_verdict(name, verdict)
-        for key, (name, verdict) in verdicts.items()
-    }
+    gaps = {key: _gaps_at(knowledge, name, verdict, outdated) for key, (name, verdict) in verdicts.items()}
     return list(
         dict.fromkeys(_cut(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.hop_paths)
     )
+
+
+def _gaps_at(
+    knowledge: EstateKnowledge, name: str, verdict: Verdict | None, outdated: Collection[str]
+) -> Sequence[KnowledgeGap]:
+    if name in outdated:
+        return [KnowledgeGap(name, None, MissingKnowledge.OUTDATED)]
+    return () if verdict is None else knowledge.of_verdict(name, verdict)
 
 
 def _cut(
@@ -256,7 +305,9 @@ def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None
             yield from routes
 
 
-def _names_of(message: RoutedMessage, verdict: Verdict, from_service: str | None) -> _Names:
+def _names_of(
+    message: RoutedMessage, verdict: Verdict, from_service: str | None, outdated: frozenset[str]
+) -> _Names:
     group = message.instance, message.database, message.service, verdict.route_name
     verdict_facts = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
-    return (*group, *verdict_facts, message.is_initiator, from_service)
+    return (*group, *verdict_facts, message.is_initiator, from_service, outdated)

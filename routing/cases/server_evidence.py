@@ -17,6 +17,7 @@ from routing.cases.server_facts import (
     TELLS,
     AvailabilityListener,
     CertificateFacts,
+    ConnectGrant,
     DatabaseFacts,
     EndpointCount,
     EndpointFacts,
@@ -31,12 +32,15 @@ from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
+WaitingKey = tuple[str, str, str, "str | None"]
+"""The instance, the database, the receiving service and the sending service of messages."""
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
 _NEVER = "1900-01-01"
+_MAY_CONNECT = ("CONNECT", "CONTROL")
 _STATES = {
     "STARTED_OUTBOUND": "SO",
     "STARTED_INBOUND": "SI",
@@ -53,13 +57,15 @@ class ServerEvidence:
     """The rows beside the routing that were exported of servers.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
-    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table.
+    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting`` counts the
+    messages of the transmission queues.
     """
 
     rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
     units: Mapping[str, Mapping[Unit, datetime]] = field(default_factory=dict)
     counts: Sequence[EndpointCount] = ()
     dialogs: Sequence[TableRow] = ()
+    waiting: Mapping[WaitingKey, int] = field(default_factory=dict)
 
     def exported_at(self, instance: str) -> datetime | None:
         """Return when the newest view of an instance was exported."""
@@ -94,6 +100,14 @@ class ServerEvidence:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
+    @property
+    def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
+        """The facts of each database, by instance and name."""
+        names = {
+            (row["instance_name"], collated(row["name"])): row["name"] for row in self.rows.get("databases", ())
+        }
+        return {(instance, names[instance, name]): facts for (instance, name), facts in self._databases.items()}
+
     def endpoint(self, instance: str) -> EndpointFacts | None:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""
         return self._endpoints.get(instance)
@@ -111,6 +125,30 @@ class ServerEvidence:
     def list_queues(self) -> Iterable[tuple[Unit, QueueFacts]]:
         """Return all queues of services with their databases."""
         return ((unit, queue) for unit, queues in self._queue_units.items() for queue in queues)
+
+    def count_waiting(self, instance: str, database: str, service: str) -> int:
+        """Count the messages in a transmission queue that are for a service."""
+        whole = (many for key, many in self.waiting.items() if key[:3] == (instance, database, service))
+        return sum(whole)
+
+    def count_unread(self, instance: str, database: str, far_service: str) -> Mapping[str, int]:
+        """Count the messages in the queues of local services that have dialogs with a service, by queue."""
+        theirs = {
+            one.service
+            for one in self.counts
+            if one[:2] == (instance, database) and one.far_service == far_service
+        }
+        theirs |= {key[3] for key in self.waiting if key[:3] == (instance, database, far_service)}
+        return self.count_messages(instance, database, theirs)
+
+    def count_messages(self, instance: str, database: str, services: Collection[str | None]) -> Mapping[str, int]:
+        """Count the messages in the queues of services, by queue. Empty queues are left out."""
+        queues = self._queues.get((instance, collated(database)), ())
+        return {
+            queue.name: queue.messages
+            for queue in queues
+            if queue.messages and set(services) & set(queue.services)
+        }
 
     def certificates(self, instance: str, database: str) -> Sequence[CertificateFacts]:
         """Return the certificates of a database."""
@@ -135,14 +173,45 @@ class ServerEvidence:
 
     def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
         """Return the principals with SEND on a service, or None if permissions were not exported."""
-        if not self.was_exported("database_permissions", instance, database):
+        rows = list(self._rows_of("database_permissions", instance, database))
+        if not self.was_exported("database_permissions", instance, database) or not _are_named(rows):
             return None
-        rows = self._rows_of("database_permissions", instance, database)
         return [
             row["grantee_name"]
             for row in rows
             if row["object_name"] == service and row["permission_name"] == "SEND" and _is_granted(row)
         ]
+
+    def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[ConnectGrant] | None:
+        """Return the grants and denials of CONNECT on an endpoint, or None if permissions were not exported."""
+        rows = list(self._rows_of("server_permissions", instance, None))
+        if not self.was_exported("server_permissions", instance) or not _are_named(rows):
+            return None
+        return [
+            ConnectGrant(row["grantee_name"], _is_granted(row))
+            for row in rows
+            if row["permission_name"] in _MAY_CONNECT
+            and row["grantee_name"] is not None
+            and (
+                row["endpoint_name"] is None
+                or endpoint is None
+                or collated(row["endpoint_name"]) == collated(endpoint)
+            )
+        ]
+
+    def bound_user(self, instance: str, database: str, service: str) -> str | None:
+        """Return the user of a service's remote service binding, or None if none is known."""
+        rows = self._rows_of("remote_service_bindings", instance, database)
+        return next((row["user_name"] for row in rows if row["remote_service_name"] == service), None)
+
+    @property
+    def bound_users(self) -> Mapping[tuple[str, str], Collection[str]]:
+        """The users of remote service bindings, by instance and database."""
+        users: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for row in self.rows.get("remote_service_bindings", ()):
+            if row["user_name"] is not None:
+                users[row["instance_name"], row["database_name"]].add(row["user_name"])
+        return users
 
     def has_master_key(self, instance: str, database: str) -> bool | None:
         """Return True if a database has a master key, or None if its keys were not exported."""
@@ -209,7 +278,7 @@ class ServerEvidence:
             if row["part"]
         ]
 
-    def _rows_of(self, view: str, instance: str, database: str) -> Iterable[TableRow]:
+    def _rows_of(self, view: str, instance: str, database: str | None) -> Iterable[TableRow]:
         if view not in self._by_unit:
             by_unit = self._by_unit[view] = defaultdict(list)
             for row in self.rows.get(view, ()):
@@ -250,12 +319,18 @@ class ServerEvidence:
             for row in self.rows.get("database_mirroring", ())
             if row["mirroring_role_desc"]
         }
+        with_owners = {
+            row["instance_name"] for row in self.rows.get("databases", ()) if row["owner_name"] is not None
+        }
         facts = {}
         for row in self.rows.get("databases", ()):
             mirror = mirrored.get((row["instance_name"], row["database_id"]), {})
+            is_owner_known = row["owner_is_known"]
+            if is_owner_known is None and row["instance_name"] in with_owners:
+                is_owner_known = row["owner_name"] is not None
             facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
                 row["owner_sid"],
-                row["owner_is_known"] or row["owner_name"] is not None or None,
+                is_owner_known,
                 row["is_trustworthy_on"],
                 row["is_read_only"],
                 row["state_desc"],
@@ -264,6 +339,7 @@ class ServerEvidence:
                 mirror.get("mirroring_role_desc"),
                 mirror.get("mirroring_partner_instance"),
                 row["service_broker_guid"] != _NO_BROKER,
+                row["is_broker_enabled"],
             )
         return facts
 
@@ -300,10 +376,12 @@ class ServerEvidence:
                 services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
         ids = {(row["instance_name"], row["database_id"]): row["name"] for row in self.rows.get("databases", ())}
         waiting: Counter[tuple[str, str | None, int]] = Counter()
+        monitors: dict[tuple[str, str | None, int], str | None] = {}
         for row in self.rows.get("dm_broker_queue_monitors", ()):
             database = ids.get((row["instance_name"], row["database_id"]))
             if row["queue_id"] is not None:
                 waiting[row["instance_name"], database, row["queue_id"]] += row["tasks_waiting"] or 0
+                monitors[row["instance_name"], database, row["queue_id"]] = row["state"]
         queues: dict[Unit, list[QueueFacts]] = defaultdict(list)
         for row in self.rows.get("service_queues", ()):
             if row["name"] is None:
@@ -320,6 +398,10 @@ class ServerEvidence:
                     row["messages"],
                     waiting[key] if self.was_exported("dm_broker_queue_monitors", key[0]) else None,
                     tuple(services.get(key, ())),
+                    row["max_readers"],
+                    row["execute_as_name"],
+                    row["is_retention_enabled"],
+                    monitors.get(key),
                 )
             )
         return queues
@@ -341,8 +423,10 @@ class ServerEvidence:
                     row["certificate_id"],
                     row["subject"],
                     row["user_name"],
+                    row["start_date"],
                     row["expiry_date"],
                     None if kind is None else kind != "NO_PRIVATE_KEY",
+                    row["principal_id"],
                 )
             )
         return certificates
@@ -384,6 +468,11 @@ NO_EVIDENCE = ServerEvidence()
 """The evidence without any exports other than routing."""
 
 
+def _are_named(rows: Sequence[TableRow]) -> bool:
+    """Return True if permissions name their holders. The views of SQL Server only have ids."""
+    return not rows or any(row["grantee_name"] is not None for row in rows)
+
+
 def _is_granted(row: TableRow) -> bool:
     return (row["state_desc"] or "GRANT").startswith("GRANT")
 
@@ -394,8 +483,13 @@ def collect_evidence(
     dialogs: Sequence[TableRow] = (),
 ) -> ServerEvidence:
     """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
-    own_rows = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
-    return ServerEvidence(own_rows, units, tuple(_count_endpoints(rows, own_rows)), dialogs)
+    kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
+    waiting = Counter(
+        (row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
+        for row in rows.get("transmission_queue", ())
+        if MARKER not in row
+    )
+    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs, waiting)
 
 
 def _count_endpoints(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
@@ -30,20 +31,26 @@ class DatabaseFacts(NamedTuple):
     mirroring_role: str | None
     mirroring_partner: str | None
     is_readable: bool
+    is_broker_on: bool | None
 
     @property
     def is_in_group(self) -> bool:
-        """Whether it belongs to an availability group."""
+        """True if it belongs to an availability group."""
         return self.group_database_id is not None
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether it belongs to a mirroring session."""
+        """True if it belongs to a mirroring session."""
         return self.mirroring_role is not None
 
     @property
+    def has_lost_owner(self) -> bool:
+        """True if the export shows that its owner is no login of the instance."""
+        return self.owner_is_known is False and not self.has_valid_owner
+
+    @property
     def has_valid_owner(self) -> bool:
-        """Whether the export shows that its owner is a login of the instance."""
+        """True if the export shows that its owner is a login of the instance."""
         return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
 
 
@@ -61,7 +68,10 @@ class EndpointFacts(NamedTuple):
 
 
 class QueueFacts(NamedTuple):
-    """The queue of a service. ``messages`` counts its messages, ``waiting`` the programs that wait for one."""
+    """The queue of a service. ``messages`` counts its messages, ``waiting`` the programs that wait for one.
+
+    ``max_readers`` and ``runs_as`` are those of its activation, ``monitor`` is the state of its queue monitor.
+    """
 
     schema: str | None
     name: str
@@ -72,6 +82,10 @@ class QueueFacts(NamedTuple):
     messages: int | None
     waiting: int | None
     services: tuple[str, ...]
+    max_readers: int | None
+    runs_as: str | None
+    keeps_messages: bool | None
+    monitor: str | None
 
 
 class EndpointCount(NamedTuple):
@@ -94,8 +108,31 @@ class CertificateFacts(NamedTuple):
     certificate_id: int | None
     subject: str | None
     user_name: str | None
+    starts: str | None
     expires: str | None
     has_private_key: bool | None
+    principal_id: int | None
+
+    def has_expired(self, now: datetime) -> bool:
+        """Return True if its last day is before a time."""
+        last = _read_time(self.expires)
+        return last is not None and last < now
+
+    def is_early(self, now: datetime) -> bool:
+        """Return True if its first day is after a time."""
+        first = _read_time(self.starts)
+        return first is not None and first > now
+
+    def is_copy_of(self, other: CertificateFacts) -> bool:
+        """Return True if two certificates have the same subject and the same dates."""
+        return (self.subject, self.starts, self.expires) == (other.subject, other.starts, other.expires)
+
+
+class ConnectGrant(NamedTuple):
+    """A login with a grant or a denial of CONNECT on an endpoint."""
+
+    login: str
+    is_granted: bool
 
 
 class ExportError(NamedTuple):
@@ -136,6 +173,15 @@ class AvailabilityListener(NamedTuple):
     name: str
     primary: str | None
     replicas: tuple[str, ...]
+
+
+def _read_time(text: str | None) -> datetime | None:
+    """Return a time of a view, which is in UTC, or None if it is missing or not in ISO 8601."""
+    try:
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 
 
 def find_permission(part: str, number: int | None) -> str | None:

@@ -13,7 +13,7 @@ from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, 
 from routing.cases.exported_files import FileOptions, read_exports, say_unread
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate
-from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.missing_knowledge import OF_ADDRESSES, KnowledgeGap, MissingKnowledge
 from routing.cases.script_files import find_files
 from routing.errors import InputError
 from routing.importing.script_rows import phrase
@@ -22,6 +22,7 @@ from routing.lint.custom_rules import configuration_of, find_own
 from routing.lint.lint_estate import READ, LintFinding
 from routing.lint.lint_settings import LintSettings
 from routing.lint.linting import find_all, full_row, kinds_with, place_of, suppressed_of
+from routing.lint.server_rules import find_in_servers
 from routing.rules.choosing import is_local
 from routing.rules.text import collated
 from routing.rules.timeline import micros_of
@@ -66,7 +67,7 @@ _RESTS: Mapping[str, RequiredKnowledge] = {
 _LOST_REQUESTS = "SBR043"
 
 
-_OF_ENDPOINT = (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING, MissingKnowledge.ADDRESSES)
+_OF_ENDPOINT = OF_ADDRESSES | {MissingKnowledge.FORWARDING}
 _OF_SERVICES = (
     MissingKnowledge.NAME_ONLY,
     MissingKnowledge.SERVICES,
@@ -324,6 +325,7 @@ def _judge(
             gaps.update(behind)
         else:
             findings.add(one)
+    findings.update(find_in_servers(evidence.server, now, settings.expiring_within_days))
     if settings.rules:
         findings |= find_own(settings.rules, configuration_of(columns, now))
     return findings, not_judged, sorted(frozenset[KnowledgeGap]().union(*gaps), key=lambda gap: gap.place)

@@ -12,68 +12,22 @@ from routing.advice.remedy import Confidence, Remedy
 from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence
-from tests.exported import GUID, conversation, database, endpoint, export, handle, route, waiting, whole_shop
-
-REFUSED = "Connection attempt failed with error: '10061(No connection could be made because …)'."
-TIMED_OUT = "Connection attempt failed with error: '10060(A connection attempt failed because …)'."
-GROUP = GUID.format("99999999")
-ZERO = "00000000-0000-0000-0000-000000000000"
-BOUND = GUID.format("5c5c5c5c")
-
-
-def broker_endpoint(machine: str, port: int = 4022, **columns: Any) -> dict[str, Any]:
-    """A row of sys.service_broker_endpoints with its evidence."""
-    row = {
-        "endpoint_id": 65540,
-        "is_message_forwarding_enabled": 0,
-        "machine_name": machine,
-        "port": port,
-        "name": f"{machine} Broker",
-        "state_desc": "STARTED",
-        "connection_auth_desc": "CERTIFICATE",
-        "encryption_algorithm_desc": "AES",
-        "certificate_id": 261,
-    }
-    return {**row, **columns}
-
-
-def to_stock(address: str, **columns: Any) -> dict[str, Any]:
-    """The routes of SHOP, one of them to //stock."""
-    return {"msdb": [route("AutoCreatedLocal")], "Orders": [route("ToStock", "//stock", address, **columns)]}
-
-
-def shop(folder: Path, status: str = "", number: int | None = None, **views: Any) -> Path:
-    """SHOP with one message to //stock, enqueued hours before the export."""
-    row = waiting(1, "//stock", transmission_status=status, error_number=number)
-    given = {
-        "service_broker_endpoints": [broker_endpoint("SHOP")],
-        "services": {"msdb": [], "Orders": [{"name": "//from"}]},
-        **views,
-    }
-    bound = given.pop("bound", None)
-    return whole_shop(folder, [{**row, "to_broker_instance": bound}], **given)
-
-
-def target(folder: Path, instance: str = "STOCK", **views: Any) -> Path:
-    """Return an instance with the service //stock in its database Stock. ``views`` replaces or adds views."""
-    given: dict[str, Any] = {
-        "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
-        "service_broker_endpoints": [broker_endpoint(instance)],
-        "routes": {
-            "msdb": [route("AutoCreatedLocal")],
-            "Stock": [route("Back", "//from", "TCP://shop:4022"), route("AutoCreatedLocal")],
-        },
-        "services": {"msdb": [], "Stock": [{"name": "//stock", "service_id": 7, "service_queue_id": 70}]},
-        **views,
-    }
-    return export(folder, instance, **{view: rows for view, rows in given.items() if rows is not None})
-
-
-def only_remedy(folder: Path) -> Remedy:
-    """The only remedy of the only group of messages."""
-    [group] = check([str(folder)]).groups
-    [advice] = group.advice
-    return advice.remedy
+from tests.check_texts import print_check
+from tests.exported import conversation, database, endpoint, export, handle, route, waiting, whole_shop
+from tests.exported_causes import (
+    AWAY,
+    BOUND,
+    GROUP,
+    QUEUE,
+    REFUSED,
+    TIMED_OUT,
+    ZERO,
+    broker_endpoint,
+    only_remedy,
+    shop,
+    target,
+    to_stock,
+)
 
 
 def evidence_of(done: Check) -> ServerEvidence:
@@ -363,18 +317,6 @@ def test_a_sender_that_is_not_trusted_in_another_database(tmp_path: Path) -> Non
 
 # A blank status: what the target's own views show.
 
-QUEUE = {
-    "object_id": 70,
-    "schema_name": "dbo",
-    "name": "StockQueue",
-    "is_receive_enabled": 1,
-    "is_enqueue_enabled": 1,
-    "activation_procedure": "[dbo].[read]",
-    "is_activation_enabled": 1,
-    "messages": 0,
-}
-AWAY = to_stock("TCP://stock:4022")
-
 
 def silent(folder: Path, sender: dict[str, Any] | None = None, **views: Any) -> Remedy:
     """The remedy for a message that was sent to STOCK and is not acknowledged."""
@@ -441,8 +383,25 @@ def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) 
     remedy = only_remedy(tmp_path)
     assert "not known" in remedy.cause
     assert remedy.statement is None
-    [note] = [note for note in find_notes(check([str(tmp_path)])) if "long before" in note]
-    assert note.startswith("'STOCK' was exported at 2026-01-05T03:00:00Z, long before 'SHOP'")
+    done = check([str(tmp_path)])
+    assert [str(result.end) for result in done.results] == ["NOT_KNOWN"]
+    assert "'STOCK': it was exported before the messages were sent" in print_check(done)
+
+
+@pytest.mark.parametrize(
+    ("exported_at", "end"), [("2026-01-05T13:00:00Z", "DELIVERED"), ("2026-01-05T11:59:00Z", "NOT_KNOWN")]
+)
+def test_a_verdict_needs_an_export_that_is_newer_than_the_message(
+    exported_at: str, end: str, tmp_path: Path
+) -> None:
+    """The message was sent at 12:01, and the sender was exported at 18:00."""
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path)
+    for file in (tmp_path / "STOCK").iterdir():
+        file.write_text(file.read_text("utf-8").replace("2026-01-05T18:00:00Z", exported_at), "utf-8")
+    done = check([str(tmp_path)])
+    assert [str(result.end) for result in done.results] == [end]
+    assert any("long before" in note for note in find_notes(done)) is (end == "DELIVERED")
 
 
 def test_what_would_tell_more_is_named(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_who_may_hold_the_service(tmp_path: Path, services: Any, dialogs: Any, r
     [
         ({"machine_name": "SHOP", "port": 4022}, ("DELAYED", "NO_ROUTE", None)),
         # As the view itself has it: without a name and a port.
-        ({}, [(None, "ADDRESSES")]),
+        ({}, [(None, "NAMES")]),
         # The queries export the names of an instance without an endpoint, which has no address.
         (
             {"endpoint_id": None, "is_message_forwarding_enabled": None, "machine_name": "SHOP"},

@@ -66,7 +66,7 @@ def test_the_list_of_codes_is_documented() -> None:
 
 def test_an_unknown_code() -> None:
     assert check_code("SBR001") is None
-    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR048"
+    assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR053"
     with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
         page("../SBR001")
 
@@ -244,7 +244,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lint", "--explain", "SBR999"]) == 2
     assert capsys.readouterr().err == (
-        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR048 (sbroute lint --explain CODE)\n"
+        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR053 (sbroute lint --explain CODE)\n"
     )
 
 

@@ -209,7 +209,7 @@ def test_the_section_names_files_beside_the_configuration(tmp_path: Path) -> Non
     read = settings(section, str(tmp_path / "job.yaml"))
     assert [rule.code for rule in read.rules] == ["SHOP001"]
     assert settings({"rules": ["rules.py"]}, str(tmp_path / "job.yaml")).rules == read.rules
-    with pytest.raises(ConfigError, match="unknown finding 'SHOP002', codes are SBR001 to SBR048, and SHOP001"):
+    with pytest.raises(ConfigError, match="unknown finding 'SHOP002', codes are SBR001 to SBR053, and SHOP001"):
         settings({"rules": "rules.py", "suppress": [{"code": "SHOP002"}]}, str(tmp_path / "job.yaml"))
     for wrong in (5, [5], {"a": 1}, [""], "\0"):
         with pytest.raises(ConfigError, match=r"lint\.rules must be the name of a Python file, or a list"):

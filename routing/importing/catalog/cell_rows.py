@@ -66,6 +66,10 @@ class CellRows:
         for column in self._columns.values():
             column += repeat(None, len(self.numbers) - len(column))
 
+    def complete(self, columns: Mapping[str, list[object]]) -> None:
+        """Add columns that the rows lack, with a cell for each row."""
+        self._columns.update(columns)
+
     def take_over(self, other: CellRows) -> None:
         """Add the rows of another result set."""
         start = len(self.numbers)

@@ -34,7 +34,8 @@ EVIDENCE_VIEWS = (
         _DEFINITION,
         texts="schema_name name activation_procedure execute_as_name",
         integers="object_id max_readers messages",
-        flags="is_activation_enabled is_receive_enabled is_enqueue_enabled is_poison_message_handling_enabled",
+        flags="is_activation_enabled is_receive_enabled is_enqueue_enabled is_poison_message_handling_enabled"
+        " is_retention_enabled",
     ),
     EvidenceView(
         "dm_broker_queue_monitors",

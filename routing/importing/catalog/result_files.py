@@ -14,6 +14,7 @@ from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines
 from routing.importing.catalog.text_lines import SEPARATORS, unquoted
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import (
+    ASKED_QUEUE,
     LONGEST,
     OF_A_DATA_ROW,
     VIEW_NAME,
@@ -221,7 +222,7 @@ _PARQUET = {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
-_TELLING = frozenset(max(view.known_by, key=len) for view in VIEWS.values())
+_TELLING = frozenset((max(ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
 """The longest of the names that each view is known by."""
 
 

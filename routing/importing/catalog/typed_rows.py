@@ -109,6 +109,8 @@ class RowReader:
         return list(map(known_values.__getitem__, cells))
 
     def _read_or_fault(self, name: str, cell: object) -> object:
+        if isinstance(cell, UnknownTime):
+            return _FAULT
         try:
             value = self._value({name: cell}, name)
         except ValueError:
@@ -130,12 +132,15 @@ class RowReader:
         row: TableRow = {}
         for column in self.view.columns:
             name = column.name
+            is_untold, is_lenient = isinstance(cells.get(name), UnknownTime), self.times.is_lenient
             if (
-                self.times.is_lenient
+                is_lenient
                 and name in _LENIENT.get(self.view.name, ())
-                and is_shown_time(cells.get(name))
+                and (is_untold or is_shown_time(cells.get(name)))
             ):
                 row[name] = UnknownTime.of_export(exported_at) if column.required else None
+                if is_untold:
+                    continue
                 shown = f"{name} {quote(cells[name])} is what a spreadsheet shows of a time, so it is not known"
                 self.notes_by_topic.setdefault(name, shown)
                 continue

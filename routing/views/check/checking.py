@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
@@ -17,12 +17,14 @@ from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
 from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
-from routing.cases.path_following import follow_results
+from routing.cases.path_following import APART, follow_results
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.lint.file_linting import FileKnowledge
 from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.lint_settings import DEFAULT_DAYS
 from routing.lint.linting import find_all
+from routing.lint.server_rules import find_in_servers
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
@@ -55,7 +57,8 @@ def find_findings(estate: CheckedEstate) -> LintFindings:
     """Return all findings, as of the newest time at which messages are decided."""
     rows = estate.evidence.rows
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
-    findings = find_all(columns, max(estate.times.values()))
+    now = max(estate.times.values())
+    findings = {*find_all(columns, now), *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS)}
     ordered = sorted(findings, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
     file_knowledge = FileKnowledge(estate.knowledge)
     certain: list[LintFinding] = []
@@ -378,10 +381,6 @@ def find_notes(done: Check) -> list[str]:
     ]
 
 
-_APART = timedelta(hours=1)
-"""Exports of two ends that are further apart do not show one state of the estate."""
-
-
 def _note_older_exports(done: Check) -> Iterator[str]:
     """Yield a note on each instance on a path of messages that was exported long before their sender."""
     met = {
@@ -392,7 +391,7 @@ def _note_older_exports(done: Check) -> Iterator[str]:
     }
     for sender, name in sorted(met):
         sent_at, exported_at = (done.evidence.views.newest(each) for each in (sender, name))
-        if sent_at is not None and exported_at is not None and sent_at - exported_at > _APART:
+        if sent_at is not None and exported_at is not None and sent_at - exported_at > APART:
             yield (
                 f"{quote_name(name)} was exported at {format_time(exported_at)}, long before {quote_name(sender)}"
                 f" at {format_time(sent_at)}: what became of the messages there since then is not known"

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
+from routing.cases.exported_files import is_untold
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import MessageResult
 from routing.cases.missing_knowledge import gap_sentence, gaps_on
@@ -123,6 +124,8 @@ def _name_oldest(problem: MessageProblem) -> str:
 def name_result(result: MessageResult) -> str:
     """Return the name of a message: its id, or its conversation handle if the conversation is unknown."""
     message = result.row.get("message_id")
+    if message is None and is_untold(result.handle):
+        return "a message whose conversation handle was not exported"
     return (
         f"the message of conversation handle {named(result.handle)}"
         if message is None

@@ -370,7 +370,7 @@ def test_long_texts_end_in_time(tmp_path: Path, piece: str) -> None:
 def test_the_queries_with_their_views_beside_the_routing(tmp_path: Path) -> None:
     """One file as sqlcmd -W -s "," writes it: a result set a view, and one that is empty."""
     sets = {
-        "service_queues": ["dbo", "StockQueue", "NULL", "NULL", "0", "1", "1", "1", "70", "NULL", "12"],
+        "service_queues": ["dbo", "StockQueue", "NULL", "NULL", "0", "1", "1", "1", "0", "70", "NULL", "12"],
         "certificates": ["My, Cert", "CN=a", "NULL", "2026-01-01T00:00:00", "2027-01-01T00:00:00", "NULL", "NULL"],
         "export_errors": ["certificates", "Secret", "the login cannot open it", "916", "NULL"],
         "symmetric_keys": [],

@@ -1,0 +1,107 @@
+"""Remedies for the security of dialogs: certificates of users, and remote service bindings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from routing.advice import statements
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import StatusTrouble
+from routing.advice.trouble_catalogue import STATUSES
+from routing.cases.server_facts import CertificateFacts
+from routing.render.phrases import join_words, named
+
+_LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
+_CREATE = (
+    "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} WITH SUBJECT = N'<subject>',"
+    " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
+)
+_PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
+_OWNER_ID = 1
+_PEOPLE = ("dbo", None)
+_OWNER_RISK = "The holder of that private key can then act as this user."
+
+
+def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
+    """Advise on the certificates of a dialog's users, with those that were exported."""
+    exported = _name_invalid(status) or _give_to_user(status)
+    if exported is not None:
+        return exported
+    number, lines = _find_principal(status), [_LIST_CERTIFICATES]
+    if number is not None:
+        lines.append(f"SELECT USER_NAME({number});")
+    return _of_database(status, *lines, _CREATE.format("[<user>]"))
+
+
+def bind_user(status: ReportedStatus) -> Remedy:
+    """Return the remote service binding that a dialog with encryption needs."""
+    service = statements.literal(status.service)
+    users = {one.user_name for one in _copies(status) if one.user_name not in _PEOPLE}
+    user = statements.identifier(users.pop()) if len(users) == 1 else "[<user>]"
+    line = None
+    if service is not None and user is not None:
+        line = f"CREATE REMOTE SERVICE BINDING [<binding>] TO SERVICE {service} WITH USER = {user};"
+    return _of_database(status, line)
+
+
+def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
+    """Return a remedy in the sending database with statements that need a value first."""
+    entry = STATUSES[status.trouble]
+    return to_fill_in(_here(status), entry.cause, entry.actions, *lines, risk=entry.risk)
+
+
+def _here(status: ReportedStatus) -> RemedyPlace:
+    return RemedyPlace(status.instance, status.database)
+
+
+def _find_principal(status: ReportedStatus) -> int | None:
+    number = _PRINCIPAL.search(status.status_text.text or "")
+    return None if number is None else int(number[1])
+
+
+def _certificates(status: ReportedStatus) -> Sequence[CertificateFacts]:
+    return status.server.certificates(status.instance, status.database)
+
+
+def _copies(status: ReportedStatus) -> list[CertificateFacts]:
+    """Return the certificates of the sending database without a private key: those of other sides."""
+    return [one for one in _certificates(status) if one.has_private_key is False]
+
+
+def _name_invalid(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for certificates of the dialog's user that have expired, or are not valid yet."""
+    now, principal = status.server.exported_at(status.instance), _find_principal(status)
+    theirs = [one for one in _certificates(status) if principal in (None, one.principal_id)]
+    invalid = [] if now is None else [one for one in theirs if one.has_expired(now) or one.is_early(now)]
+    if not invalid or status.trouble is StatusTrouble.NO_DIALOG_CERTIFICATE:
+        return None
+    names = (f"{named(one.name)} (from {one.starts} to {one.expires})" for one in invalid)
+    users = {one.user_name for one in invalid}
+    user = (statements.identifier(next(iter(users))) if len(users) == 1 else None) or "[<user>]"
+    entry = STATUSES[status.trouble]
+    cause = f"{entry.cause} By this export: {join_words(names)}."
+    lines = (_LIST_CERTIFICATES, _CREATE.format(user))
+    return to_fill_in(_here(status), cause, entry.actions, *lines, risk=entry.risk, confidence=Confidence.LIKELY)
+
+
+def _give_to_user(status: ReportedStatus) -> Remedy | None:
+    """Advise ALTER AUTHORIZATION for a certificate that belongs to the owner of the database, not to the user."""
+    user = status.server.bound_user(status.instance, status.database, status.service)
+    if status.trouble is not StatusTrouble.NO_DIALOG_CERTIFICATE or user is None:
+        return None
+    if any(one.user_name == user for one in _certificates(status)):
+        return None
+    owned = [one for one in _copies(status) if one.user_name == "dbo" or one.principal_id == _OWNER_ID]
+    pasted = statements.identifier(user)
+    if not owned:
+        return None
+    cause = (
+        f"User {named(user)}, to which the binding of {named(status.service)} leads, owns no certificate in"
+        f" {named(status.database)}: {join_words(named(one.name) for one in owned)} belongs to dbo."
+    )
+    actions = ("Give the certificate of the other side to the user.",)
+    name = statements.identifier(owned[0].name) if len(owned) == 1 else "[<certificate>]"
+    line = None if pasted is None or name is None else f"ALTER AUTHORIZATION ON CERTIFICATE::{name} TO {pasted};"
+    return to_fill_in(_here(status), cause, actions, line, risk=_OWNER_RISK, confidence=Confidence.LIKELY)

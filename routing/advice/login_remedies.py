@@ -1,0 +1,170 @@
+"""Remedies for connections that the other side refuses, by its error log and by CONNECT on its endpoint.
+
+Each function is one case: None where it is not the one at hand, or where its views were not exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from routing.advice import handshake_remedies, statements
+from routing.advice.broker_copies import MASTER
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.server_remedies import name_endpoint
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.cases.background import StatusText
+from routing.importing.catalog.conversation_rows import error_number
+from routing.render.phrases import join_words, named
+
+_EVERYBODY = "public"
+_RISK = "The login can then connect to the endpoint."
+_OF_BROKER = "Service Broker"
+_LOGON_FAILED = ("8009030c", "80090303", "8009030e", "80090311", "80090322")
+_SHOWN_LOGINS = 5
+
+
+def find_refusal(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for a connection by what the error log of the other side says of it."""
+    reported = read_peer_log(status)
+    if reported is None:
+        return None
+    remedy = _REFUSALS[reported.trouble](reported)
+    says = f"The error log of {named(reported.instance)} says: {reported.status_text.text}"
+    if remedy is None:
+        peer = named(status.instance)
+        cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."
+        return Remedy(RemedyPlace(reported.instance, MASTER), cause, (says,), confidence=Confidence.LIKELY)
+    return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=(says, *remedy.actions))
+
+
+def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
+    """Return the status of a connection as the other side logs it, or None without such a line."""
+    peer = status.find_peer()
+    if peer is None or peer.name == status.instance:
+        return None
+    for line in status.server.log_lines(peer.name, _OF_BROKER):
+        _, _, inner = line.partition("failed with error: '")
+        number = error_number(inner or line)
+        trouble = find_trouble(number, line)
+        if number is not None and trouble is not None and trouble in _REFUSALS:
+            text = StatusText(status.status_text.observed_at, number, line)
+            return replace(
+                status, trouble=trouble, status_text=text, instance=peer.name, peer=status.instance, supposed=None
+            )
+    return None
+
+
+def grant_connect(status: ReportedStatus) -> Remedy | None:
+    """Advise GRANT CONNECT on the endpoint of the side that reports a login without it.
+
+    A login that has the permission in the export gets no second grant.
+    """
+    endpoint = status.server.endpoint(status.instance)
+    endpoint_name = None if endpoint is None else endpoint.name
+    login = _find_login(status)
+    grants = status.server.connect_grants(status.instance, endpoint_name)
+    place, at = RemedyPlace(status.instance, MASTER), f"the endpoint of {named(status.instance)}"
+    who = "the login of the other side" if login is None else f"login {named(login)}"
+    pasted_login = "[<login>]" if login is None else statements.identifier(login)
+    pasted = name_endpoint(status, status.instance)
+    line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
+    build = to_fill_in if login is None or "<" in pasted else ready
+    denied = [one.login for one in grants or () if not one.is_granted and one.login in (login, _EVERYBODY)]
+    granted = [one.login for one in grants or () if one.is_granted]
+    if denied:
+        cause = f"CONNECT on {at} is denied to {join_words(map(named, denied))}, and a denial beats every grant."
+        revoked = statements.identifier(denied[0])
+        lines = (None if revoked is None else f"REVOKE CONNECT ON ENDPOINT::{pasted} FROM {revoked};", line)
+        return build(place, cause, ("Take the denial back, and grant CONNECT to the login.",), *lines)
+    if login in granted or (login is not None and _EVERYBODY in granted):
+        cause = f"{who[0].upper()}{who[1:]} has CONNECT on {at} by this export: the cause is another one."
+        actions = (
+            "If somebody granted it after the message failed, wait: SQL Server tries again by itself.",
+            "Otherwise check that the login is not disabled, and that no group of it is denied CONNECT.",
+            f"Compare the login with the one that the error log of {named(status.instance)} names.",
+        )
+        return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
+    has = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
+    by_export = "" if grants is None else f" By this export {has} has it."
+    cause = f"{who[0].upper()}{who[1:]} has no CONNECT permission on {at}.{by_export}"
+    confidence = Confidence.LIKELY if grants is None else Confidence.CERTAIN
+    return build(place, cause, ("Grant it CONNECT.",), line, risk=_RISK, confidence=confidence)
+
+
+def open_endpoint(status: ReportedStatus) -> Remedy | None:
+    """Advise GRANT CONNECT if no login at all may connect to the endpoint of the other side."""
+    peer = status.find_peer()
+    endpoint = None if peer is None else status.server.endpoint(peer.name)
+    if peer is None or endpoint is None or endpoint.name is None:
+        return None
+    grants = status.server.connect_grants(peer.name, endpoint.name)
+    if grants is None or any(one.is_granted for one in grants):
+        return None
+    cause = (
+        f"No login has CONNECT on the endpoint of {named(peer.name)}: only its owner and members of sysadmin can"
+        " connect to it."
+    )
+    what = "Windows account" if endpoint.authentication not in (None, "CERTIFICATE") else "certificate"
+    action = f"Grant CONNECT to the login of the {what} that {named(status.instance)} connects with."
+    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status, peer.name)} TO [<login>];"
+    return to_fill_in(
+        RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=_RISK, confidence=Confidence.LIKELY
+    )
+
+
+def list_logins(status: ReportedStatus) -> str | None:
+    """Return a sentence on the logins that may connect to the endpoint of the other side, or None."""
+    peer = status.find_peer()
+    endpoint = None if peer is None else status.server.endpoint(peer.name)
+    if peer is None or endpoint is None:
+        return None
+    grants = status.server.connect_grants(peer.name, endpoint.name)
+    granted = [named(one.login) for one in grants or () if one.is_granted]
+    if not granted:
+        return None
+    which = join_words(granted, _SHOWN_LOGINS)
+    return f"CONNECT on the endpoint of {named(peer.name)} is granted to {which}: compare the login."
+
+
+def explain_logon(status: ReportedStatus) -> Remedy | None:
+    """Advise on Windows authentication that the domain refuses."""
+    words = (status.status_text.text or "").lower()
+    if not any(code in words for code in _LOGON_FAILED):
+        return None
+    peer = status.find_peer()
+    other = "the other side" if peer is None else named(peer.name)
+    cause = f"Windows refuses the account with which {named(status.instance)} and {other} connect to each other."
+    actions = (
+        "Run both services under domain accounts of one domain, or of domains that trust each other.",
+        r"A service that runs as LocalSystem or NETWORK SERVICE connects as DOMAIN\MACHINE$: create this login.",
+        "Grant the login of each side CONNECT on the endpoint of the other.",
+        "Or let both endpoints use certificates, which need no domain.",
+    )
+    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status, status.instance)} TO [<login>];"
+    place = RemedyPlace(status.instance, MASTER)
+    return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=_RISK)
+
+
+def _find_login(status: ReportedStatus) -> str | None:
+    """Return the login that a text names, or None if it names none."""
+    text = status.status_text.text or ""
+    words = ("login '", 'login "', "login attempt by user '")
+    starts = [text.lower().find(each) + len(each) for each in words if each in text.lower()]
+    if starts:
+        rest = text[max(starts) :]
+        end = rest.find(text[max(starts) - 1])
+        return rest[:end].rstrip(".") or None if end > 0 else None
+    with_domain = [name for name in status.quoted_names if "\\" in name]
+    return with_domain[0] if with_domain else None
+
+
+_REFUSALS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy | None]] = {
+    StatusTrouble.NO_CONNECT: grant_connect,
+    StatusTrouble.NO_ENDPOINT_CERTIFICATE: handshake_remedies.install_certificate,
+    StatusTrouble.CERTIFICATE_EXPIRED: handshake_remedies.renew_peer_certificate,
+    StatusTrouble.CERTIFICATE_NOT_YET_VALID: handshake_remedies.renew_peer_certificate,
+    StatusTrouble.HANDSHAKE_FAILED: explain_logon,
+}
+"""What the error log of the other side may say of a connection, with its remedies."""

@@ -1,0 +1,138 @@
+"""Remedies for queues that are off, or that nobody reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from routing.advice import statements
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import QueueFacts
+from routing.render.phrases import named
+from routing.render.wording import count
+
+_QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
+_DENIED = re.compile(
+    r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
+    r" schema '(?P<schema>[^']+)'"
+)
+_ACTIVATED, _NOTIFIED = "activated proc", "NOTIFIED"
+
+
+def name_queue(queue: QueueFacts) -> str | None:
+    """Return a queue as an identifier to paste, or None if its name cannot be pasted."""
+    schema, name = statements.identifier(queue.schema), statements.identifier(queue.name)
+    return name if queue.schema is None or schema is None or name is None else f"{schema}.{name}"
+
+
+def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | None:
+    """Return ALTER QUEUE for a queue that was exported as off."""
+    if queue.is_receiving is not False and queue.is_enqueueing is not False:
+        return None
+    return ready(
+        target,
+        f"Queue {named(queue.name)} of service {named(service)} is off.",
+        (
+            "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
+            "Then turn the queue on.",
+        ),
+        _alter(queue, "STATUS = ON"),
+        risk=_QUEUE_RISK,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _alter(queue: QueueFacts, options: str) -> str | None:
+    pasted = name_queue(queue)
+    return None if pasted is None else f"ALTER QUEUE {pasted} WITH {options};"
+
+
+def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
+    """Return the remedy for a queue that holds messages and that nobody reads."""
+    if not queue.messages or queue.waiting:
+        return None
+    holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
+    if queue.activation and queue.is_activated is not False:
+        return _mend_activation(server, target, queue, holds)
+    nobody = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
+    cause = f"{holds}, and {nobody}."
+    if queue.activation:
+        action = f"Turn the activation of {named(queue.activation)} on."
+        line = _alter(queue, "ACTIVATION (STATUS = ON)")
+        return ready(target, cause, (action,), line, confidence=Confidence.LIKELY)
+    actions = (
+        "Start the program that receives from the queue, or let the queue start a procedure.",
+        "Do not delete messages: their senders wait for an answer.",
+    )
+    started = "ACTIVATION (STATUS = ON, PROCEDURE_NAME = <procedure>, MAX_QUEUE_READERS = 1, EXECUTE AS OWNER)"
+    return to_fill_in(target, cause, actions, _alter(queue, started), confidence=Confidence.LIKELY)
+
+
+def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
+    """Return the remedy for a queue whose activation is on and starts nothing that receives."""
+    procedure = named(queue.activation)
+    if queue.max_readers == 0:
+        cause = f"{holds}, and its activation may start no reader: MAX_QUEUE_READERS is 0."
+        action = f"Let the queue start at least one reader of {procedure}."
+        line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = 1)")
+        return ready(target, cause, (action,), line, confidence=Confidence.CERTAIN)
+    lines = _find_failures(server, target, queue)
+    is_idle = queue.monitor is not None and queue.monitor.upper() == _NOTIFIED
+    if not lines and not is_idle:
+        return None
+    runs_as = "" if queue.runs_as is None else f", which runs as {named(queue.runs_as)}"
+    if lines:
+        cause = f"{holds}, and procedure {procedure} fails when the queue starts it."
+        actions = (
+            f"The error log of {named(target.instance)} says: {lines[0]}",
+            f"Give {procedure}{runs_as} the permission that is missing, or correct its code.",
+            "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here.",
+        )
+    else:
+        cause = f"{holds}; the queue has started procedure {procedure}, and the procedure receives nothing."
+        actions = (
+            f"Look for messages of the activated procedure in the error log of {named(target.instance)}.",
+            f"Check that {procedure}{runs_as} may execute, and that it receives from this very queue.",
+            "Check that the owner of the database is a valid login.",
+        )
+    look = "SELECT * FROM sys.dm_broker_activated_tasks WHERE database_id = DB_ID();"
+    grant = _grant(queue, lines[0] if lines else "")
+    return to_fill_in(target, cause, actions, look, grant, confidence=Confidence.LIKELY)
+
+
+def _grant(queue: QueueFacts, line: str) -> str | None:
+    """Return the GRANT for the user of the activation, with the permission and object that a line names."""
+    user = "[<user>]" if queue.runs_as is None else statements.identifier(queue.runs_as)
+    permission, target = "EXECUTE", "<object>"
+    denied = _DENIED.search(line)
+    if denied is not None:
+        permission = denied["permission"]
+        parts = [statements.identifier(denied[each]) for each in ("schema", "name")]
+        target = ".".join(part or "[<name>]" for part in parts)
+    return None if user is None else f"GRANT {permission} ON {target} TO {user};"
+
+
+def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
+    """Return what the error log says of the procedure that the queue starts, the newest line first."""
+    names = (f".{queue.name}'", f"'{queue.name}'", f".{queue.name}]")
+    return [line for line in server.log_lines(target.instance, _ACTIVATED) if any(name in line for name in names)]
+
+
+def unlock_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
+    """Return the remedy for messages that stay in a queue although programs wait for one."""
+    if not queue.messages or not queue.waiting:
+        return None
+    holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
+    if queue.keeps_messages:
+        cause = f"{holds}, because RETENTION is on: each stays until its conversation ends."
+        actions = ("Let both sides end their conversations.", "Turn the retention off if no program needs it.")
+        line = _alter(queue, "RETENTION = OFF")
+        return to_fill_in(target, cause, actions, line, confidence=Confidence.LIKELY)
+    cause = f"{holds} while {count(queue.waiting, 'program')} wait for one: they cannot take these."
+    actions = (
+        "An open transaction locks the conversation groups of messages that it received or sent: look for one.",
+        "Or the programs wait for other conversations, by RECEIVE … WHERE conversation_handle = ….",
+    )
+    look = "SELECT session_id, open_transaction_count, program_name FROM sys.dm_exec_sessions"
+    return to_fill_in(target, cause, actions, f"{look} WHERE open_transaction_count > 0;")

@@ -1,0 +1,387 @@
+"""check on the causes of connections, dialogs and queues that views beside the routing show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.advice.estate_troubles import TroubleKind
+from routing.advice.remedy import Confidence, Remedy
+from routing.views.check.checking import check
+from tests.check_texts import print_check
+from tests.exported import database, endpoint, waiting, whole_shop
+from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
+
+CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
+NO_CONNECT = (
+    "Connection handshake failed. The login 'CORP\\stocksvc' does not have CONNECT permission on the endpoint."
+    " State 84."
+)
+
+
+def log(*lines: str) -> dict[str, Any]:
+    """The error log of an instance, the newest line first."""
+    return {"error_log": [{"log_date": "2026-01-05T12:10:00", "text": line} for line in lines]}
+
+
+def refused(inner: str) -> str:
+    """A line of the error log on a login that the endpoint refuses."""
+    return f"Service Broker login attempt failed with error: '{inner}'.  [CLIENT: 10.0.0.1]"
+
+
+def grant(login: str, endpoint: str, state: str = "GRANT") -> dict[str, Any]:
+    """A row of sys.server_permissions."""
+    return {"permission_name": "CONNECT", "state_desc": state, "endpoint_name": endpoint, "grantee_name": login}
+
+
+def certificate(name: str, until: str = "2030-01-01T00:00:00", **columns: Any) -> dict[str, Any]:
+    """A certificate of an endpoint."""
+    row = {"name": name, "certificate_id": 261, "subject": name, "start_date": "2025-01-01T00:00:00"}
+    return {**row, "expiry_date": until, **columns}
+
+
+def connecting(
+    folder: Path, status: str, number: int, sender: dict[str, Any] | None = None, **views: Any
+) -> Remedy:
+    """The remedy for a message whose connection to STOCK fails; ``views`` are those of STOCK."""
+    shop(folder, status, number, routes=AWAY, **(sender or {}))
+    target(folder, **views)
+    return only_remedy(folder)
+
+
+# CONNECT on the endpoint.
+
+
+def test_a_login_without_connect_gets_it(tmp_path: Path) -> None:
+    remedy = connecting(tmp_path / "unknown", NO_CONNECT, 28034)
+    assert remedy.place == ("SHOP", "master")
+    assert remedy.statement == "USE [master];\nGRANT CONNECT ON ENDPOINT::[SHOP Broker] TO [CORP\\stocksvc];"
+    assert remedy.confidence is Confidence.LIKELY
+
+    others = {"server_permissions": [grant("CORP\\other", "SHOP Broker"), grant("CORP\\stocksvc", "Mirroring")]}
+    remedy = connecting(tmp_path / "others", NO_CONNECT, 28034, others)
+    assert remedy.confidence is Confidence.CERTAIN
+    assert "'CORP\\other' has it" in remedy.cause
+    assert remedy.statement is not None
+
+
+@pytest.mark.parametrize("login", ["CORP\\stocksvc", "public"])
+def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: Path) -> None:
+    granted = {"server_permissions": [grant(login, "SHOP Broker")]}
+    remedy = connecting(tmp_path, NO_CONNECT, 28034, granted)
+    assert remedy.statement is None
+    assert "has CONNECT" in remedy.cause
+
+
+def test_a_denial_is_taken_back(tmp_path: Path) -> None:
+    denied = {"server_permissions": [grant("CORP\\stocksvc", "SHOP Broker", "DENY")]}
+    statement = connecting(tmp_path, NO_CONNECT, 28034, denied).statement or ""
+    assert "REVOKE CONNECT ON ENDPOINT::[SHOP Broker] FROM [CORP\\stocksvc];" in statement
+
+
+def test_nobody_may_connect_to_the_other_side(tmp_path: Path) -> None:
+    remedy = connecting(tmp_path / "nobody", CLOSED, 9757, server_permissions=[grant("x", "Mirroring")])
+    assert remedy.place == ("STOCK", "master")
+    assert "GRANT CONNECT ON ENDPOINT::[STOCK Broker] TO [<login>];" in (remedy.statement or "")
+    remedy = connecting(tmp_path / "somebody", CLOSED, 9757, server_permissions=[grant("x", "STOCK Broker")])
+    assert any("is granted to 'x'" in action for action in remedy.actions)
+
+
+def test_permissions_without_names_tell_nothing(tmp_path: Path) -> None:
+    """SELECT * FROM sys.server_permissions has the ids of principals alone."""
+    bare = {"class_desc": "ENDPOINT", "permission_name": "CONNECT", "state_desc": "GRANT"}
+    remedy = connecting(tmp_path, CLOSED, 9757, server_permissions=[bare])
+    assert "No login has CONNECT" not in remedy.text
+
+
+# What the other side logs of a connection that it closes.
+
+
+def test_the_error_log_of_the_other_side_names_the_login(tmp_path: Path) -> None:
+    line = refused(
+        "Connection handshake failed. The login 'CORP\\shopsvc' does not have CONNECT permission on the endpoint."
+    )
+    mirroring = line.replace("Service Broker", "Database Mirroring").replace("shopsvc", "mirror")
+    remedy = connecting(tmp_path, CLOSED, 9757, **log(mirroring, line))
+    assert remedy.place == ("STOCK", "master")
+    assert remedy.statement == "USE [master];\nGRANT CONNECT ON ENDPOINT::[STOCK Broker] TO [CORP\\shopsvc];"
+    assert any("The error log of 'STOCK' says" in action for action in remedy.actions)
+
+
+def test_the_error_log_of_the_other_side_lacks_the_certificate(tmp_path: Path) -> None:
+    line = refused(
+        "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
+        " Certificate not found. State 89."
+    )
+    own = {"certificates": {"master": [certificate("ShopCert")]}}
+    remedy = connecting(tmp_path, CLOSED, 9757, own, **log(line))
+    assert remedy.place == ("STOCK", "master")
+    assert "CREATE CERTIFICATE [ShopCert] AUTHORIZATION [<user>] FROM FILE" in (remedy.statement or "")
+
+
+def test_a_windows_account_that_the_domain_refuses(tmp_path: Path) -> None:
+    status = "Connection handshake failed. An OS call failed: (8009030c) 0x8009030c(The logon attempt failed)."
+    remedy = connecting(tmp_path, status, 28031)
+    assert "Windows refuses" in remedy.cause
+    assert "CREATE LOGIN [<login>] FROM WINDOWS;" in (remedy.statement or "")
+
+
+# Certificates of the endpoints.
+
+
+def test_the_certificate_of_one_endpoint_has_expired(tmp_path: Path) -> None:
+    old = {"certificates": {"master": [certificate("ShopCert", "2026-01-01T00:00:00")]}}
+    remedy = connecting(tmp_path, CLOSED, 9757, old)
+    assert remedy.place == ("SHOP", "master")
+    assert "'ShopCert', valid until 2026-01-01" in remedy.cause
+    assert "ALTER ENDPOINT [SHOP Broker]" in (remedy.statement or "")
+
+
+def test_the_clock_is_behind_the_certificate(tmp_path: Path) -> None:
+    early = {"certificates": {"master": [certificate("ShopCert", start_date="2026-02-01T00:00:00")]}}
+    remedy = connecting(tmp_path, CLOSED, 9757, early)
+    assert "valid from 2026-02-01" in remedy.cause
+    assert any("clock" in action for action in remedy.actions)
+
+
+def test_the_other_side_lacks_the_certificate(tmp_path: Path) -> None:
+    own = {"certificates": {"master": [certificate("ShopCert")]}}
+    remedy = connecting(tmp_path / "lacks", CLOSED, 9757, own, certificates={"master": [certificate("StockCert")]})
+    assert remedy.place == ("STOCK", "master")
+    assert "does not know" in remedy.cause
+    both = [certificate("StockCert"), certificate("Copy", subject="ShopCert", certificate_id=262)]
+    own = {"certificates": {"master": [certificate("ShopCert"), {**both[0], "certificate_id": 262}]}}
+    remedy = connecting(tmp_path / "has", CLOSED, 9757, own, certificates={"master": both})
+    assert "does not know" not in remedy.cause
+
+
+# Certificates of dialogs.
+
+NO_CERTIFICATE = (
+    "Dialog security is unavailable for this conversation because there is no security certificate bound to the"
+    " database principal (Id: 5)."
+)
+EXPIRED = "The security certificate bound to database principal (Id: 5) has expired."
+
+
+def test_the_certificate_of_a_dialog_belongs_to_dbo(tmp_path: Path) -> None:
+    copy: dict[str, Any] = {
+        "pvt_key_encryption_type_desc": "NO_PRIVATE_KEY",
+        "user_name": "dbo",
+        "principal_id": 1,
+    }
+    binding = {"name": "b", "remote_service_name": "//stock", "user_name": "StockUser"}
+    shop(
+        tmp_path,
+        NO_CERTIFICATE,
+        9731,
+        routes=AWAY,
+        certificates={"Orders": [certificate("StockCert", **copy)]},
+        remote_service_bindings={"Orders": [binding]},
+    )
+    statement = only_remedy(tmp_path).statement or ""
+    assert "ALTER AUTHORIZATION ON CERTIFICATE::[StockCert] TO [StockUser];" in statement
+
+
+def test_the_certificate_of_a_dialog_has_expired(tmp_path: Path) -> None:
+    old = certificate("ShopCert", "2026-01-01T00:00:00", principal_id=5, user_name="ShopUser")
+    other = certificate("Other", "2025-06-01T00:00:00", principal_id=6)
+    shop(tmp_path, EXPIRED, 28025, routes=AWAY, certificates={"Orders": [old, other]})
+    remedy = only_remedy(tmp_path)
+    assert "'ShopCert' (from 2025-01-01T00:00:00 to 2026-01-01T00:00:00)" in remedy.cause
+    assert "'Other'" not in remedy.cause
+    assert "AUTHORIZATION [ShopUser]" in (remedy.statement or "")
+
+
+# Addresses.
+
+
+def test_an_endpoint_that_listens_on_one_address(tmp_path: Path) -> None:
+    tcp = [{"endpoint_id": 65540, "port": 4022, "ip_address": "10.0.0.7"}]
+    remedy = connecting(tmp_path, REFUSED, 9754, tcp_endpoints=tcp)
+    assert "10.0.0.7 only" in remedy.cause
+    assert remedy.statement == (
+        "USE [master];\nALTER ENDPOINT [STOCK Broker] AS TCP (LISTENER_PORT = 4022, LISTENER_IP = ALL);"
+    )
+
+
+def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
+    line = "The Service Broker endpoint cannot listen on port 4022 because it is in use by another process."
+    remedy = connecting(tmp_path, REFUSED, 9754, **log(line))
+    assert "9692" in remedy.cause
+    assert any(line in action for action in remedy.actions)
+
+
+def test_a_host_without_a_name_while_another_instance_holds_the_service(tmp_path: Path) -> None:
+    status = "Connection attempt failed with error: '11001(No such host is known.)'."
+    shop(tmp_path, status, 9754, routes=to_stock("TCP://stok:4022"))
+    target(tmp_path)
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"
+    )
+
+
+def test_two_express_instances_whose_connection_fails(tmp_path: Path) -> None:
+    express = {"server_properties": [{"engine_edition": 4, "edition": "Express Edition (64-bit)"}]}
+    assert "paid edition" in connecting(tmp_path, CLOSED, 9757, express, **express).cause
+
+
+# The target's database.
+
+
+def stored(**columns: Any) -> dict[str, Any]:
+    """The databases of STOCK; ``columns`` are those of Stock."""
+    return {"databases": [database("msdb", "d5d5d5d5", 4), {**database("Stock", "5c5c5c5c"), **columns}]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words", "statement"),
+    [
+        (
+            {"owner_sid": "0x0105", "owner_is_known": 0},
+            "owner",
+            "ALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];",
+        ),
+        ({"is_read_only": 1}, "read-only", "ALTER DATABASE [Stock] SET READ_WRITE WITH NO_WAIT;"),
+        ({"user_access_desc": "SINGLE_USER"}, "SINGLE_USER", "SET MULTI_USER WITH ROLLBACK IMMEDIATE;"),
+        ({"state_desc": "SUSPECT"}, "SUSPECT", "SET ONLINE"),
+    ],
+)
+def test_a_database_that_takes_no_messages(
+    columns: dict[str, Any], words: str, statement: str, tmp_path: Path
+) -> None:
+    for number, status in enumerate(["", "The target service broker is unreachable."]):
+        folder = tmp_path / str(number)
+        shop(folder, status, 9753 if status else None, routes=AWAY)
+        target(folder, **stored(**columns))
+        remedy = only_remedy(folder)
+        assert remedy.place == ("STOCK", "master")
+        assert words in remedy.cause
+        assert statement in (remedy.statement or "")
+
+
+def test_a_mirror_leads_to_its_principal(tmp_path: Path) -> None:
+    mirror = [{"database_id": 5, "mirroring_role_desc": "MIRROR", "mirroring_partner_instance": "PRIME"}]
+    shop(
+        tmp_path,
+        "The message could not be delivered because the database is a replica of a mirrored …",
+        28018,
+        routes=AWAY,
+    )
+    target(tmp_path, database_mirroring=mirror)
+    assert "'PRIME'" in only_remedy(tmp_path).text
+
+
+def test_the_sender_is_in_single_user_mode(tmp_path: Path) -> None:
+    orders = {**database("Orders", "0d0d0d0d"), "user_access_desc": "SINGLE_USER"}
+    status = "The broker in the sender's database is in single user mode."
+    shop(tmp_path, status, 28075, routes=AWAY, databases=[database("msdb", "d4d4d4d4", 4), orders])
+    assert "ALTER DATABASE [Orders] SET MULTI_USER" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_bound_sender_without_a_grant(tmp_path: Path) -> None:
+    binding = {"name": "b", "remote_service_name": "//stock", "user_name": "StockUser"}
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [binding]})
+    target(tmp_path, database_permissions={"Stock": []})
+    assert "GRANT SEND ON SERVICE::[//stock] TO [<user>];" in (only_remedy(tmp_path).statement or "")
+
+
+# Queues whose activation does not receive.
+
+
+def queued(folder: Path, monitor: dict[str, Any] | None = None, *lines: str, **columns: Any) -> Remedy:
+    """The remedy for 40 messages in a queue of STOCK, while nothing waits; ``columns`` are those of the queue."""
+    whole_shop(folder, [])
+    monitors = [] if monitor is None else [{"database_id": 5, "queue_id": 70, "tasks_waiting": 0, **monitor}]
+    queue = {**QUEUE, "messages": 40, **columns}
+    target(folder, service_queues={"Stock": [queue]}, dm_broker_queue_monitors=monitors, **log(*lines))
+    [trouble] = check([str(folder)]).troubles
+    assert (trouble.kind, trouble.count) == (TroubleKind.QUEUE_NOT_READ, 40)
+    return trouble.remedy
+
+
+def test_an_activation_without_readers(tmp_path: Path) -> None:
+    remedy = queued(tmp_path, max_readers=0)
+    assert (
+        remedy.statement == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH ACTIVATION (MAX_QUEUE_READERS = 1);"
+    )
+
+
+def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
+    line = (
+        "The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output the following:  'The"
+        " EXECUTE permission was denied on the object 'take', database 'Stock', schema 'dbo'.'"
+    )
+    other = line.replace("StockQueue", "OtherQueue").replace("EXECUTE", "SELECT")
+    remedy = queued(tmp_path, {"state": "NOTIFIED"}, other, line, execute_as_name="reader")
+    assert "GRANT EXECUTE ON [dbo].[take] TO [reader];" in (remedy.statement or "")
+    assert any(line in action for action in remedy.actions)
+
+
+def test_an_activated_procedure_that_receives_nothing(tmp_path: Path) -> None:
+    assert "receives nothing" in queued(tmp_path / "started", {"state": "NOTIFIED"}).cause
+    # A queue with an activation that works is no trouble.
+    whole_shop(tmp_path / "well", [])
+    target(tmp_path / "well", service_queues={"Stock": [{**QUEUE, "messages": 40}]})
+    assert check([str(tmp_path / "well")]).troubles == []
+
+
+def test_messages_that_waiting_readers_do_not_take(tmp_path: Path) -> None:
+    remedy = queued(tmp_path / "locked", {"tasks_waiting": 3})
+    assert "3 programs wait" in remedy.cause
+    remedy = queued(tmp_path / "kept", {"tasks_waiting": 3}, is_retention_enabled=1)
+    assert "ALTER QUEUE [dbo].[StockQueue] WITH RETENTION = OFF;" in (remedy.statement or "")
+
+
+# A queue of which a question shows only two columns.
+
+
+def test_a_queue_of_services_and_statuses_alone(tmp_path: Path) -> None:
+    status = "The target service name could not be found."
+    (tmp_path / "queue.csv").write_text(f"to_service_name,transmission_status\n//stock,{status}\n", "utf-8")
+    routes = "name,remote_service_name,address\nAutoCreatedLocal,NULL,LOCAL\nToStock,//Stock,TCP://stock:4022\n"
+    (tmp_path / "routes.csv").write_text(routes, "utf-8")
+    done = check([str(tmp_path)])
+    [group] = done.groups
+    assert group.advice[0].remedy.statement == "ALTER ROUTE [ToStock] WITH SERVICE_NAME = N'//stock';"
+    text = print_check(done)
+    assert "waiting: for an unknown time" in text
+    assert "a message whose conversation handle was not exported" in text
+    [note] = [note for note in done.evidence.log.notes if "it lacks" in note]
+    assert "conversation_handle, enqueue_time, message_sequence_number" in note
+
+
+def test_addresses_that_the_view_does_not_have(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, service_broker_endpoints=[broker_endpoint("SHOP", machine_name=None)])
+    assert "give --address, or export by sbroute import queries" in print_check(check([str(tmp_path)]))
+
+
+# How many messages END CONVERSATION would discard.
+
+
+@pytest.mark.parametrize(("number", "waiting_too"), [(9719, True), (9784, False)])
+def test_the_messages_that_would_be_lost_are_counted(number: int, waiting_too: bool, tmp_path: Path) -> None:
+    queue = [waiting(each, "//stock", transmission_status="…", error_number=number) for each in (1, 2)]
+    ends = [endpoint(each, far_service="//stock", state="CO", service_name="//from") for each in (1, 2)]
+    whole_shop(
+        tmp_path,
+        queue,
+        ends,
+        routes=AWAY,
+        services={"msdb": [], "Orders": [{"name": "//from", "service_id": 7, "service_queue_id": 70}]},
+        service_queues={"Orders": [{**QUEUE, "name": "Replies", "messages": 5}]},
+    )
+    risk = only_remedy(tmp_path).risk or ""
+    assert "5 messages in queue 'Replies'" in risk
+    assert ("2 messages in the transmission queue" in risk) is waiting_too
+
+
+def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) -> None:
+    closed = [endpoint(1000 + each, service_name="//orders", state="CD", is_initiator=0) for each in range(150)]
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    queues = {"Orders": [{**QUEUE, "messages": 3}]}
+    whole_shop(tmp_path, [], closed, services=services, service_queues=queues)
+    [leak] = check([str(tmp_path)]).troubles
+    assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
