@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -71,11 +71,21 @@ def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
     return FrameCache(limits).carry(conformed) if frames.has_arrow() else CarriedFrame(conformed, None)
 
 
-def check(inputs: InputTables) -> CheckedInputs:
-    """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
+def check(inputs: InputTables, *, reduced: DataFrame | None = None, is_valid: bool = False) -> CheckedInputs:
+    """Stop where a row of the configuration or of dialogs is at fault. Raises InputError.
+
+    ``reduced`` are the only dialogs that a run needs, of those that Spark has. If the dialogs are known to be
+    valid (``is_valid``), no other is read.
+    """
     frame, in_arrow = inputs.frame, inputs.in_arrow
-    survey = _survey(frame) if frame is not None and in_arrow is None else survey_dialogs(in_arrow)
-    return check_inputs(inputs.settings, in_arrow if frame is None else frame, survey)
+    if frame is None or in_arrow is not None:
+        return check_inputs(inputs.settings, in_arrow if frame is None else frame, survey_dialogs(in_arrow))
+    needed = frame if reduced is None else reduced
+    survey = _survey(needed)
+    if not (is_valid or reduced is None):
+        whole = _survey(frame)
+        survey = replace(survey, faults=whole.faults, first_faults=whole.first_faults)
+    return check_inputs(inputs.settings, needed, survey)
 
 
 def may_change_decision() -> Column:

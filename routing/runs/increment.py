@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -36,6 +36,7 @@ from routing.schemas import (
     Field,
     Schema,
 )
+from routing.tables import spark_forms
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, with_columns_of
 from routing.tables.read_rows import count_by_files
@@ -138,6 +139,18 @@ def find_arrived(
         return arrived
     with clock.stage("pending"):
         return _with_left(spark, arrived, messages_table, stored, start, stored.broadcasts(context.notes))
+
+
+def reduce_dialogs(
+    dialogs: DataFrame, arrived: Arrived, tried_again: DataFrame | None, stored: StoredOutputs, notes: list[str]
+) -> DataFrame:
+    """Return the dialogs of the conversations of new messages and those that are tried again, kept once."""
+    messages = [arrived.messages, *([] if tried_again is None else [tried_again])]
+    ids = (rows.select(F.lower("conversation_id").alias("id")) for rows in messages)
+    wanted = reduce(DataFrame.unionByName, ids).where("id IS NOT NULL").distinct()
+    side = stored.broadcasts(notes).join_side("the conversations of new and delayed messages", wanted)
+    is_wanted = spark_forms.conversation_id(F.col("conversation_id")) == F.col("id")
+    return stored.frame_cache.store(dialogs.join(side.with_hint(), is_wanted, how="left_semi"))
 
 
 def read(

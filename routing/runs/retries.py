@@ -15,7 +15,6 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.delta import ledger
 from routing.delta.counted_runs import has_other_settings
 from routing.delta.job_outputs import LastRun
 from routing.messages.keying import look_up
@@ -53,7 +52,13 @@ class Retries:
 
 
 def choose(
-    inputs: RunInputs, arrived: Arrived, digests: Mapping[str, str], now: datetime, stored: StoredOutputs
+    inputs: RunInputs,
+    arrived: Arrived,
+    digests: Mapping[str, str],
+    now: datetime,
+    stored: StoredOutputs,
+    *,
+    dialogs_are_same: bool,
 ) -> Retries:
     """Choose the delayed messages that are decided again at ``now``.
 
@@ -62,7 +67,7 @@ def choose(
     last, waiting = inputs.start.last, arrived.pending
     if last is None:
         return Retries(None, 0)
-    changes = _compare(inputs, last, digests, now)
+    changes = _compare(inputs, last, digests, now, dialogs_are_same=dialogs_are_same)
     if waiting is None:
         return Retries(None, 0, changes.is_none)
     if changes.reaches_all:
@@ -94,7 +99,9 @@ class _InputChanges:
         return not (self.reaches_all or self.reaches_asking)
 
 
-def _compare(inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: datetime) -> _InputChanges:
+def _compare(
+    inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: datetime, *, dialogs_are_same: bool
+) -> _InputChanges:
     before = last.input_digests or {}
     keys = {*before, *digests} - {_REQUESTS}
     reaches_all = (
@@ -104,7 +111,7 @@ def _compare(inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: 
         or now < last.now
         or any(before.get(key) != digests.get(key) for key in keys)
         or has_other_settings(last, inputs.config)
-        or not ledger.is_same_input(inputs.opener, last, "dialogs", inputs.inputs.get("dialogs"))
+        or not dialogs_are_same
     )
     opened = "new_route_requests"
     reaches_asking = before.get(_REQUESTS) != digests.get(_REQUESTS) or (

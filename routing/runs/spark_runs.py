@@ -184,13 +184,20 @@ def _run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) 
         tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
     digests = retries.digest_inputs(tables.settings)
     arrived = increment.find_arrived(spark, messages_table, stored, inputs.start, inputs.context)
-    tried = retries.choose(inputs, arrived, digests, now, stored)
+    dialogs_are_same = last is not None and ledger.is_same_input(
+        inputs.opener, last, "dialogs", inputs.inputs.get("dialogs")
+    )
+    tried = retries.choose(inputs, arrived, digests, now, stored, dialogs_are_same=dialogs_are_same)
     if tried.inputs_are_same and arrived.count == 0 and tried.count == 0 and last is not None:
         kept = arrived.pending_count
         return RunResult(versions, read=kept, unchanged=kept, next_due_at=last.next_due_at, digests=digests)
+    is_idle = arrived.count == 0 and tried.count == 0 and last is not None
     with clock.stage("validate"):
-        checked = validate.check(tables)
-    if arrived.count == 0 and tried.count == 0 and last is not None:
+        reduced = None
+        if tables.frame is not None and tables.in_arrow is None and last is not None and not is_idle:
+            reduced = increment.reduce_dialogs(tables.frame, arrived, tried.rows, stored, inputs.notes)
+        checked = validate.check(tables, reduced=reduced, is_valid=dialogs_are_same)
+    if is_idle:
         return _count_idle(inputs, versions, arrived.pending_count, digests)
     with clock.stage("lookups"):
         lookups = look_into(spark, checked, frame_cache)
