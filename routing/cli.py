@@ -275,7 +275,7 @@ def _common(formats: Sequence[str]) -> CommandParser:
         dest="overrides",
         help="override one key of the configuration (dotted key, value as YAML; repeatable)",
     )
-    group.add_argument("--format", choices=formats, default="table", help="how results are printed")
+    group.add_argument("--format", choices=formats, default="table", help="the format of results")
     group.add_argument(
         "--width",
         metavar="N",
@@ -286,12 +286,14 @@ def _common(formats: Sequence[str]) -> CommandParser:
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colour text: auto does on a terminal unless NO_COLOR is set",
+        help="colour text; auto does so on a terminal unless NO_COLOR is set",
     )
-    group.add_argument("--log-format", choices=("text", "json"), default="text", help="how progress is printed")
-    group.add_argument("--quiet", action="store_true", help="no progress on standard error")
     group.add_argument(
-        "--verbose", action="store_true", help="tracebacks, Java's own messages, and by what each table is read"
+        "--log-format", choices=("text", "json"), default="text", help="the format of progress on standard error"
+    )
+    group.add_argument("--quiet", action="store_true", help="print no progress on standard error")
+    group.add_argument(
+        "--verbose", action="store_true", help="print tracebacks, Java's messages and the reader of each table"
     )
     return common
 
@@ -301,11 +303,11 @@ def _parser() -> CommandParser:
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
         example="sbroute check conf/examples/exports",
-        epilog="Exit codes: 0 done; 1 found what --fail-on or --fail-under names; 2 the command line, the"
-        " configuration or an input is at fault, nothing written; 3 the run failed part-way; 130 interrupted; 143"
-        " ended by SIGTERM.",
+        epilog="Exit codes: 0 success; 1 --fail-on or --fail-under applies; 2 the command line, the"
+        " configuration or an input is invalid, and nothing was written; 3 the run failed part-way; 130"
+        " interrupted; 143 ended by SIGTERM.",
     )
-    parser.add_argument("--version", action="store_true", help="print the release and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for room in _ROOMS.values():
         room.add(commands, _common(getattr(room, "FORMATS", _FORMATS)))

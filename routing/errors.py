@@ -137,7 +137,7 @@ class InputError(ContractError):
     def lost_table(cls, key: str, location: str, run_id: str) -> InputError:
         """Say that an optional table is gone which the last counted run read."""
         return cls(
-            f"tables.{key}: run {quote(run_id)} read this table, and there is none at {quote(location)} now",
+            f"tables.{key}: run {quote(run_id)} read this table, but there is none at {quote(location)} now",
             "correct the location or restore the table; without the key, messages may be decided differently",
         )
 
@@ -154,7 +154,7 @@ class InputError(ContractError):
         """Say that a version of a table is not there any more, or never was."""
         return cls(
             f"tables.{key}: version {version} cannot be read: {why}",
-            "name a version whose log and files have not been cleaned up",
+            "name a version with all its log and files",
         )
 
     def of_side(self, label: str) -> InputError:
@@ -171,7 +171,7 @@ class InputError(ContractError):
         """Say that an incremental run cannot go on from the last run that counts."""
         return cls(
             f"tables.messages: {why}",
-            "run once with --set resolve.mode=full; the next incremental run goes on from there",
+            "run once with --set resolve.mode=full; the next incremental run continues from there",
         )
 
     @classmethod
@@ -185,7 +185,9 @@ class InputError(ContractError):
         problem = f"cannot determine which rows of {quote(location)} are new: {'; '.join(why)}"
         if statement is None:
             return cls.full_run_needed(problem)
-        again = "" if is_first else ", and run once with --set resolve.mode=full; the next incremental run goes on"
+        again = (
+            "" if is_first else ", and run once with --set resolve.mode=full; the next incremental run continues"
+        )
         return cls(f"tables.messages: {problem}", f"{statement}{again}")
 
     @classmethod
@@ -193,7 +195,7 @@ class InputError(ContractError):
         """Say that an incremental run is to read messages that have no versions."""
         return cls(
             f"tables.messages: {quote(location)} cannot be read at a version (it is a view, has row filters or"
-            " masks, or is no Delta table), so it cannot be determined which messages are new",
+            " masks, or is not a Delta table), so new messages cannot be determined",
             "name a Delta table, or run with --set resolve.mode=full",
         )
 
@@ -229,7 +231,7 @@ class RecordedAlready(InputError):
     @classmethod
     def by_id(cls, run_id: str, location: str) -> RecordedAlready:
         """Report that ``runs`` already has the id."""
-        return cls(f"run {quote(run_id)} is recorded already in {quote(location)}", "give the next run a new id")
+        return cls(f"run {quote(run_id)} is already recorded in {quote(location)}", "give the next run a new id")
 
 
 class RunError(ContractError):
@@ -254,15 +256,16 @@ class RunError(ContractError):
         return cls(
             f"{quote(run_id)} cannot be the id of a run: it has 1 to {longest} printable characters, and no blank"
             " at its ends",
-            "a scheduler's own id of the run will do",
+            "the scheduler's id of the run is a good choice",
         )
 
     @classmethod
     def of_other_settings(cls, run_id: str, location: str, different: str) -> RunError:
         """Say that a run that is to be tried again counts, and was told to do something else."""
         return cls(
-            f"run {quote(run_id)} is recorded already in {quote(location)}, of another configuration: {different}",
-            "use a new run id; a retry has the configuration of the first try",
+            f"run {quote(run_id)} is already recorded in {quote(location)} with another configuration:"
+            f" {different}",
+            "use a new run id; a retry needs the configuration of the first try",
         )
 
 
@@ -273,7 +276,7 @@ class OutputError(ContractError):
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
         """Report that another command created the table at this location."""
         return cls(
-            f"output.{key}: {quote(location)} holds a table of another schema,"
+            f"output.{key}: {quote(location)} is a table with another schema,"
             f" {join_bounded(faults, 'difference')}",
             "name another location",
         )
@@ -294,18 +297,20 @@ class OutputError(ContractError):
     @classmethod
     def without_versions(cls, location: str) -> OutputError:
         """Report that a view, or a table without versions, is in the place of a Delta table."""
-        return cls(f"{quote(location)} is a view, or no Delta table", "name another location to be written to")
+        return cls(f"{quote(location)} is a view or not a Delta table", "name another location")
 
     @classmethod
     def no_runs(cls, location: str) -> OutputError:
         """Say that there is no table of runs yet."""
-        return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve makes it")
+        return cls(
+            f"output.runs: there is no Delta table at {quote(location)}", "run sbroute resolve to create it"
+        )
 
     @classmethod
     def left_nothing(cls, key: str, location: str, run_id: str) -> OutputError:
         """Report that the result of the last counted run is missing: removed, restored or moved."""
         return cls(
-            f"output.{key}: what run {quote(run_id)} wrote is not at {quote(location)}",
+            f"output.{key}: the rows of run {quote(run_id)} are not at {quote(location)}",
             "correct the location, or run sbroute resolve once with --set resolve.mode=full",
         )
 
@@ -313,21 +318,19 @@ class OutputError(ContractError):
     def not_a_table(cls, key: str, location: str) -> OutputError:
         """Say that the files at a location are no Delta table."""
         return cls(
-            f"output.{key}: {quote(location)} is not empty and holds no Delta table",
+            f"output.{key}: {quote(location)} is not empty and is not a Delta table",
             "name another location, or delete the folder if an interrupted command left it",
         )
 
     @classmethod
     def not_printable(cls, why: str) -> OutputError:
         """Say that standard output takes no text."""
-        return cls(
-            f"standard output cannot be written: {why}", "tables that the command has written stay as they are"
-        )
+        return cls(f"standard output cannot be written: {why}", "tables that the command wrote are complete")
 
     @classmethod
     def no_page(cls, file: str, why: str) -> OutputError:
         """Say that the file of a page cannot be written."""
-        hint = hint_of(why) or "name a file in a folder that is there"
+        hint = hint_of(why) or "name a file in an existing folder"
         return cls(f"{quote(file)} cannot be written: {why}", hint)
 
     @classmethod
@@ -345,7 +348,7 @@ class OutputError(ContractError):
         """Report that an incremental run cannot continue from the content of an output."""
         return cls(
             f"output.{key} at {quote(location)}: {why}",
-            "its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew",
+            "DESCRIBE HISTORY shows the writer; run once with --set resolve.mode=full, which rewrites all outputs",
         )
 
     @classmethod
@@ -360,8 +363,8 @@ class OutputError(ContractError):
     def other_job(cls, key: str, location: str, runs: str) -> OutputError:
         """Say that a run of another job, one with another table ``runs``, has written there."""
         return cls(
-            f"output.{key}: {quote(location)} holds what runs recorded in {quote(runs)} wrote",
-            "correct output.runs or this location; move the table away if that job is gone",
+            f"output.{key}: {quote(location)} has rows of runs that are recorded in {quote(runs)}",
+            "correct output.runs or this location; move the table away if that job no longer exists",
         )
 
     @classmethod
@@ -369,25 +372,25 @@ class OutputError(ContractError):
         """Report that a commit of no run changed ``runs``. ``restorable`` is the version before, if known."""
         restore = "" if restorable is None else f"RESTORE it to version {restorable}, or "
         return cls(
-            f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}): runs go"
-            " on from its newest row",
-            f"{restore}run once with --set resolve.mode=full, which writes all outputs anew",
+            f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}), and runs"
+            " continue from its newest row",
+            f"{restore}run once with --set resolve.mode=full, which rewrites all outputs",
         )
 
     @classmethod
     def runs_unknown(cls, location: str, run_id: str, oldest: int) -> OutputError:
         """Report that the log of ``runs`` no longer shows the writer of the newest row."""
         return cls(
-            f"output.runs: nothing shows that a run wrote the row of {quote(run_id)} in {quote(location)}: its log"
-            f" has been cleaned up before version {oldest}, and the row does not fit the tables",
-            "run once with --set resolve.mode=full, which writes all outputs anew",
+            f"output.runs: cannot determine whether a run wrote the row of {quote(run_id)} in {quote(location)}:"
+            f" its log has been cleaned up before version {oldest}, and the row does not fit the tables",
+            "run once with --set resolve.mode=full, which rewrites all outputs",
         )
 
     @classmethod
     def unknown_content(cls, key: str, location: str, oldest: int) -> OutputError:
         """Report that the log of a table no longer shows the writer of its rows, and no run recorded it."""
         return cls(
-            f"output.{key}: nothing shows who wrote the rows in {quote(location)}: its log has been cleaned up"
+            f"output.{key}: cannot determine who wrote the rows in {quote(location)}: its log has been cleaned up"
             f" before version {oldest}, and no run is recorded",
             f"move the table away if nobody needs it, or run sbroute resolve with --set output.{key}=LOCATION",
         )
@@ -399,7 +402,9 @@ class HistoryGap(RoutingError):
     @classmethod
     def cleaned(cls, location: str, version: int) -> HistoryGap:
         """Say that the log does not go back to the commit after this version."""
-        return cls(f"the log of {quote(location)} has been cleaned up: nothing tells what came after {version}")
+        return cls(
+            f"the log of {quote(location)} has been cleaned up: the changes after version {version} are unknown"
+        )
 
 
 class EnvironmentFault(ContractError):
@@ -422,7 +427,7 @@ class EnvironmentFault(ContractError):
     def no_workers(cls, why: str) -> EnvironmentFault:
         """Say that Spark runs no Python workers that have this package."""
         return cls(
-            f"the Spark session has no Python workers that can follow messages: {why}",
+            f"the Spark session has no Python workers to follow messages: {why}",
             "they need Python with pyarrow and pandas; for tables on this disk: --set resolve.engine=local",
         )
 
@@ -430,7 +435,7 @@ class EnvironmentFault(ContractError):
     def function_taken(cls, name: str) -> EnvironmentFault:
         """Say that the session has another function of this name."""
         return cls(
-            f"the session has another function {quote(name)}, which is not replaced",
+            f"the session has another function {quote(name)}",
             f"DROP TEMPORARY FUNCTION {name} if nobody needs it, or write xxhash64(lower(conversation_id))",
         )
 
@@ -463,9 +468,9 @@ class StorageError(RoutingError):
         hint: the advice.
 
     Example:
-        >>> error = routing.StorageError("the disk is full", "run again once there is room")
+        >>> error = routing.StorageError("the disk is full", "run again once there is free space")
         >>> str(error), error.exit_code
-        ('the disk is full (run again once there is room)', 3)
+        ('the disk is full (run again once there is free space)', 3)
     """
 
     @property
@@ -483,7 +488,7 @@ class StorageError(RoutingError):
         """Say that a line of a commit in Delta's log is no JSON."""
         return cls(
             f"the run failed while reading the log of {quote(location)}: a line of version {version} is not JSON",
-            "put the log back from a backup, or write the table anew",
+            "restore the log from a backup, or recreate the table",
         )
 
     @classmethod
@@ -506,29 +511,29 @@ class StorageError(RoutingError):
     @classmethod
     def no_lock_file(cls, file: str) -> StorageError:
         """Say that the lock file's path is a link, or no file, and is not written to."""
-        return cls(f"{quote(file)} is a link or no ordinary file, and not written to", "remove it, and run again")
+        return cls(f"{quote(file)} is a link or not a regular file, so it is not used", "remove it and run again")
 
     @classmethod
     def overtaken(cls, key: str, location: str) -> StorageError:
         """Report that another run wrote to the same tables, so this run must not count."""
         return cls(
-            f"another run has written to output.{key} at {quote(location)} meanwhile; this run does not count",
-            "run again: what this one wrote is taken back",
+            f"another run wrote to output.{key} at {quote(location)} meanwhile, so this run is not recorded",
+            "run again; the changes of this run are rolled back",
         )
 
     @classmethod
     def imported_meanwhile(cls, key: str, location: str) -> StorageError:
         """Say that another import wrote to the same tables after this one had read them."""
         return cls(
-            f"somebody else has written to tables.{key} at {quote(location)} since this import read it",
-            "import again: what stands there is left as it is",
+            f"tables.{key} at {quote(location)} has changed since this import read it",
+            "import again; the other change is kept",
         )
 
     @classmethod
     def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
         """Report that the commits of an unfinished run cannot be rolled back."""
         return cls(
-            f"output.{key} at {quote(location)} does not hold what the last run recorded,"
+            f"output.{key} at {quote(location)} does not match the last recorded run,"
             f" and version {version} cannot be restored: {why}",
             f"RESTORE it to version {version} once the cause is gone and run again, or run once with"
             " --set resolve.mode=full",

@@ -7,17 +7,17 @@ import os
 import re
 
 # The same command fails again until somebody changes the storage or a permission. Each with what to wait for.
-_WRITABLE = "once this user may write there, or name another location"
+_WRITABLE = "once this user has write permission, or name another location"
 LASTING = {
-    errno.ENOSPC: "once there is room",
-    errno.EDQUOT: "once the quota has room",
-    errno.EROFS: "once the file system is mounted to be written to, or name another location",
+    errno.ENOSPC: "once there is free space",
+    errno.EDQUOT: "once the quota has free space",
+    errno.EROFS: "once the file system is mounted read-write, or name another location",
     errno.EACCES: _WRITABLE,
     errno.EPERM: _WRITABLE,
-    errno.EOPNOTSUPP: "with a location whose file system can do this",
-    errno.ENOTSUP: "with a location whose file system can do this",
-    errno.ENOSYS: "with a location whose file system can do this",
-    errno.ENOTDIR: "with a location whose parents are folders",
+    errno.EOPNOTSUPP: "with a location on a file system that supports this",
+    errno.ENOTSUP: "with a location on a file system that supports this",
+    errno.ENOSYS: "with a location on a file system that supports this",
+    errno.ENOTDIR: "with a location below a folder",
     errno.ENAMETOOLONG: "with a shorter location",
 }
 """The numbers of lasting faults, each with the end of a hint that begins with "run again" (`hint_of`)."""

@@ -116,13 +116,15 @@ def versions_of(texts: Sequence[str]) -> TableVersions:
         if key not in SETTINGS:
             near = name_nearest(key, {name: name for name in SETTINGS})
             raise ContractError(
-                f"--against-version: {quote(key)} is no table of which a version can be compared",
+                f"--against-version: {quote(key)} is not a table with versions to compare",
                 f"did you mean {near}?" if near else f"known are {', '.join(SETTINGS)}",
             )
         if not (number.isascii() and number.isdecimal()) or len(number) > 18:
             raise ContractError(f"--against-version takes N or KEY=N with a version's number, not {quote(text)}")
         if key in versions:
-            raise ContractError(f"--against-version gives a version of {key} twice", "give one of each table")
+            raise ContractError(
+                f"--against-version gives a version of {key} twice", "give one version for each table"
+            )
         versions[key] = int(number)
     return TableVersions(versions)
 
@@ -224,7 +226,7 @@ def give_sides(
     own_settings = _settings(tables, table_cache)
     if isinstance(against, TableVersions):
         if not isinstance(tables, Config):
-            raise ContractError("versions can be compared of configured tables alone", "give a configuration")
+            raise ContractError("only configured tables have versions to compare", "give a configuration")
         older = table_cache.settings(tables, against.by_key)
         return GivenTables(labels[0], now, older, against.by_key), GivenTables(labels[1], now, own_settings)
     before = GivenTables(labels[0], now, own_settings)

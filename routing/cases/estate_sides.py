@@ -206,7 +206,7 @@ def apply_scripts(one_side: OneSide, read_scripts: ReadScripts, label: str) -> t
     done.notes += [*say_near_names(names, known_rows), *read_scripts.notes]
     known = {row["instance_name"] for row in known_rows}
     done.notes += [
-        f"the tables know no instance {quote(name)}: the scripts are tried on a new one"
+        f"the tables have no instance {quote(name)}: the scripts are tried on a new one"
         for name in names
         if name not in known
     ]

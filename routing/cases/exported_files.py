@@ -229,12 +229,12 @@ def _say_taken(
     """Yield a note on each kind of thing that no column says."""
     if times:
         shown = [f"{file}: {format_time(at.replace(microsecond=0))}" for file, at in times.items()]
-        yield f"no column says when it was exported, the time of the file counts (--exported-at): {_files(shown)}"
+        yield f"there is no exported_at, so the file's time is used (--exported-at): {_files(shown)}"
     for name, files in _by_name(instances).items():
-        yield f"no column says the instance, it is taken as {quote(name)} (--instance): {_files(files)}"
+        yield f"there is no instance_name, so {quote(name)} is used (--instance): {_files(files)}"
     for name, files in _by_name(databases).items():
-        what = quote(name) if name != UNNAMED_DATABASE else "one that has no name here"
-        yield f"no column says the database, it is taken as {what} (--database): {_files(files)}"
+        what = quote(name) if name != UNNAMED_DATABASE else "an unnamed one"
+        yield f"there is no database_name, so {what} is used (--database): {_files(files)}"
 
 
 def _files(shown: Sequence[str]) -> str:
@@ -259,7 +259,10 @@ def _say_several(parts: _Parts, whose: Mapping[str, str | None], databases: Mapp
     for (view, instance, _), many in counts.items():
         if many > 1:
             files = f"{many} files of sys.{view} of instance {quote(instance)}"
-            yield f"{files} are taken for one database, and the newest counts; name folders like their databases"
+            yield (
+                f"{files} are assumed to be of one database, so only the newest counts; name"
+                " folders like their databases"
+            )
 
 
 # What can be wrong with a check, each phrased once; all of it means exit code 2.
@@ -292,7 +295,7 @@ def unknown_message(asked: str) -> InputError:
     """Say that no message waits that has this id, or belongs to this conversation."""
     return InputError(
         f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
-        "--format json lists the ids of all",
+        "--format json lists all ids",
     )
 
 
@@ -390,4 +393,4 @@ def _complete_queue(part: FoundResultSet) -> str | None:
 
 _UNTOLD_TIME = UnknownTime(1, 1, 1)
 UNNAMED_DATABASE = "(not named)"
-"""A database of whose exports nothing tells the name: statements do not name it."""
+"""The name of a database whose exports do not name it. Statements never contain it."""

@@ -17,20 +17,20 @@ class MissingKnowledge(Enum):
     UNREADABLE_DATABASE = ("databases", "not all of its databases are known: a row of them cannot be read")
     ENDPOINT = (
         "service_broker_endpoints",
-        "whether it forwards messages is not known (taken as off), nor are its own addresses",
+        "its forwarding (assumed to be off) and its own addresses are not known",
     )
-    FORWARDING = ("service_broker_endpoints", "whether it forwards messages is not known (taken as off)")
+    FORWARDING = ("service_broker_endpoints", "its forwarding is not known (assumed to be off)")
     ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
     NAMES = ("service_broker_endpoints", "its own addresses are not known, since the view does not have them")
     ROUTES = ("routes", "its routes are not known")
-    ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
+    ALL_ROUTES = ("routes", "only the routes that scripts mention are known")
     SOME_ROUTES = (
         "routes",
-        "its routes are not known: not every statement of a script that mentions routes could be taken",
+        "its routes are not known: a script that mentions routes could not be read completely",
     )
     UNREADABLE_ROUTE = ("routes", "not all of its routes are known: a row of them cannot be read")
     SERVICES = ("services", "its services are not known")
-    ALL_SERVICES = ("services", "of its services only those that scripts mention are known")
+    ALL_SERVICES = ("services", "only the services that scripts mention are known")
     UNREADABLE_SERVICE = ("services", "not all of its services are known: a row of them cannot be read")
     ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages in its queue are not known")
     NOT_LISTED = ("databases", "sys.databases does not list it")

@@ -123,13 +123,13 @@ class QuestionError(ContractError):
         """Say that a stored message is described as well."""
         return cls(
             f"--message-id names a stored message, which {' and '.join(options)} cannot change",
-            "leave one of the two out",
+            "leave out one of them",
         )
 
     @classmethod
     def all_but_named(cls, options: Sequence[str]) -> QuestionError:
         """Say that all messages are asked about, and one is named."""
-        return cls(f"--all means every message, {' and '.join(options)} one", "leave one of the two out")
+        return cls(f"--all follows every message, {' and '.join(options)} only one", "leave out one of them")
 
     @classmethod
     def incomplete(cls, missing: Sequence[str]) -> QuestionError:
@@ -139,7 +139,7 @@ class QuestionError(ContractError):
     @classmethod
     def both_origins(cls) -> QuestionError:
         """Say that a message cannot be both sent from a database and arrived over the network."""
-        return cls("--database and --from-network exclude each other: a message is sent here or arrives")
+        return cls("--database and --from-network cannot be combined: a message is either sent here or arrives")
 
     @classmethod
     def no_text(cls, option: str) -> QuestionError:
@@ -156,14 +156,14 @@ class QuestionError(ContractError):
     def ambiguous(cls, message_id: str, instances: Sequence[str]) -> QuestionError:
         """Say that several instances have a message of that id."""
         names = join_bounded([quote(name) for name in instances], "instance")
-        return cls(f"message {quote(message_id)} is stored on {names}", "say which with --instance")
+        return cls(f"message {quote(message_id)} is stored on {names}", "choose one with --instance")
 
     @classmethod
     def doubled(cls, message_id: str, instance: str) -> QuestionError:
         """Say that one instance has the id several times, which breaks the table's key."""
         return cls(
             f"several messages of instance {quote(instance)} have the id {quote(message_id)}",
-            "a message id is to be unique on an instance; describe the message instead",
+            "message ids must be unique on an instance; describe the message instead",
         )
 
     @classmethod
@@ -185,38 +185,38 @@ class QuestionError(ContractError):
         where = "" if instance is None else f" on instance {quote(instance)}"
         end_names = sorted(_describe_end(end) for end in ends)
         if end_names:
-            hint = f"import saw it as the handle of {join_bounded(end_names, 'end')}"
+            hint = f"an import stored it as the handle of {join_bounded(end_names, 'endpoint')}"
         elif knows_handles:
             hint = "ids are looked up in tables.messages, handles in tables.observed_routing"
         else:
-            hint = "only ids were looked up: tables.observed_routing, which has the handles, is not there"
+            hint = "only ids were looked up, because tables.observed_routing with the handles is missing"
         return cls(f"no message of conversation {quote(conversation)} is stored{where}", hint)
 
     @classmethod
     def several_ends(cls, conversation: str, ends: Mapping[ConversationEnd, int]) -> QuestionError:
         """Say that several ends of a conversation have messages, and how many each."""
         end_names = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
-        choices = ["by the conversation handle of one end", "by --message-id"]
+        choices = ["with the conversation handle of one endpoint", "with --message-id"]
         if len({end.instance_name for end in ends}) > 1:
             choices.insert(0, "with --instance")
         return cls(
-            f"conversation {quote(conversation)} has messages of {join_bounded(end_names, 'end')}",
-            f"say which {' or '.join(choices)}",
+            f"conversation {quote(conversation)} has messages of {join_bounded(end_names, 'endpoint')}",
+            f"choose one {' or '.join(choices)}",
         )
 
     @classmethod
     def several_conversations(cls, handle: str, ids: Sequence[str]) -> QuestionError:
         """Say that a handle was seen in several conversations, which SQL Server does not do."""
         names = join_bounded([quote(conversation_id) for conversation_id in ids], "conversation")
-        return cls(f"handle {quote(handle)} is that of {names}", "give the conversation id")
+        return cls(f"handle {quote(handle)} belongs to {names}", "give the conversation id")
 
     @classmethod
     def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
         """Report that a run would reject the message. ``only_named`` is its instance if only its name is known."""
-        hint = "docs/reference/tables.md says what each reason means; a run puts such a row into rejected_messages"
+        hint = "docs/reference/tables.md explains each reason"
         if only_named is not None:
             hint = f"the databases, addresses and forwarding of instance {quote(only_named)} are not known; {hint}"
-        return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
+        return cls(f"the message would be rejected: {', '.join(reasons)}", hint)
 
     @classmethod
     def unknown_word(cls, what: str, text: str, known_words: Sequence[str]) -> QuestionError:

@@ -70,7 +70,7 @@ def _list_scripts(folder: Path) -> list[Path]:
 def no_instance(file: str) -> InputError:
     """Return the error that the instance of a script is not known."""
     return InputError(
-        f"{quote(file)}: which instance the script is for is not known",
+        f"{quote(file)}: the instance of the script is unknown",
         "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
         " :CONNECT NAME",
     )
@@ -109,7 +109,7 @@ def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tup
             else:
                 own_outlines[file] = replace(outline, text="")
         notes += [
-            f"not read, since they are scripts of {name}: {join_bounded(theirs, 'file')}"
+            f"skipped, since they are scripts for {name}: {join_bounded(theirs, 'file')}"
             for name, theirs in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
@@ -160,13 +160,13 @@ def _leave_included_out(outlines: _Outlines, notes: list[str]) -> list[Path]:
     only_included = reached - chosen - of_projects
     elsewhere = [str(file) for file in outlines if file in only_included]
     if elsewhere:
-        notes.append(f"read only where another script includes them by :r: {join_bounded(elsewhere, 'file')}")
+        notes.append(f"read only if another script includes them with :r: {join_bounded(elsewhere, 'file')}")
     folders = {project.parent for project in projects}
     of_project = [file for file in alone if folders.intersection(file.parents)] if folders else []
     unused = [file for file in of_project if file.suffix.lower() != _PROJECT]
     if unused:
         notes.append(
-            f"left out, since their project does not build them: {join_bounded(list(map(str, unused)), 'file')}"
+            f"skipped, since their project does not build them: {join_bounded(list(map(str, unused)), 'file')}"
         )
     left_out = set(unused)
     return [file for file in alone if file not in left_out]
@@ -228,7 +228,7 @@ def note_commented(scripts: ScriptFiles) -> Iterator[str]:
         for line, statement in comments.statements:
             yield f"{file}, line {line}: a comment, so it is not applied: {statement}"
         if comments.is_all and not comments.statements:
-            yield f"{file}: it holds comments alone, so nothing is applied"
+            yield f"{file}: it has only comments, so nothing is applied"
 
 
 def read_text_by_instance(

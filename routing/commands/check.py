@@ -66,7 +66,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     printed.add_argument(
         "--all",
         action="store_true",
-        help="list messages that are on their way as well (--verbose shows full lists)",
+        help="also list messages that are on their way (--verbose shows full lists)",
     )
     printed.add_argument(
         "--html",

@@ -39,7 +39,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--at",
         metavar="TIME",
-        help="decide as of this time (ISO 8601); a described message as of now if not given",
+        help="decide as of this time (ISO 8601; default for a described message: now)",
     )
 
 

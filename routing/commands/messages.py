@@ -42,7 +42,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--waiting",
         action="store_true",
-        help="only messages that the newest export of their database's transmission queue holds",
+        help="only messages in the newest export of their database's transmission queue",
     )
     listed = command.add_argument_group("how to list them")
     listed.add_argument("--oldest", action="store_true", help="the oldest first, in one list for all outcomes")

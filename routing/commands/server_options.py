@@ -37,7 +37,7 @@ def add_script_options(command: argparse._ActionsContainer) -> None:
         "--most-endpoints",
         metavar="N",
         type=at_least_one,
-        help="the most conversation endpoints, and rows of the queue, of each database (default: 1000000)",
+        help="the maximum of conversation endpoints, and of queue rows, for each database (default: 1000000)",
     )
 
 
@@ -59,7 +59,7 @@ def add_servers(command: argparse.ArgumentParser, *, required: bool) -> None:
         default=[],
         required=required,
         dest="servers",
-        help="read this server by Microsoft's driver: HOST, HOST\\INSTANCE or HOST,PORT (repeatable)",
+        help="read this server with Microsoft's driver: HOST, HOST\\INSTANCE or HOST,PORT (repeatable)",
     )
     group.add_argument(
         "--authentication",
@@ -72,19 +72,19 @@ def add_servers(command: argparse.ArgumentParser, *, required: bool) -> None:
     group.add_argument(
         "--trust-server-certificate",
         action="store_true",
-        help="accept any certificate: the connection is encrypted, but may lead to another server",
+        help="accept any certificate: the connection is encrypted, but the server is not verified",
     )
     group.add_argument(
         "--read-intent",
         action="store_true",
-        help="connect with ApplicationIntent=ReadOnly, which a listener may lead to another replica",
+        help="connect with ApplicationIntent=ReadOnly; a listener may then choose another replica",
     )
     group.add_argument(
         "--time-limit",
         metavar="SECONDS",
         type=at_least_one,
         default=_SECONDS,
-        help=f"give a server up after so many seconds (default: {_SECONDS})",
+        help=f"give up on a server after this many seconds (default: {_SECONDS})",
     )
     add_script_options(group)
 

@@ -52,7 +52,7 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
         command.add_argument(
             "--environment",
             metavar="ENV",
-            help="apply the scripts of this environment in folders, such as NAME.PROD.sql (default: of none)",
+            help="apply the scripts of this environment in folders, such as NAME.PROD.sql (default: none)",
         )
 
 

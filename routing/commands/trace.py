@@ -44,7 +44,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--at",
         metavar="TIME",
-        help="decide every hop as of this time (ISO 8601); a described message as of now if not given",
+        help="decide every hop as of this time (ISO 8601; default for a described message: now)",
     )
     command.add_argument(
         "--all", action="store_true", help="follow every message, and replace the table output.message_paths"

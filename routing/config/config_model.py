@@ -63,8 +63,8 @@ class ConfigError(ContractError):
     def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
         """Say that keys look like secrets, or hold one, without their values."""
         return cls(
-            f"the configuration {quote(file)} holds what looks like {join_bounded(keys, 'secret')}",
-            "take it out, and change it where others may have read it; access comes from the platform: an instance"
+            f"the configuration {quote(file)} seems to contain {join_bounded(keys, 'secret')}",
+            "remove it, and change it if others may have read it; let the platform give access: an instance"
             " role, a credential provider, the environment, the cluster's secret scope",
         )
 
@@ -92,7 +92,7 @@ class ConfigError(ContractError):
     @classmethod
     def wrong_setting(cls, key: str, why: str) -> ConfigError:
         """Say that a setting has a value that Spark does not understand."""
-        return cls(f"spark: {quote(key)} has a wrong value: {why}", "correct it, or leave the setting out")
+        return cls(f"spark: {quote(key)} has an invalid value: {why}", "correct it, or leave the setting out")
 
     @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
@@ -105,13 +105,13 @@ class ConfigError(ContractError):
     @classmethod
     def only_with_spark(cls, setting: str, other: str) -> ConfigError:
         """Report that the local engine does not support a setting."""
-        return cls(f"the local engine does not do {setting}", f"resolve with --engine spark, {other}")
+        return cls(f"the local engine does not support {setting}", f"resolve with --engine spark, {other}")
 
     @classmethod
     def local_in_session(cls) -> ConfigError:
         """Say that the local engine was asked for where a Spark session is at hand."""
         return cls(
-            "resolve.engine: local needs no Spark session, and this run has one",
+            "resolve.engine: local cannot be used in a Spark session",
             "use sbroute resolve --engine local or routing.resolve_local, or leave resolve.engine out",
         )
 
@@ -120,7 +120,7 @@ class ConfigError(ContractError):
         """Say that the local engine does not read or write a table."""
         return cls(
             f"{key} cannot be {done} by the local engine: {why}",
-            "set resolve.engine: spark, or name a table that has none of this",
+            "set resolve.engine: spark, or name another table",
         )
 
     @classmethod

@@ -258,7 +258,7 @@ class LogDetection:
 
 
 def _closed_by_mapping() -> ClosedDetection:
-    return ClosedDetection("it has column mapping, so that its files cannot be read alone")
+    return ClosedDetection("it has column mapping, so its files cannot be read without the table")
 
 
 def _is_mapped(row: Row) -> bool:

@@ -62,7 +62,7 @@ def complete_imports(
         elif is_dry_run:
             earlier.notes.append(
                 f"the import that began at {begun_at(one.started_at)} is not finished: the next import completes"
-                " it first, and this dry run reads the tables as they are"
+                " it first, and this dry run reads the current tables"
             )
         else:
             _complete(opener, config, one)
@@ -128,4 +128,4 @@ def _say_dropped(unfinished: UnfinishedImport, is_dry_run: bool) -> str:
     if unfinished.is_of_events:
         return f"the import of events that began at {begun} {done}: the same command adds what is missing"
     names = ", ".join(f"tables.{key}" for key in unfinished.table_keys)
-    return f"the import that began at {begun} {done}; {names} may hold a part of it. Import whole exports once"
+    return f"the import that began at {begun} {done}; {names} may hold a part of it. Import complete exports once"

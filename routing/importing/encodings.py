@@ -52,8 +52,8 @@ def _check(encoding: str) -> None:
     except (LookupError, ValueError):
         nearest = difflib.get_close_matches(encoding.lower(), [*aliases, *aliases.values()], n=1)
         also = f", did you mean {nearest[0]}?" if nearest else ""
-        hint = "name one as Python does: cp1251, cp850, shift_jis"
-        raise InputError(f"--encoding {quote(encoding)} is no encoding{also}", hint) from None
+        hint = "use one of Python's names, such as cp1251, cp850 or shift_jis"
+        raise InputError(f"--encoding {quote(encoding)} is not an encoding{also}", hint) from None
 
 
 def is_plausible(text: str) -> bool:

@@ -64,7 +64,7 @@ class _Fetcher:
         spark = self.opener.start_for(quote(text), "read", why)
         listing = file_systems.look(spark, text)
         if listing == {} and PurePosixPath(text).name.startswith(("_", ".")):
-            raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)
+            raise OSError(errno.EPERM, "the session cannot read files with names that begin with _ or .", text)
         self._waiting.update((file.path, file) for file in _in_order(listing))
         return listing
 

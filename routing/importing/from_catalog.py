@@ -27,7 +27,10 @@ from routing.terms import MSDB, TableRow
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
 _OF_DATABASES = ("services", "routes")
 _ALSO = {"conversation_endpoints": ("dialogs",), "transmission_queue": ("messages", "observed_routing")}
-_NOT_SAID = "an acknowledgement or BEGIN DIALOG, which the export does not tell: it holds as of the export"
+_NOT_SAID = (
+    "an acknowledgement or BEGIN DIALOG, and the export does not show which: it applies from"
+    " the time of the export"
+)
 
 
 def import_export(

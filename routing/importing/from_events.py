@@ -29,7 +29,7 @@ _NAMED = 1_000
 _DIALOG = ("instance_name", "conversation_id", "is_initiator")
 # The lock is beside imports.
 _TABLES = ("databases", "instances", "observed_routing", "imports")
-_NO_INSTANCE = "nothing names its instance (--instance)"
+_NO_INSTANCE = "its instance is unknown (--instance)"
 
 
 def import_events(
@@ -152,7 +152,7 @@ class _EventImport:
     def _row(self, raw: RawEvent) -> TableRow | None:
         """Return the row of an event, or None if it makes none. Raises BrokenEventError."""
         if raw.data is None:
-            raise BrokenEventError(raw.why or "it holds no event")
+            raise BrokenEventError(raw.why or "it has no event")
         event, named = parse_event(raw.data), raw.instance or self.instance
         if named is None:
             raise BrokenEventError(_NO_INSTANCE)
@@ -219,13 +219,13 @@ class _EventImport:
         if self.rejected.total() > _NAMED:
             yield f"{self.rejected.total():,} rows were rejected, of which the first {_NAMED:,} are named"
         for name, number in sorted(self.others.items()):
-            yield f"{number:,} of {name[:100]}, which tells nothing of routes, were counted and left out"
+            yield f"{number:,} of {name[:100]} were skipped, since they are not about routes"
         for (instance, number), events in sorted(self.unknown_ids.items()):
             if events:
-                what = f"tables.databases knows no database_id {number} of {instance}"
-                yield f"{what}: {events:,} events of it have no database_name (import its databases first)"
+                what = f"tables.databases has no database_id {number} on {instance}"
+                yield f"{what}: {events:,} of its events have no database_name (import its databases first)"
         if self.lost:
-            yield f"{self.lost:,} acknowledgements are of conversations that tables.dialogs does not have"
+            yield f"{self.lost:,} acknowledgements are for conversations that are missing in tables.dialogs"
         yield from say_near_names(
             sorted(self.instances), [*self.store.rows("instances"), *self.store.rows("databases")]
         )

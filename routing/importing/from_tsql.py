@@ -43,7 +43,7 @@ def import_scripts(
     Raises ContractError before any write, StorageError after it.
     """
     times = ((script.file, script.scripted_at) for script in scripts)
-    hint = "--scripted-at says the time, on the clock of --time-zone"
+    hint = "--scripted-at sets the time, in the zone of --time-zone"
     refuse_to_come(find_scripts_to_come(times, now), hint)
     config = config.placed(opener.placed)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
@@ -115,13 +115,13 @@ def _leave_out_known(
         if own_time < at:
             done.notes.append(
                 f"{script.file}: its own time, {format_time(own_time.replace(microsecond=0))}, lies before that of"
-                f" the script before it, whose time is taken, {format_time(at.replace(microsecond=0))}"
+                f" the previous script, whose time is used, {format_time(at.replace(microsecond=0))}"
                 " (--scripted-at)"
             )
         digest = import_order.digest_script(script.content_digest, snapshot=snapshot)
         import_rows = import_order.rows_of_script(Path(script.file).name, units, at, now, digest)
         if import_order.is_known([*imports, *rows], import_rows):
-            done.notes.append(f"{script.file}: it was imported before; nothing of it is done again")
+            done.notes.append(f"{script.file}: it was already imported, so it is skipped")
         else:
             fresh.append(TimedScript(script, at, units))
             rows += import_rows

@@ -20,8 +20,8 @@ def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
 def secret_in_address() -> InputError:
     """Return a URI with a password or key in it, which is not shown."""
     return InputError(
-        "the address of a file to import holds what looks like a secret",
-        "take it out; access comes from the platform, as a role or a credential provider",
+        "the address of a file to import seems to contain a secret",
+        "remove it; let the platform give access, with a role or a credential provider",
     )
 
 
@@ -66,21 +66,21 @@ def unknown_view(name: str, views: Sequence[str]) -> InputError:
 def older_import(what: Sequence[str]) -> InputError:
     """Return the error that something newer has been imported already."""
     return InputError(
-        f"this is older than what was imported before, {join_bounded(what, 'part')}",
+        f"this is older than an earlier import, {join_bounded(what, 'part')}",
         "import older exports first; nothing was written",
     )
 
 
 def time_to_come(what: Sequence[str], hint: str) -> InputError:
     """Return the error that times in files lie in the future."""
-    return InputError(f"a time has not come yet: {join_bounded(what, 'file')}", hint)
+    return InputError(f"a time is in the future: {join_bounded(what, 'file')}", hint)
 
 
 def unfit_journal(begun: str, why: str) -> InputError:
     """Return the error for an import that was ended half-way and cannot be completed any more."""
     return InputError(
         f"the import that began at {begun} is not finished and cannot be completed: {why}",
-        "drop it with --drop-unfinished, then import whole exports once",
+        "drop it with --drop-unfinished, then import complete exports once",
     )
 
 
@@ -93,7 +93,7 @@ def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
 def not_a_table(key: str, location: str) -> InputError:
     """Return the error that the files at a location are no Delta table."""
     return InputError(
-        f"tables.{key}: {quote(location)} is not empty and holds no Delta table",
+        f"tables.{key}: {quote(location)} is not empty and is not a Delta table",
         "name another location, or delete the folder if an interrupted import left it",
     )
 

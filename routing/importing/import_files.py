@@ -81,8 +81,8 @@ def on_this_disk(named: str) -> Path:
     Raises InputError for a URI, where only a Spark session can look, and for a pipe or device, which need not end.
     """
     if is_uri(named):
-        hint = "copy what is there to this machine; import reads URIs, by Spark"
-        raise InputError(f"{quote(named)} is a URI, and only files of this machine are read here", hint)
+        hint = "copy the files to this machine; import reads URIs with Spark"
+        raise InputError(f"{quote(named)} is a URI, but this command reads only files on this machine", hint)
     return ordinary_place(named)
 
 
@@ -94,7 +94,7 @@ def ordinary_place(named: str) -> Path:
     # A name with a character 0 in it is a ValueError.
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else None
-        hint = "save what it gives to a file, and name that"
+        hint = "save its output to a file, and name the file"
         raise unreadable_file(named, why or str(error), hint) from error
     return path
 
@@ -168,7 +168,7 @@ def find_undecodable(values: Iterable[object]) -> str | None:
     for value in values:
         # Most values are plain ASCII, which is cheap to see.
         if isinstance(value, str) and not (type(value) is str and value.isascii()) and not is_writable(value):
-            return f"it holds bytes that cannot be decoded, or half a character: {_quote(value)}"
+            return f"it contains bytes that cannot be decoded, or half a character: {_quote(value)}"
     return None
 
 
@@ -242,22 +242,22 @@ class _Listing(Generic[_Place]):
         self.counts[what] += 1
         if self.counts[what] > self.most:
             why = f"{quote(self.folder)} holds more than {self.most:,} {what}"
-            raise InputError(why, "name a folder of exports alone")
+            raise InputError(why, "name a folder with only exports")
 
     def _why_not(self, entry: _Place) -> str | None:
         """Return why an entry is neither followed nor read; None where it is."""
         if not is_writable(entry.name):
-            return "not read, its name is no UTF-8"
+            return "not read, its name is not UTF-8"
         if entry.name in _PACKAGES:
-            return "not read, it holds packages of other programs"
+            return "not read, it has packages of other programs"
         if not isinstance(entry, Path):
             return None
         if entry.is_symlink():
             if not entry.exists():
-                return "not read, it is a link to nothing"
+                return "not read, it is a broken link"
             real = entry.resolve()
             if entry.is_dir() and any(real == folder or real in folder.parents for folder in self.above):
-                return "not followed, it is a link to a folder that it lies in"
+                return "not followed, it is a link to a folder that contains it"
             if self.above[0] not in real.parents:
                 return "not followed, it is a link to a place outside the folder"
-        return None if entry.is_file() or entry.is_dir() else "not read, it is no ordinary file"
+        return None if entry.is_file() or entry.is_dir() else "not read, it is not a regular file"

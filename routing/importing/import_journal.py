@@ -89,7 +89,7 @@ def check_parts(unfinished: UnfinishedImport) -> None:
         if key is None or action not in (PUT, REMOVE) or not isinstance(part, int):
             raise UnfitError(f"a part of tables.{key} lacks its number, its action or its table")
         if times > 1:
-            raise UnfitError(f"part {part} of tables.{key} ({action}) stands in the journal {times} times")
+            raise UnfitError(f"part {part} of tables.{key} ({action}) is in the journal {times} times")
         counts[key, action] += 1
     for (key, action), count in counts.items():
         missing = next((n for n in range(1, count + 1) if (key, action, n) not in unfinished.parts), None)
@@ -173,11 +173,11 @@ def decode_changes(
     """
     changes = TableChanges()
     if key not in ORDER:
-        raise UnfitError(f"this release writes no tables.{key}")
+        raise UnfitError(f"this release does not write tables.{key}")
     for part in sorted(parts, key=lambda row: row["part"]):
         whole = _decode_part(unfinished, part)
         if whole["table_id"] is not None and whole["table_id"] != table_id:
-            raise UnfitError(f"tables.{key} is another table than the one that it began to write")
+            raise UnfitError(f"tables.{key} is not the table that the import began to write")
         target_rows = changes.put if part["action"] == PUT else changes.remove
         target_rows.extend(_decode_rows(key, whole["columns"], whole["rows"]))
     return changes
@@ -197,9 +197,9 @@ def _decode_part(unfinished: UnfinishedImport, part: TableRow) -> JsonObject:
         return whole
     digest = _DIGEST.search(text)
     if digest is None or digest.group(1) != _digest(part, text[: digest.start()]):
-        raise UnfitError(f"{name} is not what the import stored")
+        raise UnfitError(f"{name} differs from the stored import")
     if whole["parts"] != len(unfinished.parts):
-        raise UnfitError(f"of its {whole['parts']} parts the journal has {len(unfinished.parts)}")
+        raise UnfitError(f"the journal has {len(unfinished.parts)} of its {whole['parts']} parts")
     return whole
 
 
@@ -224,7 +224,7 @@ def _decode_rows(key: str, columns: Sequence[Any], rows: Iterable[Sequence[Any]]
             raise UnfitError(f"a row of tables.{key} cannot be read") from error
         wrong = [field.name for field in schema if not _fits(row[field.name], field.kind, field.nullable)]
         if wrong:
-            raise UnfitError(f"a row of tables.{key} has no fitting {wrong[0]}")
+            raise UnfitError(f"a row of tables.{key} has an invalid {wrong[0]}")
         yield row
 
 

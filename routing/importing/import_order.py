@@ -171,8 +171,8 @@ def say_lost(lost: Collection[str]) -> list[str]:
     if not lost:
         return []
     names = ", ".join(sorted(lost)[:10]) + (f" and {len(lost) - 10} more" if len(lost) > 10 else "")
-    why = f"tables.routes has routes of {names}, and tables.imports no import of them"
-    return [f"{why}: this import is not taken to be the first, and what is new stands from its own time on"]
+    why = f"tables.routes has routes of {names}, but tables.imports has no import of them"
+    return [f"{why}: this import does not count as the first, so new routes are valid from its own time on"]
 
 
 def speaks_of_routes(row: TableRow) -> bool:
@@ -226,7 +226,7 @@ def take_back(routes: Sequence[TableRow], imports: Iterable[TableRow], latest: d
         else:
             remaining.append(row)
     notes = [
-        f"{name}: an earlier import was of a time that has not come yet; of its versions of routes"
+        f"{name}: an earlier import had a time in the future; of its versions of routes"
         f" {counts[name, 'removed']} are removed, and {counts[name, 'reopened']} that it closed are open again"
         for name in sorted({name for name, _ in counts})
     ]

@@ -205,7 +205,7 @@ def arrange(
     paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
     undo = [path for path in paths if is_undo(path)]
     if undo:
-        notes.append(f"left out, since they undo what others do (name them to apply them): {_names(paths, undo)}")
+        notes.append(f"skipped, since they undo other scripts (name them to apply them): {_names(paths, undo)}")
     remaining = _without(paths, undo)
     asked = None if environment is None else environment.casefold()
     of_environments = _find_environments(remaining, asked)
@@ -213,12 +213,12 @@ def arrange(
     others = [path for path, name in of_environments.items() if name.casefold() != asked]
     if others:
         names = ", ".join(sorted({of_environments[path].upper() for path in others}))
-        which = f"left out, scripts of environments (--environment applies one of {names})"
+        which = f"skipped, scripts for environments (--environment applies one of {names})"
         notes.append(f"{which}: {_names(paths, others)}")
     remaining = _without(remaining, others)
     replaced = list(_replaced_by_baseline(remaining))
     if replaced:
-        notes.append(f"left out, since a baseline stands for them: {_names(paths, replaced)}")
+        notes.append(f"skipped, since a baseline replaces them: {_names(paths, replaced)}")
     has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
     applied = _without(remaining, replaced)
     return [paths[path] for path in sorted(applied, key=lambda path: _order(path, has_up=has_up))]
@@ -254,6 +254,6 @@ def refuse_unknown(environment: str | None, environments: set[str]) -> None:
     if environment is not None and environment.casefold() not in environments:
         shown = ", ".join(sorted(map(str.upper, environments))) or "none"
         raise InputError(
-            f"--environment {quote(environment)}: no script in the folders is of it",
+            f"--environment {quote(environment)}: no script in the folders is for it",
             f"environments there: {shown}",
         )

@@ -368,11 +368,11 @@ def read_scripts(
             script = replace(script, own_time=own_time)
         elif scripted_at is None:
             when = format_time(own_time.replace(microsecond=0))
-            note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
+            note(f"{place}: its time is {when}, the file's own (--scripted-at)")
         if script.says_anything:
             scripts.append(script)
         elif read_comments(place).is_all:
-            note(f"{place}: it holds comments alone, so nothing is applied")
+            note(f"{place}: it has only comments, so nothing is applied")
         else:
             wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]
             raise no_statement(file, wrong[0] if wrong else None)

@@ -58,7 +58,7 @@ def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
     new = [name for name in names if name.casefold()[:_LENGTH] not in known_names]
     nearest = {name: find_near_name(name, list(known_names.values())) for name in new[:_COMPARED]}
     return [
-        f"the instance {quote(name)} is new to the tables, which know {quote(near)}: is it another?"
+        f"the instance {quote(name)} is new, and the tables already have {quote(near)}: are they different?"
         for name, near in nearest.items()
         if near is not None
     ]
@@ -80,7 +80,9 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
     for server in unknown[:_COMPARED]:
         named = f"the server {quote(server)} of :connect"
         if own_instance is not None and is_same_server(server, own_instance):
-            notes.append(f"{named} is taken for {quote(own_instance)}: it is on the machine that runs the script")
+            notes.append(
+                f"{named} is assumed to be {quote(own_instance)}: it is on the machine that runs the script"
+            )
             continue
         is_own_machine = is_local(server) and own_instance is not None
         near = own_instance if is_own_machine else find_near_name(server, names)
@@ -89,11 +91,13 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
         if split_server(server).port:
             near_names = dict.fromkeys([near, *find_at_host(server, names)])
             shown = ", ".join(map(quote, near_names))
-            notes.append(f"{named} is taken for a separate instance, since no export has its port; near: {shown}")
+            notes.append(
+                f"{named} is assumed to be a separate instance, since no export has its port; similar: {shown}"
+            )
         elif is_own_machine:
             notes.append(f"{named} may be {quote(near)}: it is on the machine that runs the script")
         else:
-            notes.append(f"{named} is not known: is {quote(near)} meant?")
+            notes.append(f"{named} is unknown, did you mean {quote(near)}?")
     return notes
 
 

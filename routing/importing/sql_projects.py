@@ -96,7 +96,7 @@ def read_project(path: FilePlace) -> SqlProject:
     """Read a project. Raises OSError, ValueError for a file that is none."""
     root = parse_xml(path.read_bytes())
     if root.name != "Project":
-        raise ValueError(f"it is no project but an XML document <{root.name}>")
+        raise ValueError(f"it is not a project, but an XML document <{root.name}>")
     properties, lines = _properties(root, path)
     reader = _ItemReader(root, path.parent, properties)
     database = next((properties[name] for name in _DATABASE_NAMES if properties.get(name)), path.stem)

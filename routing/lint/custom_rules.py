@@ -44,13 +44,13 @@ class RuleError(ContractError):
     @classmethod
     def no_rule(cls, file: str) -> RuleError:
         """Say that the file marks no function as a rule."""
-        return cls(f"the lint rules {quote(file)} hold no rule", "mark functions with @routing.finding(…)")
+        return cls(f"the lint rules {quote(file)} define no rule", "mark functions with @routing.finding(…)")
 
     @classmethod
     def doubled(cls, code: str, first: tuple[str, int], second: tuple[str, int]) -> RuleError:
         """Say that two rules have one code."""
         places = " and ".join(f"{quote(file)}, line {line}" for file, line in (first, second))
-        return cls(f"two lint rules have the code {code}: {places}", "give each its own")
+        return cls(f"two lint rules have the code {code}: {places}", "give each rule its own code")
 
     @classmethod
     def failed(cls, code: str, file: str, line: int, error: BaseException) -> RuleError:
@@ -64,7 +64,9 @@ class RuleError(ContractError):
     @classmethod
     def no_finding(cls, code: str, file: str, line: int, yielded: object, wanted: str) -> RuleError:
         """Say that a rule yields something else than a finding."""
-        return cls(f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} and not {wanted}")
+        return cls(
+            f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} instead of {wanted}"
+        )
 
 
 # The argument of a custom rule: whole tables as plain rows, which stay as they are described here.

@@ -38,14 +38,12 @@ class InternalError(RoutingError):
     @classmethod
     def pending(cls, delayed: int, stored: int) -> InternalError:
         """Say that the messages to be tried again are not those of ``pending_messages``."""
-        return cls(
-            f"{delayed} messages were left delayed, but pending_messages holds {stored}; the run is not recorded"
-        )
+        return cls(f"{delayed} messages were delayed, but pending_messages has {stored}; the run is not recorded")
 
     @classmethod
     def delayed(cls, left: int, present: int, version: int) -> InternalError:
         """Say that messages which a full run left delayed are not among those that it read."""
-        return cls(f"{left} messages were left delayed, but {present} are in version {version} of tables.messages")
+        return cls(f"{left} messages were delayed, but {present} are in version {version} of tables.messages")
 
     @classmethod
     def candidates(cls, expected: int, stored: int) -> InternalError:

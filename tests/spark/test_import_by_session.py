@@ -118,9 +118,9 @@ def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> No
     for named, why in (
         (f"file:{tmp_path}/none", "there is no such file"),
         (f"file:{tmp_path}/no[ne", "there is no such file"),
-        (f"file:{tmp_path}/nothing", "it holds no export of a view"),
+        (f"file:{tmp_path}/nothing", "it has no export of a view"),
         (f"file:{tmp_path}/empty/routes.csv", "it is empty"),
-        (f"file:{tmp_path}/one/_routes.csv", "the session reads no file whose name begins with _ or ."),
+        (f"file:{tmp_path}/one/_routes.csv", "the session cannot read files with names that begin with _ or ."),
         ("nosuch://bucket/exports", 'No FileSystem for scheme "nosuch"'),
     ):
         with pytest.raises(InputError) as caught:

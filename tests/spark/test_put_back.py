@@ -103,8 +103,8 @@ def _put_back(key: str) -> Damage:
     return damage
 
 
-ANEW = r" \(run once with --set resolve.mode=full; the next incremental run goes on from there\)"
-FULL = r" \(its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew\)"
+ANEW = r" \(run once with --set resolve.mode=full; the next incremental run continues from there\)"
+FULL = r" \(its history says who wrote; run once with --set resolve.mode=full, which rewrites all outputs\)"
 OTHER = r"is another table than the one that run 'second' recorded \(correct the location, or move this table away"
 REFUSED: dict[str, tuple[Damage, str]] = {
     "somebody's rows in an output": (
@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "the log of an output cleaned up": (
         _log_cleaned("pending_messages"),
-        r"output.pending_messages at .*: the log of .* has been cleaned up: nothing tells what came after 1"
+        r"output.pending_messages at .*: the log of .* has been cleaned up: the changes after version 1 are unknown"
         + FULL,
     ),
     "messages made anew": (

@@ -259,7 +259,7 @@ def test_storage_that_fails_at_the_end(
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
         f"the run failed while writing output.runs to {tmp_path}/out/runs: No space left on device"
-        " (run again once there is room)"
+        " (run again once there is free space)"
     )
     assert (tmp_path / "out" / "resolved_routes").exists()
     monkeypatch.undo()

@@ -109,7 +109,7 @@ class ExplainDecider:
 
 def _reasons_of(error: QuestionError) -> list[str]:
     """Return the codes of a rejected message. No other problem may prevent an explanation."""
-    told = re.match(r"the message cannot be judged: ([A-Z0-9_, ]+)", str(error))
+    told = re.match(r"the message would be rejected: ([A-Z0-9_, ]+)", str(error))
     reasons = told[1].strip().split(", ") if told else []
     assert str(error) == str(QuestionError.rejected(reasons))
     return reasons

@@ -252,7 +252,7 @@ def test_whose_a_script_is(place: str, first: str, instance: str | None, whose: 
 def test_a_server_that_is_nearly_known_is_noted(tmp_path: Path) -> None:
     script(whole_shop(tmp_path, []) / "SHOP" / "a.sql", f":CONNECT SHOPP\n{SCRIPT}")
     notes = [note for note in checked(tmp_path).evidence.log.notes if ":connect" in note]
-    assert notes == ["the server 'SHOPP' of :connect is not known: is 'SHOP' meant?"]
+    assert notes == ["the server 'SHOPP' of :connect is unknown, did you mean 'SHOP'?"]
 
 
 def test_a_script_that_nobody_claims_is_refused(tmp_path: Path) -> None:

@@ -144,10 +144,10 @@ def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     told = as_object(done)
     assert told["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
     notes = "\n".join(told["notes"])
-    assert "no column says when it was exported, the time of the file counts (--exported-at): 2 files: " in notes
+    assert "there is no exported_at, so the file's time is used (--exported-at): 2 files: " in notes
     assert f"{tmp_path}/case/queue.txt: 2026-01-05T18:00:00Z" in notes
-    assert "no column says the instance, it is taken as 'case' (--instance): 2 files: " in notes
-    assert "no column says the database, it is taken as one that has no name here (--database): 2 files: " in notes
+    assert "there is no instance_name, so 'case' (--instance): 2 files: " in notes
+    assert "no column says the database, it is taken as an unnamed one (--database): 2 files: " in notes
 
 
 def test_nothing_is_noted_of_what_options_say(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_grid_without_headers_says_what_to_do(tmp_path: Path) -> None:
     write(tmp_path, {"grid.txt": "\t".join(["1", "2", "3"]) + "\n"})
     with pytest.raises(ContractError) as caught:
         check([str(tmp_path / "grid.txt")])
-    assert "copy a grid with its headers, or call the file like its view" in str(caught.value)
+    assert "copy the grid with its headers, or name the file after its view" in str(caught.value)
 
 
 def test_all_views_by_select_all_give_a_verdict(tmp_path: Path) -> None:

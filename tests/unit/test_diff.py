@@ -170,7 +170,7 @@ def test_a_script_for_an_instance_that_no_table_knows(tmp_path: Path) -> None:
     done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "elsewhere"), at=AT)
     assert done.changed == 0
     assert done.script is not None
-    assert "the tables know no instance 'elsewhere': the scripts are tried on a new one" in done.script.notes
+    assert "the tables have no instance 'elsewhere': the scripts are tried on a new one" in done.script.notes
 
 
 @pytest.fixture
@@ -239,8 +239,8 @@ def test_versions_as_they_are_given(texts: list[str], found: dict[str, int]) -> 
     ("texts", "told"),
     [
         (["3", "routes=4"], "--against-version gives a version of routes twice"),
-        (["rotes=4"], r"'rotes' is no table of which a version can be compared \(did you mean routes\?\)"),
-        (["messages=4"], "'messages' is no table of which a version can be compared"),
+        (["rotes=4"], r"'rotes' is not a table with versions to compare \(did you mean routes\?\)"),
+        (["messages=4"], "'messages' is not a table with versions to compare"),
         (["-1"], "takes N or KEY=N with a version's number, not '-1'"),
         (["routes="], "takes N or KEY=N with a version's number, not 'routes='"),
         (["\u0663"], "takes N or KEY=N with a version's number"),

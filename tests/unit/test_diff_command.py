@@ -246,7 +246,7 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
         ("--out in/routes", r"--out: 'FOLDER/in/routes' is tables\.routes of the configuration"),
         ("--out moved", r"--out: 'FOLDER/moved' is tables\.routes of the configuration"),
         ("--out ./in/../out2/runs", r"is output\.runs of the configuration"),
-        ("--out in", r"--out: 'FOLDER/in' is not empty and holds no Delta table"),
+        ("--out in", r"--out: 'FOLDER/in' is not empty and is not a Delta table"),
         ("--out copy", r"--out: 'FOLDER/copy' holds a table of another schema, \d+ differences: "),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_file_that_python_names_is_named() -> None:
 
 
 def test_a_fault_has_its_own_hint() -> None:
-    assert "run again once there is room" in str(
+    assert "run again once there is free space" in str(
         StorageError.failed("writing x", first_sentence(RuntimeError(RUST)))
     )
     assert "run again once this user may write" in str(

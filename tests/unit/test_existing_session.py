@@ -80,7 +80,7 @@ def test_a_wrong_value_is_no_refusal() -> None:
         apply_settings(session_of(Typed({})), {PARTS: "abc"}, pytest.fail)
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
-        "spark: 'spark.sql.shuffle.partitions' has a wrong value:"
+        "spark: 'spark.sql.shuffle.partitions' has an invalid value:"
         " [INVALID_CONF_VALUE.TYPE_MISMATCH] 'abc' should be an 'int' (correct it, or leave the setting out)"
     )
 

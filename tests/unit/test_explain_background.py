@@ -192,7 +192,7 @@ def arrived() -> KnownRows:
 def test_what_cannot_be_judged_for_want_of_databases_says_so() -> None:
     with pytest.raises(QuestionError) as caught:
         arrived().explain(message(1, "//far"))
-    told = "the message cannot be judged: UNKNOWN_DATABASE (the databases, addresses and forwarding of"
+    told = "the message would be rejected: UNKNOWN_DATABASE (the databases, addresses and forwarding of"
     assert str(caught.value).startswith(f"{told} instance 'hub' are not known; docs/reference/tables.md says ")
 
 

@@ -271,7 +271,7 @@ def test_nothing_is_equal_to_null() -> None:
     nowhere = small_estate()
     nowhere["messages"].append(message(9, "//far", instance_name=None))
     nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
-    with pytest.raises(QuestionError, match="the message cannot be judged: MISSING_INSTANCE_NAME"):
+    with pytest.raises(QuestionError, match="the message would be rejected: MISSING_INSTANCE_NAME"):
         explain(arrow(nowhere), StoredMessage("m9"))
     found = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
     assert set(found.values["instance_name"]) == {"hub"}

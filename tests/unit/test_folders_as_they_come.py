@@ -140,8 +140,8 @@ def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixtur
     done = linted(capsys, str(tmp_path))
     assert [one["code"] for one in done["findings"]] == ["SBR006"]
     assert [note.partition(":")[0] for note in done["notes"]] == [
-        "not read, since they are scripts of MySQL",
-        "not read, since they are scripts of Oracle",
+        "skipped, since they are scripts for MySQL",
+        "skipped, since they are scripts for Oracle",
     ]
     done = linted(capsys, str(tmp_path / "a.sql"))
     assert (done["findings"], len(done["notes"])) == ([], 1)

@@ -33,8 +33,8 @@ def disk() -> Iterator[Path]:
 
 
 FAULTS = [
-    (full, "No space left on device", "run again once there is room"),
-    (nearly_full, "No space left on device", "run again once there is room"),
+    (full, "No space left on device", "run again once there is free space"),
+    (nearly_full, "No space left on device", "run again once there is free space"),
     (read_only, "Read-only file system", "run again once the file system is mounted to be written to"),
     (of_somebody_else, "Permission denied", "run again once this user may write there"),
 ]

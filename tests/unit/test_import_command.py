@@ -133,7 +133,7 @@ def test_what_is_refused_before_a_table_is_opened(
             "--exported-at: 'noon' is not an ISO 8601 time",
         ),
         (("catalog", str(routes), *whose, "--address", "hub"), "--address 'hub' is not tcp://HOST[:PORT]"),
-        (("catalog", str(routes), *whose, "--date-format", "%d.%m.%Y"), "has 'Y', which stands for nothing"),
+        (("catalog", str(routes), *whose, "--date-format", "%d.%m.%Y"), "has 'Y', which has no meaning"),
         (
             ("catalog", str(routes), *whose, "--time-zone", "Berlin"),
             "'Berlin' is not a time zone, did you mean Europe/",

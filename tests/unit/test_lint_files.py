@@ -66,7 +66,7 @@ def test_a_script_alone_names_file_and_line(tmp_path: Path, capsys: pytest.Captu
     ]
     assert [one["error_number"] for one in done["findings"]] == [9744, None, 102, None]
     # The route may be there, for all that the script says.
-    assert any(note.startswith(f"{file}, line 8: DROP ROUTE 'Unknown': nothing tells") for note in done["notes"])
+    assert any(note.startswith(f"{file}, line 8: DROP ROUTE 'Unknown': it is unknown") for note in done["notes"])
     assert done["not_taken"] == [
         f"{file}, line 11: CREATE ROUTE 'Never': it does not run, since its batch cannot be parsed: see line 10",
     ]

@@ -33,5 +33,5 @@ def test_another_number_of_pending_messages_is_a_fault(pending: int) -> None:
     with pytest.raises(InternalError) as caught:
         _check(pending)
     assert str(caught.value) == (
-        f"5 messages were left delayed, but pending_messages holds {pending}; the run is not recorded"
+        f"5 messages were delayed, but pending_messages has {pending}; the run is not recorded"
     )

@@ -145,7 +145,7 @@ def test_what_was_told_to_do_something_else_is_no_retry(
     assert out == ""
     assert err.replace(str(tmp_path), "FOLDER") == (
         f"sbroute: run '{RUN}' is recorded already in 'FOLDER/out/runs', of another configuration: {different}"
-        " (use a new run id; a retry has the configuration of the first try)\n"
+        " (use a new run id; a retry needs the configuration of the first try)\n"
     )
     assert written(tmp_path) == before
 

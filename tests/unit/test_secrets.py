@@ -162,9 +162,9 @@ def test_keys_are_named_and_values_are_not() -> None:
         }
     )
     assert text == (
-        "the configuration '/conf/job.yaml' holds what looks like 5 secrets: 'lint.suppress.api_key'; 'password';"
-        " 'spark.spark.driver.extraJavaOptions'; 'spark.spark.hadoop.fs.s3a.secret.key'; 'tables.routes' (take it"
-        " out, and change it where others may have read it; access comes from the platform: an instance role, a"
+        "the configuration '/conf/job.yaml' seems to contain 5 secrets: 'lint.suppress.api_key'; 'password';"
+        " 'spark.spark.driver.extraJavaOptions'; 'spark.spark.hadoop.fs.s3a.secret.key'; 'tables.routes' (remove"
+        " it, and change it if others may have read it; let the platform give access: an instance role, a"
         " credential provider, the environment, the cluster's secret scope)"
     )
 
@@ -182,7 +182,7 @@ def test_keys_are_named_and_values_are_not() -> None:
     ],
 )
 def test_set_is_held_to_the_same(override: str, named: str) -> None:
-    assert f"looks like 1 secret: {named} (" in shown_refusal(WHOLE, override)
+    assert f"seems to contain 1 secret: {named} (" in shown_refusal(WHOLE, override)
 
 
 def test_a_secret_in_the_key_itself() -> None:
@@ -192,7 +192,7 @@ def test_a_secret_in_the_key_itself() -> None:
 
 def test_a_secret_in_the_name_of_the_file() -> None:
     text = shown_refusal(WHOLE, file=f"s3a://key:{VALUE}@estate/job.yaml")
-    assert text.startswith("the configuration '…' holds what looks like 1 secret: the address of the file itself")
+    assert text.startswith("the configuration '…' seems to contain 1 secret: the address of the file itself")
 
 
 @pytest.mark.parametrize(

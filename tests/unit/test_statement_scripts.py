@@ -216,7 +216,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ("queue", "note"),
     [
         ([waiting(1, "//nowhere")], ": a comment, so it is not applied: CREATE ROUTE [Route to //nowhere]"),
-        ([], "it holds comments alone, so nothing is applied"),
+        ([], "it has only comments, so nothing is applied"),
     ],
     ids=["all of it needs a value", "nothing to paste"],
 )

@@ -34,10 +34,7 @@ def run_in_shell(redirected: str, *arguments: str, unbuffered: str = "") -> subp
 
 
 def told(why: str) -> str:
-    return (
-        f"sbroute: standard output cannot be written: {why}"
-        " (tables that the command has written stay as they are)\n"
-    )
+    return f"sbroute: standard output cannot be written: {why} (tables that the command wrote are complete)\n"
 
 
 @needs_full

@@ -89,7 +89,7 @@ def test_any_other_file_is_kept_and_refused(foreign: str, tmp_path: Path) -> Non
     put(tmp_path, foreign)
     before = files_in(tmp_path)
     if "checkpoint" not in foreign:
-        with pytest.raises(OutputError, match="is not empty and holds no Delta table"):
+        with pytest.raises(OutputError, match="is not empty and is not a Delta table"):
             check_vacant("runs", location_in(tmp_path), JOB)
         with (
             pytest.raises(StorageError, match="files that are not of this job"),

@@ -87,7 +87,7 @@ def test_what_stands_at_the_output_is_not_lost(tmp_path: Path) -> None:
     settings = _config(small_estate(), tmp_path)
     (tmp_path / "paths").mkdir()
     (tmp_path / "paths" / "file").touch()
-    with pytest.raises(OutputError, match="is not empty and holds no Delta table"):
+    with pytest.raises(OutputError, match="is not empty and is not a Delta table"):
         write_path_table(settings, _opener())
     (tmp_path / "paths" / "file").unlink()
     store_local(arrow(small_estate())["services"], tmp_path / "paths")

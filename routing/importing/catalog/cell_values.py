@@ -104,7 +104,7 @@ def _iso_time(text: str, form: TimeForm | None) -> datetime:
     match = _TIME.fullmatch(text)
     if is_shown_time(text):
         how = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
-        raise ValueError(f"{quote(text)} is what a spreadsheet shows of a time, not the time: {how}")
+        raise ValueError(f"{quote(text)} is only the part of a time that a spreadsheet shows: {how}")
     if match is None:
         others = "(--date-format names another)" if form is None else f"nor of {form.text}"
         raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {others}")
@@ -246,11 +246,11 @@ def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
     if moments[0] == moments[1]:
         return moments[0], False
     if moments[0].astimezone(zone).replace(tzinfo=None) != local:
-        raise ValueError(f"no clock in {zone} showed {local}: it was put forward there")
+        raise ValueError(f"{local} does not exist in {zone}: the clock was put forward")
     return moments[0], True
 
 
 def twofold(what: str, local: datetime, moment: datetime) -> str:
     """Return the sentence on a time that a clock showed twice."""
     earlier = format_time(moment.replace(microsecond=0))
-    return f"{what}: the clock showed {local} twice, and the earlier is taken, {earlier}"
+    return f"{what}: {local} occurred twice, and the earlier time {earlier} is used"

@@ -34,7 +34,7 @@ def instances(
     names = covered.instances
     if extra_addresses and len(names) != 1:
         raise InputError(
-            f"--address is for one instance, and the export has {len(names)}", "import each by itself"
+            f"--address is for one instance, and the export has {len(names)}", "import each separately"
         )
     ports = {(row["instance_name"], row["endpoint_id"]): row for row in rows.get("tcp_endpoints", ())}
     for name in names:
@@ -63,7 +63,9 @@ def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, in
     texts = (row["machine_name"], row["full_name"], row["listener_names"], listening.get("ip_address"))
     names = list(dict.fromkeys(name for text in texts if text for name in _BETWEEN_NAMES.split(text) if name))
     if port not in _PORTS:
-        covered.notes.append(f"{row['place']}: no port is known, so no address of {row['instance_name']}")
+        covered.notes.append(
+            f"{row['place']}: the port is unknown, so there is no address of {row['instance_name']}"
+        )
         return []
     if not names:
         instance = row["instance_name"]
@@ -179,5 +181,5 @@ def address_fault(row: TableRow) -> str | None:
     except RefusalError as refusal:
         return refusal.why
     if mirror is not None and (is_local(address) or is_transport(address)):
-        return f"a mirror address is given beside the address {address}"
+        return f"it has a mirror address in addition to the address {address}"
     return None

@@ -122,13 +122,13 @@ def date_format(text: str) -> DateFormat:
     letters = [part[0] for part in parts if part in _READERS]
     unknown = [part for part in parts if part[0].isalpha() and part not in _READERS and part != "T"]
     if unknown:
-        raise _fault(text, f"has {quote(unknown[0])}, which stands for nothing")
+        raise _fault(text, f"has {quote(unknown[0])}, which has no meaning")
     if any(letters.count(letter) > 1 for letter in letters):
-        raise _fault(text, "says the same twice")
+        raise _fault(text, "has the same part twice")
     if not all(letter in letters for letter in _NEEDED):
         raise _fault(text, "needs yyyy, M and d")
     if ("h" in letters) != ("t" in letters) or {"h", "H"} <= set(letters):
-        raise _fault(text, "needs h with tt, or H alone")
+        raise _fault(text, "needs h with tt, or only H")
     return DateFormat(text, parts)
 
 

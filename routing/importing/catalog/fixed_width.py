@@ -43,7 +43,7 @@ class FixedColumns:
         """Return the cells of a line, or the reason why it is no row."""
         texts = line.split() if self.is_trimmed else _cut(line, self.spans)
         if texts is None:
-            return "it does not stand under the dashes of its header"
+            return "it is not aligned with the dashes of its header"
         if len(texts) != len(self.names):
             return f"it has {len(texts)} words, the header {len(self.names)}: -W needs a separator (-s)"
         return texts if self.is_trimmed else self._find_cut(texts) or texts
@@ -71,7 +71,7 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
             raise export_again(file, f"sqlcmd has cut off the name of its column {name}", "-Y 0 and -y 0")
     if len(spans) > 1 and not any(names[1:]) and len(NAMES.intersection(line.lower().split())) > 1:
         shown = ", ".join(line.lower().split())
-        raise export_again(file, f"its blanks have collapsed, so that no cell is under its column: {shown}", "-s")
+        raise export_again(file, f"its blanks have collapsed, so cells are not under their columns: {shown}", "-s")
     return FixedColumns(names, spans) if any(names) else None
 
 

@@ -169,7 +169,7 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
             reader.whole(joined(document.lines)) if document.is_for_json else _rows_of(reader, document.lines)
         )
         if own_rows is None:
-            why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
+            why = "the text below its header JSON_F52E2B61-… is not complete JSON"
             raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
         if rows is None:
             rows = own_rows
@@ -252,7 +252,7 @@ def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_thi
     places = [reach(source) for source in sources]
     done = _find_in(places, _force(places, view))
     if not done.sets:
-        raise unreadable_file(" ".join(sources), "it holds no export of a view")
+        raise unreadable_file(" ".join(sources), "it has no export of a view")
     return done
 
 
@@ -294,8 +294,8 @@ def _read_all(
         lack = _find_lack(path)
         if lack is not None:
             raise unreadable_file(str(path), lack)
-        hint = "copy a grid with its headers, or call the file like its view (import: --view)"
-        raise unreadable_file(str(path), "neither its name nor its columns tell its view", hint)
+        hint = "copy the grid with its headers, or name the file after its view (import: --view)"
+        raise unreadable_file(str(path), "neither its name nor its columns identify its view", hint)
     yield from named
 
 
@@ -338,7 +338,7 @@ def _read_one_of_many(
         return []
     if not sets:
         lack = _find_lack(path)
-        unread.append(f"{path}: not read, {lack or 'neither its name nor its columns tell a view'}")
+        unread.append(f"{path}: not read, {lack or 'neither its name nor its columns identify a view'}")
     return sets
 
 
@@ -367,7 +367,7 @@ def _force(places: Sequence[FilePlace], view: str | None) -> CatalogView | None:
     if forced is None:
         raise unknown_view(view, list(VIEWS))
     if len(places) != 1 or places[0].is_dir():
-        raise InputError("--view needs exactly one file", "import the others by themselves")
+        raise InputError("--view needs exactly one file", "import the others separately")
     return forced
 
 
@@ -467,7 +467,7 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None
     """Raise OtherFileError for a file named like a view, but with the columns of another program."""
     columns, own_names = set(rows.columns), {*view.exported, *view.layout}
     if not columns and len(rows.rows):
-        raise OtherFileError.of_file(file, f"it is called like sys.{view.name}, but has no columns")
+        raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     if required <= columns and len(required) > 1:
@@ -476,7 +476,7 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None
     expected = 1 if required <= columns else 2
     if foreign and len(columns & own_names - _COMMON) < expected:
         shown = ", ".join(foreign)[:_LONGEST]
-        why = f"it is called like sys.{view.name}, but its columns are others: {shown}"
+        why = f"it is named like sys.{view.name}, but its columns are others: {shown}"
         raise OtherFileError.of_file(file, why)
 
 
@@ -502,14 +502,14 @@ def _say_by_columns(
         f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named
     ]
     if recognised:
-        yield f"{file}: its columns tell that it holds {', '.join(recognised)}"
+        yield f"{file}: recognised by its columns as {', '.join(recognised)}"
     others = [
         rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
     ]
     if others:
         count = sum(len(rows.rows) + len(rows.rejected) for rows in others)
         columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in others))
-        yield f"{file}: {count} rows beside it are not read, their columns tell no view: {columns[:_LONGEST]}"
+        yield f"{file}: {count} other rows are skipped, their columns match no view: {columns[:_LONGEST]}"
 
 
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:

@@ -92,7 +92,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
 
 def _known_separator(character: str, file: str) -> str:
     if character not in SEPARATORS:
-        raise unreadable_file(file, f"its separator {quote(character)} is none of , ; | and tab")
+        raise unreadable_file(file, f"its separator {quote(character)} is not one of , ; | and tab")
     return character
 
 

@@ -93,9 +93,7 @@ class _TextReader:
             self._flush(table)
         sets = [table.result_set for table in self._tables]
         if not sets and self._view is not None:
-            raise unreadable_file(
-                self._file, "it is empty" if self._is_first else "no table with a header is in it"
-            )
+            raise unreadable_file(self._file, "it is empty" if self._is_first else "it has no table with a header")
         if sets:
             sets[0].rejected[:0] = self._early
         for part in sets:
@@ -137,7 +135,7 @@ class _TextReader:
         elif (error := find_error(text)) is not None:
             self._was_error = True
             self._reject(
-                number, f"the server reports error {error}, so the export is not whole: {text.strip()[:100]}"
+                number, f"the server reports error {error}, so the export is incomplete: {text.strip()[:100]}"
             )
         elif was_error and not (self._table is not None and 1 < self._table.width == len(cells)):
             # The error's own text.
@@ -191,7 +189,7 @@ class _TextReader:
         columns = table.result_set.columns
         row = table.fixed.split(cells[0]) if table.fixed is not None else cells
         if isinstance(row, list) and row_check.fits(columns, [self._value(table, cell) for cell in row]):
-            self._reject(number, "it looks like a row, but stands below the end of its table")
+            self._reject(number, "it looks like a row, but is below the end of its table")
 
     # Headers
 
@@ -257,7 +255,7 @@ class _TextReader:
         if above is None or above.result_set.columns or find_view_by_columns(names) is None:
             return
         if not self._find_layouts(above.lines):
-            self._early += [(number, "it stands above the first header") for number, _ in above.lines]
+            self._early += [(number, "it is above the first header") for number, _ in above.lines]
             self._tables.clear()
             self._table = None
 
@@ -352,9 +350,11 @@ class _TextReader:
         if len(fitting) != 1:
             words = [word.lower() for word in lines[0][1][0].split()]
             if len(lines[0][1]) == 1 and find_view_by_columns(words) is not None:
-                why = f"its columns are apart by blanks alone, so cells cannot be told: {', '.join(words)}"
+                why = (
+                    f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(words)}"
+                )
                 raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
-            why = f"it has no header line, and its {len(lines[0][1])} columns cannot be known"
+            why = f"it has no header line, and its {len(lines[0][1])} columns are unknown"
             raise unreadable_file(self._file, why, "export it with a header, or with sbroute import queries")
         return fitting[0]
 

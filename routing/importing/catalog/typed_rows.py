@@ -141,7 +141,10 @@ class RowReader:
                 row[name] = UnknownTime.of_export(exported_at) if column.required else None
                 if is_untold:
                     continue
-                shown = f"{name} {quote(cells[name])} is what a spreadsheet shows of a time, so it is not known"
+                shown = (
+                    f"{name} {quote(cells[name])} is only the part of a time that a spreadsheet"
+                    " shows, so the time is unknown"
+                )
                 self.notes_by_topic.setdefault(name, shown)
                 continue
             value = self._value(cells, name)
@@ -189,7 +192,7 @@ class RowReader:
             return stated_time
         if self.times.zone is None:
             self.notes_by_topic.setdefault(
-                "zone", f"{_EXPORTED_AT} names no zone and is taken as UTC (--time-zone)"
+                "zone", f"{_EXPORTED_AT} has no time zone, so UTC is used (--time-zone)"
             )
             return stated_time.replace(tzinfo=timezone.utc)
         moment, is_twofold = moment_of(stated_time, self.times.zone)
@@ -393,9 +396,7 @@ def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
     missing = [c.name for c in view.columns if c.name in expected and c.name not in columns and not c.beside]
     if missing and part.rows.omits_null:
-        export.notes.append(
-            f"{part.file}: {', '.join(missing)} in no row, read as NULL, which FOR JSON leaves out"
-        )
+        export.notes.append(f"{part.file}: {', '.join(missing)} in no row, read as NULL (FOR JSON omits NULL)")
     elif missing:
         export.notes.append(f"{part.file}: {', '.join(missing)} missing, read as NULL")
 

@@ -67,11 +67,11 @@ def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Itera
                     elif of_folder:
                         notes.append(f"{file}: not read, {why}")
                     else:
-                        hint = "record the broker's events by the script of sbroute import queries --events"
+                        hint = "record the broker's events with the script of sbroute import queries --events"
                         raise unreadable_file(str(file), why, hint)
                 elif not of_folder:
                     hint = f"name a file that ends in {', '.join(sorted(_ENDINGS))}"
-                    raise unreadable_file(str(file), "its name does not tell what it holds", hint)
+                    raise unreadable_file(str(file), "its name does not show its format", hint)
         except OSError as error:
             raise unreadable_file(str(place), error.strerror or str(error)) from error
 
@@ -117,7 +117,7 @@ def _say_other_xml(place: FilePlace) -> str | None:
                 return None
             tail = part[-_LONGEST_MARK:]
     if root is None:
-        return "it is no XML document with events"
+        return "it is not an XML document with events"
     return f"it is {_OTHER_ROOTS.get(root[1], f'an XML document <{root[1]}>')}, and has no <event>"
 
 
@@ -171,7 +171,7 @@ def _long_fields() -> Iterator[None]:
 
 def _require(names: Sequence[str], file: str) -> None:
     if _DATA not in names:
-        hint = "export it by the script of sbroute import queries --events"
+        hint = "export it with the script of sbroute import queries --events"
         raise unreadable_file(file, f"it has no column {_DATA}", hint)
 
 
@@ -195,7 +195,7 @@ def _json(stream: IO[str], file: str) -> Iterator[RawEvent]:
         return
     document = _value(first + stream.read())
     if not isinstance(document, list):
-        raise unreadable_file(file, "it is no JSON array of objects, and no object a line")
+        raise unreadable_file(file, "it is neither a JSON array of objects nor an object a line")
     for number, value in enumerate(document, start=1):
         yield _of_value(f"{file}, row {number}", value)
 

@@ -76,9 +76,9 @@ def parse_event(text: str) -> ParsedEvent:
         raise BrokenEventError(f"it is not well-formed XML: {error}") from None
     # What no encoding can write.
     except UnicodeEncodeError:
-        raise BrokenEventError("it holds half of a character") from None
+        raise BrokenEventError("it contains half of a character") from None
     if reader.event is None:
-        raise BrokenEventError("it holds no event")
+        raise BrokenEventError("it has no event")
     return reader.event
 
 
@@ -185,7 +185,7 @@ def _common(event: ParsedEvent, instance: str, source: str) -> TableRow:
     conversation = _text(event, "conversation_id")
     conversation_id = None if conversation is None else text.printed_guid(conversation)
     if conversation_id is None:
-        raise BrokenEventError(f"its conversation_id is {quote(conversation)}, and no GUID")
+        raise BrokenEventError(f"its conversation_id is {quote(conversation)} and not a GUID")
     handle = _text(event, "conversation_handle")
     role, number = (
         _flag(event, "is_initiator", "role_name", "rolename"),
@@ -225,7 +225,7 @@ def _classified(event: ParsedEvent, row: ReadRow) -> TableRow:
     kind = None if route_field is None else _mapped(route_field.text, route_field.value)
     if kind is None:
         shown = None if route_field is None else route_field.text or route_field.value
-        raise BrokenEventError(f"its route_type is {quote(shown)}, and none of Local, Remote and Delayed")
+        raise BrokenEventError(f"its route_type is {quote(shown)} and not Local, Remote or Delayed")
     is_from_network = _is_from_network(event)
     outcome = Outcome.FORWARDED if kind == "REMOTE" and is_from_network else _OUTCOMES[kind]
     return {"route_type": kind, "is_from_network": is_from_network, "outcome": str(outcome)}
@@ -269,7 +269,7 @@ def _time(event: ParsedEvent) -> datetime:
     try:
         return parse_time(event.timestamp)
     except ValueError:
-        raise BrokenEventError(f"its timestamp is {quote(event.timestamp)}, and no ISO 8601 time") from None
+        raise BrokenEventError(f"its timestamp is {quote(event.timestamp)} and not an ISO 8601 time") from None
 
 
 def _text(event: ParsedEvent, *names: str) -> str | None:

@@ -160,7 +160,7 @@ def _read(server: str, access: ServerAccess, script: str, part: Path, limit: int
         results.sets,
         results.rows,
         time.monotonic() - started,
-        [f"{quote(server)} was read in part: {fault}" for fault in faults],
+        [f"{quote(server)} was only partly read: {fault}" for fault in faults],
         messages,
     )
 
@@ -199,7 +199,7 @@ def _put(export: ServerExport, file: Path) -> ServerExport:
         return replace(export, file=file)
     if not file.exists():
         return export
-    return replace(export, faults=[f"{fault}; {quote(file)} is of an earlier export" for fault in export.faults])
+    return replace(export, faults=[f"{fault}; {quote(file)} is from an earlier export" for fault in export.faults])
 
 
 # Names of servers: as files, and beside the names that instances have.
@@ -230,7 +230,7 @@ def _compare_name(export: ServerExport) -> Iterator[str]:
     asked, own = (_parts(name) for name in (server, instance))
     # A port leads to a named instance, whatever its name.
     if asked[0] != own[0] or (asked[1] != own[1] and "," not in server):
-        yield f"{quote(export.server)} led to the instance {quote(instance)}"
+        yield f"{quote(export.server)} connected to the instance {quote(instance)}"
 
 
 def _parts(name: str) -> tuple[str, str]:

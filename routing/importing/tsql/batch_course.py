@@ -22,9 +22,9 @@ class StatementCourse(Enum):
 
     RUNS = "runs"
     PERHAPS = "may run"
-    AFTER_ERROR = "runs only after an error, which a script is not supposed to meet"
+    AFTER_ERROR = "runs only after an error, and the script is assumed to have none"
     NEVER = "does not run"
-    PASSED_OVER = "stands under an IF that does not hold in this state"
+    PASSED_OVER = "is under an IF with a false condition in this state"
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class BlockFlow:
         if self.perhaps is not None:
             return condition.perhaps(self.perhaps)
         if self.left is not None:
-            return condition.not_run(f"it stands after the {self.left.words}")
+            return condition.not_run(f"it comes after the {self.left.words}")
         for block_exit in self.exits:
             condition = condition.doubted(block_exit.doubt)
         return condition

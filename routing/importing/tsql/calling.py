@@ -41,7 +41,7 @@ _RUNS_TEXT = "sp_executesql"
 _DEEPEST_CALL = 32
 _NOT_FOUND, _TOO_DEEP, _NO_ARGUMENT, _NO_PARAMETER, _TOO_MANY = 2812, 217, 201, 8145, 8144
 _EXISTS, _NOT_THERE, _IN_TRANSACTION, _NARROW = 2714, 3701, 15002, 214
-_IS_VARIABLE = "of a variable: its text is known to the server alone"
+_IS_VARIABLE = "of a variable: only the server knows its text"
 _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
@@ -142,7 +142,7 @@ class CallRunner:
         early = find_early_use(batch.nodes, run.holdings) if effective.runs and not batch.faults else None
         faults = [*batch.faults, *([] if early is None else [early])]
         for fault in faults:
-            run.report(fault.place, f"{fault.why}; nothing of its batch runs", fault.number, by_server=True)
+            run.report(fault.place, f"{fault.why}; its batch does not run", fault.number, by_server=True)
         if faults:
             line = faults[0].place[1]
             condition = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
@@ -347,7 +347,7 @@ class CallRunner:
             return
         run.called.add(id(procedure.module))
         if not procedure.is_sure:
-            run.report(node.place, f"{title}: whether the script makes this procedure depends on a condition")
+            run.report(node.place, f"{title}: whether the script creates this procedure depends on a condition")
         if self._is_too_deep(node.place, title, effective):
             return
         self._run_procedure(node, procedure, title, condition, effective)
@@ -377,7 +377,9 @@ class CallRunner:
             frame.variables.assign(one.name, argument_value, StatementCondition())
         inner = effective
         if not procedure.is_sure:
-            inner = effective.perhaps(f"it depends on whether the script makes the procedure {quote(module.name)}")
+            inner = effective.perhaps(
+                f"it depends on whether the script creates the procedure {quote(module.name)}"
+            )
         batch = ParsedBatch(nodes=module.body.nodes, faults=())
         self._run_frame(frame, batch, node.place, inner, procedure.database)
 
@@ -395,7 +397,7 @@ class CallRunner:
         existing = run.procedures.get(key)
         if node.verb == "CREATE" and existing is not None and existing.is_sure and effective.runs:
             title = f"CREATE PROCEDURE {quote(node.name)}"
-            self._fail(node.place, title, "the script has made it already", _EXISTS, effective)
+            self._fail(node.place, title, "the script has already created it", _EXISTS, effective)
             self.name_body(procedure, condition)
             return
         if effective.runs:
@@ -440,7 +442,7 @@ class CallRunner:
     def name_body(self, procedure: StoredProcedure, condition: StatementCondition) -> None:
         """Report the statements in the body of a module that does not run."""
         run, module = self._run, procedure.module
-        why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
+        why = f"it is in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         run.frames.append(BatchFrame())
         steps = module.body.silent_steps
         if steps is None or not run.takes_steps(steps):
@@ -474,5 +476,5 @@ def _find_argument_fault(
             passed_names.add(names[index] if argument.name is None else argument.name.casefold())
     for one in parameters:
         if one.default is None and one.name.casefold() not in passed_names:
-            return f"its parameter {quote(one.name)} is not given", _NO_ARGUMENT
+            return f"its parameter {quote(one.name)} is missing", _NO_ARGUMENT
     return None

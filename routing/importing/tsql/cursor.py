@@ -222,7 +222,9 @@ class LexemeCursor:
             raise self.unexpected(f"the {what}")
         if lexeme.upper in RESERVED:
             why = f"the {what} was expected, not {quote(lexeme.text)}"
-            raise UnparsedError(f"{why}, a reserved keyword: brackets make a name of it", RESERVED_WORD)
+            raise UnparsedError(
+                f"{why}, a reserved keyword: put it in brackets to use it as a name", RESERVED_WORD
+            )
         if _PLAIN_NAME.fullmatch(lexeme.text) is None:
             raise self.unexpected(f"the {what}")
         return self._refuse_unreadable(self.next().text, what)
@@ -236,10 +238,12 @@ class LexemeCursor:
         if unfilled is not None:
             raise not_filled_in(unfilled)
         if "\ufffd" in text:
-            raise RefusalError(f"the {what} {quote(text)} holds a character that its encoding cannot read")
+            raise RefusalError(
+                f"the {what} {quote(text)} contains a character that cannot be read in its encoding"
+            )
         unseen = INVISIBLE.search(text)
         if unseen is not None:
-            self.notes.append(f"the {what} holds the invisible character {name_character(unseen.group())}")
+            self.notes.append(f"the {what} contains the invisible character {name_character(unseen.group())}")
         return _PLACEHOLDER.sub(self._default, text)
 
     def _default(self, placeholder: re.Match[str]) -> str:

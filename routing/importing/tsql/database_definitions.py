@@ -69,7 +69,7 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
     if words & _ATTACHING:
         raise attached(name)
     if words >= {"AS", "COPY", "OF"}:
-        raise RefusalError(f"what the copied database {quote(name)} holds is not in the script")
+        raise RefusalError(f"the contents of the copied database {quote(name)} are not in the script")
     if "SNAPSHOT" in words:
         raise RefusalError(f"{quote(name)} is a snapshot, whose routes are those of its source")
     return [CreateDatabase(file=place.file, line=place.line, database=place.database, name=name)]
@@ -77,7 +77,7 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
 
 def attached(name: str) -> RefusalError:
     """Return the error that an attached database cannot be known."""
-    return RefusalError(f"what the attached database {quote(name)} holds is not in the script")
+    return RefusalError(f"the contents of the attached database {quote(name)} are not in the script")
 
 
 def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
@@ -122,7 +122,7 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     elif _is_left_over(cursor):
         raise cursor.unexpected("SET or another clause")
     elif any(lexeme.upper in _SETTINGS for lexeme in _rest(cursor)):
-        raise UnparsedError("a broker option stands behind no SET")
+        raise UnparsedError("a broker option has no SET before it")
     if statements and doubt is not None:
         raise doubt
     return statements
@@ -164,7 +164,7 @@ def _set_options(cursor: LexemeCursor) -> list[list[Lexeme]]:
     if cursor.at_group:
         # Some services of SQL Server have options in parentheses, but none of the broker's.
         if any(_BROKER in word.upper for word in cursor.group()):
-            raise UnparsedError("the broker options of SET stand in no parentheses")
+            raise UnparsedError("the broker options of SET are not in parentheses")
         return []
     while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("WITH") or begins_statement(cursor)):
         if cursor.peek().kind is LexemeKind.CUT:
@@ -449,7 +449,7 @@ def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None
     name = cursor.peek(name_at + (3 if has_if else 1))
     if name.upper in RESERVED:
         return UnparsedError(
-            f"{quote(name.text)} is a reserved keyword: brackets make a name of it", RESERVED_WORD
+            f"{quote(name.text)} is a reserved keyword: put it in brackets to use it as a name", RESERVED_WORD
         )
     return None
 

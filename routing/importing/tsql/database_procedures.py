@@ -166,7 +166,7 @@ def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> B
         if isinstance(node, UseNode) and node.name is not None:
             name = node.name.casefold()
             if name in created_names:
-                why = f"USE: the database {quote(node.name)} is not there yet when its batch is compiled"
+                why = f"USE: the database {quote(node.name)} does not exist yet when its batch is compiled"
                 return BatchFault(node.place, why, _NO_DATABASE)
             known_names.add(name)
         elif isinstance(node, DefinitionNode):

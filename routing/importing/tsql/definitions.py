@@ -123,9 +123,9 @@ def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
     verb, what = cursor.peek().upper, cursor.peek(1).upper
     if verb == "RESTORE" and what in ("DATABASE", "LOG"):
         name = quote(as_written(cursor.peek(2).text))
-        return f"RESTORE {what} {name}", "what the restored database holds is not in the script"
+        return f"RESTORE {what} {name}", "the contents of the restored database are not in the script"
     if verb == "DBCC" and what == "CLONEDATABASE":
-        return "DBCC CLONEDATABASE", "what the cloned database holds is not in the script"
+        return "DBCC CLONEDATABASE", "the contents of the cloned database are not in the script"
     return None, ""
 
 
@@ -154,7 +154,7 @@ def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_
         if not (takes_commas_out and cursor.peek().upper in (*_TEXT_OPTIONS, "LIFETIME")):
             break
         cursor.notes.append(
-            f"no comma stands before {cursor.peek().upper}: the manual's grammar leaves open whether one must"
+            f"there is no comma before {cursor.peek().upper}: the manual's grammar does not say if it is required"
         )
     cursor.end_of_statement()
     options = RouteOptions(

@@ -176,7 +176,7 @@ class _BatchParser(StatementParser):
         place, name = self._here(), self._cursor.next().text
         self._cursor.next()
         if name.casefold() in self._labels:
-            self._fault(place, f"the label {quote(name)} stands in the batch twice", _LABEL_TWICE)
+            self._fault(place, f"the label {quote(name)} occurs twice in the batch", _LABEL_TWICE)
         self._labels.setdefault(name.casefold(), place)
         return LabelNode(place=place, name=name.casefold())
 
@@ -235,7 +235,7 @@ class _BatchParser(StatementParser):
         word = self._cursor.peek().upper
         if not self._loops:
             number = _BREAK if word == "BREAK" else _CONTINUE
-            self._fault(self._here(), f"{word} stands outside a loop", number)
+            self._fault(self._here(), f"{word} is outside a loop", number)
         place, start = self._here(), self._cursor.position
         self._cursor.next()
         return self._passed(place, start)
@@ -327,7 +327,7 @@ class _BatchParser(StatementParser):
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if self._depth > 1:
-            self._fault(place, f"{verb} {kind} cannot stand in a block or under a condition", RESERVED_WORD)
+            self._fault(place, f"{verb} {kind} cannot be in a block or under a condition", RESERVED_WORD)
         elif not self._is_first:
             self._fault(place, f"{verb} {kind} must be the first statement of its batch", _NOT_FIRST)
         if kind in AFTER_CREATE:

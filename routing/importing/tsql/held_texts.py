@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 
-NOT_RUN = "a statement in a text that is not run where it stands"
+NOT_RUN = "a statement in a text that does not run here"
 _BUILT = "a statement built by string concatenation, which only the server can do"
 _PRINTED = "a statement in a text that is printed, not run"
 

@@ -98,16 +98,14 @@ class ScriptInterpreter:
         faults = [*batch.faults, *([] if early is None else [early])]
         connection.failed_line = None
         for fault in faults if not condition.never else ():
-            run.report(fault.place, f"{fault.why}; nothing of its batch runs", fault.number, by_server=True)
+            run.report(fault.place, f"{fault.why}; its batch does not run", fault.number, by_server=True)
         if faults:
             line = faults[0].place[1]
             condition = condition.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
             connection.error, connection.failed_line = faults[0].number, line
         self.run_frame(BatchFrame(), batch, condition)
         if connection.transaction.doomed:
-            run.roll_back_all(
-                "it is rolled back with its transaction, which an error left without a way to commit"
-            )
+            run.roll_back_all("it is rolled back with its transaction, which cannot be committed after an error")
 
     def run_frame(self, frame: BatchFrame, batch: ParsedBatch, condition: StatementCondition) -> None:
         """Run the statements of a batch, or of a text that is like one."""
@@ -128,7 +126,7 @@ class ScriptInterpreter:
                 continue
             if self._nesting > _DEEPEST:
                 self._run.report(
-                    node.place, f"calls and blocks nest more than {_DEEPEST} deep: what follows is not read"
+                    node.place, f"calls and blocks nest more than {_DEEPEST} deep: the rest is not read"
                 )
                 break
             if self._run.takes_step(node.place):
@@ -182,7 +180,7 @@ class ScriptInterpreter:
         return (condition, other) if answer.holds else (other, condition)
 
     def _loop(self, node: LoopNode, condition: StatementCondition) -> None:
-        self.walk([node.body], condition.perhaps(f"it stands in the loop that begins in line {node.place[1]}"))
+        self.walk([node.body], condition.perhaps(f"it is in the loop that begins in line {node.place[1]}"))
 
     def _try(self, node: TryCatch, condition: StatementCondition) -> None:
         frame = self._run.frame
@@ -190,7 +188,7 @@ class ScriptInterpreter:
         self.walk(node.body, condition)
         left = frame.flows.pop().left
         if left is None or not left.is_error:
-            why = f"it runs only after an error: it stands in the CATCH in line {node.catch_line}"
+            why = f"it runs only after an error: it is in the CATCH in line {node.catch_line}"
             condition = condition.after_an_error(why)
         frame.caught.append(frame.thrown if left is not None and left.is_error else None)
         self.walk(node.handler, condition)
@@ -325,7 +323,7 @@ class ScriptInterpreter:
             run.connection.database = node.name
             run.connection.error = 0
             return
-        why = effective.why_not or "it stands under a condition"
+        why = effective.why_not or "it is under a condition"
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
     def _pass_over(self, node: OtherStatement, condition: StatementCondition) -> None:

@@ -120,7 +120,7 @@ class ChangesetLines(BatchLines):
             return True
         if self._changeset is None and line.strip() and not line.lstrip().startswith("--"):
             if speaks_of_routing(line):
-                self._report(file, number, "it stands before the first changeset, which Liquibase does not take")
+                self._report(file, number, "it comes before the first changeset, which Liquibase does not accept")
             return True
         return False
 
@@ -139,7 +139,7 @@ class ChangesetLines(BatchLines):
         if self._delimiter is None and self._changeset is not None:
             name = quote(self._changeset.name)
             self._report(
-                file, number, f"GO stands in the changeset {name}, which is sent as one (splitStatements)"
+                file, number, f"GO is in the changeset {name}, which is sent as one batch (splitStatements)"
             )
         self.flush()
 

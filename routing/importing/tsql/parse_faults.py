@@ -38,13 +38,13 @@ def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
             opened.append(lexeme)
         elif _is_sign(lexeme, ")"):
             if not opened:
-                return UnbalancedBatch(lexeme.row, "a parenthesis is closed here that none opens")
+                return UnbalancedBatch(lexeme.row, "this closing parenthesis has no opening one")
             if not _is_sign(opened[-1], "("):
                 return UnbalancedBatch(opened[-1].row, f"the {opened[-1].upper} that begins here has no END")
             opened.pop()
         elif closes_block(lexemes, index):
             if not opened:
-                return UnbalancedBatch(lexeme.row, "an END stands here that no BEGIN opens")
+                return UnbalancedBatch(lexeme.row, "this END has no BEGIN")
             if _is_sign(opened[-1], "("):
                 break
             opened.pop()
@@ -115,9 +115,9 @@ _TYPOGRAPHIC = re.compile(
 )
 """Quotes, dashes and dots as word processors and web pages set them."""
 
-_TAKE_OUT = "take the line out, or make it a comment (--)"
-_FENCE = "a code fence of Markdown stands here, which is no T-SQL: keep only what stands between the fences"
-_DASH = "the line begins with a dash, which is no T-SQL: take it out; a comment begins with two hyphens (--)"
+_TAKE_OUT = "remove the line, or make it a comment (--)"
+_FENCE = "this is a Markdown code fence, not T-SQL: keep only the text between the fences"
+_DASH = "the line begins with a dash, which is not T-SQL: remove it, or begin a comment with two hyphens (--)"
 _PROSE = f"the line is prose, not T-SQL: {_TAKE_OUT}"
 _DASHES = ("-", "\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212")
 _UNDERLINE = "==="
@@ -166,9 +166,7 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
     reasons_by_row = {} if first is None or begun is None else {first.row: begun}
     for row, character in tokens.invisible:
         name = name_character(character)
-        reasons_by_row.setdefault(
-            row, f"the invisible character {name} stands here, which SQL Server cannot parse"
-        )
+        reasons_by_row.setdefault(row, f"SQL Server cannot parse the invisible character {name} here")
     for lexeme in tokens.lexemes:
         why = _judge_lexeme(tokens, lexeme)
         if why is not None:
@@ -179,14 +177,14 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
 def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
     if lexeme.kind is LexemeKind.SIGN and lexeme.text == "`":
         is_fence = tokens.text.startswith("```", lexeme.start)
-        return _FENCE if is_fence else "a backtick stands here, which SQL Server cannot parse"
+        return _FENCE if is_fence else "SQL Server cannot parse a backtick here"
     if lexeme.kind is LexemeKind.SIGN and lexeme.text == "=" and tokens.text.startswith(_UNDERLINE, lexeme.start):
         return f"the line is Markdown, not T-SQL: {_TAKE_OUT}"
     typographic = _TYPOGRAPHIC.search(lexeme.text) if lexeme.kind in (LexemeKind.WORD, LexemeKind.SIGN) else None
     if typographic is None:
         return None
     name = name_character(typographic.group())
-    return f"the typographic character {name} stands here, which SQL Server cannot parse"
+    return f"SQL Server cannot parse the typographic character {name} here"
 
 
 def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:

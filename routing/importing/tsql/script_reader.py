@@ -376,7 +376,7 @@ def read_file(
     )
     problems = script.problems
     if opened.undo_line is not None:
-        why = "what stands below undoes the script, and is left out"
+        why = "the part below undoes the script, and is skipped"
         problems = (*problems, StatementProblem(str(path), opened.undo_line, why, counted=True))
     if opened.unreadable:
         why = f"{opened.unreadable} of its characters cannot be read in {opened.encoding}"

@@ -138,7 +138,7 @@ class ScriptRun:
         """Return True if called code may run another statement. The limit stops endless calls."""
         self._steps += len(self.frames) > 1
         if self._steps == _MOST_STEPS and len(self.frames) > 1:
-            self.report(place, f"what it calls runs more than {_MOST_STEPS} statements: no more of that is read")
+            self.report(place, f"it calls more than {_MOST_STEPS} statements: the rest is not read")
         return self._steps < _MOST_STEPS or len(self.frames) == 1
 
     def takes_steps(self, count: int) -> bool:
@@ -152,7 +152,10 @@ class ScriptRun:
         was_enough = self._characters_held <= _MOST_HELD
         self._characters_held += characters
         if was_enough and self._characters_held > _MOST_HELD:
-            self.report(place, f"its variables hold more than {_MOST_HELD} characters: not known from here on")
+            self.report(
+                place,
+                f"its variables have more than {_MOST_HELD} characters: their values are unknown from here on",
+            )
         return self._characters_held <= _MOST_HELD
 
     def restrict_condition(self, condition: StatementCondition) -> StatementCondition:

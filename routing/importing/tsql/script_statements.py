@@ -249,7 +249,7 @@ def quote(value: str) -> str:
 
 SYNTAX = 102
 RESERVED_WORD = 156
-JOINED = "it is built by string concatenation, where SQL Server takes a literal alone"
+JOINED = "it is built by string concatenation, where SQL Server accepts only a literal"
 
 # What these miss may be there, for all that a script says.
 _MISSING = frozenset([3701, 5011, 15010, 15151])
@@ -311,7 +311,7 @@ def not_filled_in(placeholder: str) -> RefusalError:
 
 def known_to_the_server(variable: str) -> RefusalError:
     """Return the error that only the server knows a T-SQL variable's value."""
-    return RefusalError(f"the value of the variable {quote(variable)} is known to the server alone")
+    return RefusalError(f"the value of the variable {quote(variable)} is known only to the server")
 
 
 # What CREATE ROUTE and ALTER ROUTE refuse, under the engine's own numbers (``sys.messages``).
@@ -376,7 +376,7 @@ def check_route(
     if broker_instance is not None and service_name is None:
         raise RefusalError("BROKER_INSTANCE without SERVICE_NAME", _BROKER_ALONE)
     if broker_instance is not None and service_name == BROKER_CONFIGURATION_SERVICE:
-        why = f"a route to the service {BROKER_CONFIGURATION_SERVICE} takes no BROKER_INSTANCE"
+        why = f"a route to the service {BROKER_CONFIGURATION_SERVICE} cannot have a BROKER_INSTANCE"
         raise RefusalError(why, by_server=True)
     if address is None:
         raise RefusalError("ADDRESS is missing", by_server=True)

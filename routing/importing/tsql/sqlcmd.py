@@ -176,7 +176,7 @@ class BatchLines:
         for number, start, line in _lines_of(text, first):
             if self._over:
                 if speaks_of_routing(text[start:]):
-                    self._report(file, number, "what follows is not run: the script ended above")
+                    self._report(file, number, "the rest is not run: the script ended above")
                 return
             if self._state == CODE and self._command(line, file, number, depth):
                 continue
@@ -246,7 +246,10 @@ class BatchLines:
         was_over = self._filled_in > _MOST_FILLED_IN
         filled = VARIABLE.sub(value, text)
         if self._filled_in > _MOST_FILLED_IN and not was_over:
-            why = f"its variables stand for more than {_MOST_FILLED_IN} characters: the script is read up to here"
+            why = (
+                f"its variables have more than {_MOST_FILLED_IN} characters in total: the script"
+                " is read up to here"
+            )
             self._report(file, number, why)
             self._over = True
         return filled
@@ -274,7 +277,7 @@ class BatchLines:
         elif name == "reset":
             self._drop()
         elif name not in _WITHOUT_EFFECT:
-            self._report(file, number, f"no sqlcmd command is called {quote(':' + name)}")
+            self._report(file, number, f"there is no sqlcmd command {quote(':' + name)}")
         return True
 
     def _leave(self, runs_batch: bool, file: str, number: int) -> None:

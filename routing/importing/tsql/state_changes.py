@@ -52,9 +52,11 @@ OF_DATABASES = (
 )
 
 _DATABASE_EXISTS, _NONE_TO_DROP, _NONE_TO_ALTER, _NONE_TO_DETACH = 1801, 3701, 5011, 15010
-_NEW_ID = "the server draws its service_broker_guid, which only an export of sys.databases tells"
-_ENDED = "its conversations end with an error: its dialogs and messages stay in the tables until an export tells"
-_MOVED = "its routes and services go along; its dialogs and messages keep the old name until an export tells"
+_NEW_ID = "the server creates its service_broker_guid, which only an export of sys.databases shows"
+_ENDED = "its conversations end with an error: its dialogs and messages stay in the tables until the next export"
+_MOVED = (
+    "its routes and services are renamed too; its dialogs and messages keep the old name until the next export"
+)
 
 
 def change_database(holdings: NamedRows, statement: ScriptStatement) -> str | None:
@@ -68,13 +70,13 @@ def change_database(holdings: NamedRows, statement: ScriptStatement) -> str | No
     if isinstance(statement, AlterDatabase):
         return _set_broker(holdings, statement)
     if isinstance(statement, AlterDatabaseState):
-        return f"SET {statement.state} is named, not applied: no table holds it"
+        return f"SET {statement.state} is reported but not applied: no table stores it"
     raise TypeError(f"no change is known for {type(statement).__name__}")
 
 
 def _create(holdings: NamedRows, name: str) -> str:
     if holdings.holds_database(name):
-        raise RefusalError("the database exists already", _DATABASE_EXISTS)
+        raise RefusalError("the database already exists", _DATABASE_EXISTS)
     holdings.put_database(DatabaseState(name, None))
     holdings.put_route(RouteState(name, DEFAULT_ROUTE, "LOCAL"))
     holdings.note_new_database(name)
@@ -90,7 +92,7 @@ def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str 
     holdings.remove_database(statement.name)
     if not is_missing or is_told:
         return None
-    return "nothing tells whether the instance has such a database; it has none from here on"
+    return "it is unknown whether the instance has such a database; from here on it has none"
 
 
 def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
@@ -98,9 +100,9 @@ def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
     if not holdings.holds_database(name):
         raise _none_to_alter(holdings, name)
     if name.casefold() != new_name.casefold() and holdings.holds_database(new_name):
-        raise RefusalError(f"the database {quote(new_name)} exists already", _DATABASE_EXISTS)
+        raise RefusalError(f"the database {quote(new_name)} already exists", _DATABASE_EXISTS)
     holdings.rename_database(name, new_name)
-    return f"it is called {quote(new_name)} from here on: {_MOVED}"
+    return f"its name is {quote(new_name)} from here on: {_MOVED}"
 
 
 def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
@@ -115,7 +117,7 @@ def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
 
 
 def _none_to_alter(holdings: NamedRows, name: str) -> RefusalError:
-    why = "no such database is known: an export of sys.databases tells"
+    why = "no such database is known: export sys.databases"
     is_told = holdings.tells(DATABASES, "", name) and not holdings.holds_database(name)
     return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)
 
@@ -126,7 +128,7 @@ def _none_to_alter(holdings: NamedRows, name: str) -> RefusalError:
 OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)
 
 _ENDPOINT_MISSING, _SECOND = 15151, 7862
-_NO_TABLE = "whether an endpoint is STARTED is in no table"
+_NO_TABLE = "no table stores whether an endpoint is STARTED"
 
 
 def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
@@ -142,17 +144,17 @@ def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoi
 def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | None:
     endpoint = holdings.endpoint
     if holdings.is_other_endpoint(statement.name) or _is_called(endpoint, statement.name):
-        raise RefusalError("the endpoint exists already", by_server=True)
+        raise RefusalError("the endpoint already exists", by_server=True)
     if not statement.for_service_broker:
         holdings.put_other_endpoint(statement.name)
         return None
     if endpoint is not None and (endpoint.name is not None or endpoint.is_message_forwarding_enabled):
         which = "which forwards messages" if endpoint.name is None else quote(endpoint.name)
-        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {which}", _SECOND)
+        raise RefusalError(f"the instance already has a SERVICE_BROKER endpoint, {which}", _SECOND)
     holdings.endpoint = EndpointState(
         statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
     )
-    return None if statement.state == "STARTED" else f"it is made {statement.state}; {_NO_TABLE}"
+    return None if statement.state == "STARTED" else f"it becomes {statement.state}; {_NO_TABLE}"
 
 
 def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None:
@@ -193,7 +195,7 @@ def _is_called(endpoint: EndpointState | None, name: str) -> bool:
     return called is not None and called.casefold() == name.casefold()
 
 
-NOTHING_TELLS = "nothing tells"
+NOTHING_TELLS = "it is unknown"
 """The start of remarks on facts that no import has."""
 
 _EXISTS, _MISSING = 15530, 15151
@@ -214,7 +216,7 @@ def change(holdings: NamedRows, statement: ScriptStatement) -> str | None:
 
 def _database_of(holdings: NamedRows, statement: ScriptStatement) -> str:
     if statement.database is None:
-        raise UntoldError("its database is not known: no USE stands before it, nor was one given")
+        raise UntoldError("its database is unknown: there is no USE before it, and none was given")
     return holdings.spell(statement.database)
 
 
@@ -223,7 +225,7 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
     if isinstance(statement, CreateRoute):
         same = holdings.routes_named(database, statement.name)
         if same:
-            raise RefusalError(f"the route {quote(same[0].name)} exists already", _EXISTS)
+            raise RefusalError(f"the route {quote(same[0].name)} already exists", _EXISTS)
         holdings.put_route(_alter(RouteState(database, statement.name, ""), statement))
         return None
     route = holdings.route(database, statement.name)
@@ -248,12 +250,10 @@ def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | Drop
     if holdings.tells(ROUTES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
     if isinstance(statement, AlterRoute):
-        why = (
-            f"nothing tells of such a route in the database {quote(database)}, so its other options are not known"
-        )
+        why = f"no such route is known in the database {quote(database)}, so its other options are unknown"
         raise UntoldError(why)
     holdings.note_no_route(database, statement.name)
-    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a route; it has none from here on"
+    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a route; from here on it has none"
 
 
 def _alter(route: RouteState, statement: CreateRoute | AlterRoute) -> RouteState:
@@ -274,7 +274,7 @@ def _change_service(holdings: NamedRows, statement: CreateService | DropService)
     service = holdings.service(database, statement.name)
     if isinstance(statement, CreateService):
         if service is not None:
-            raise RefusalError("the service exists already", _EXISTS)
+            raise RefusalError("the service already exists", _EXISTS)
         holdings.put_service(ServiceState(database, statement.name))
         return None
     if service is not None:
@@ -283,4 +283,4 @@ def _change_service(holdings: NamedRows, statement: CreateService | DropService)
     if holdings.tells(SERVICES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
     holdings.note_no_service(database, statement.name)
-    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a service; it has none from here on"
+    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a service; from here on it has none"

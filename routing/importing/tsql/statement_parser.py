@@ -204,7 +204,7 @@ class StatementParser:
         cursor.next()
         self._take_notes()
         if self._module != "batch":
-            self._fault(place, f"USE stands in the body of a {self._module}", _USE_IN_MODULE)
+            self._fault(place, f"USE is in the body of a {self._module}", _USE_IN_MODULE)
         try:
             name: str | None = cursor.name("database name")
             cursor.end_of_statement()

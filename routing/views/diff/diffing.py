@@ -89,7 +89,7 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
             raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
         return opened
     if not is_vacant(place, DIFF_JOB):
-        raise OutputError.out_is_taken(str(place), "is not empty and holds no Delta table")
+        raise OutputError.out_is_taken(str(place), "is not empty and is not a Delta table")
     return None
 
 

@@ -224,9 +224,9 @@ def find_missing(answers: GroupAnswers, network: EstateNetwork) -> MismatchCause
 def _instance(name: str, network: EstateNetwork) -> MismatchCause:
     near = nearest(name, network.instances)
     if near is not None:
-        text = f"the tables know no instance {quote(name)}, but {quote(near)}: is it the same?"
+        text = f"the tables have no instance {quote(name)}, but {quote(near)}: is it the same?"
         return MismatchCause(CauseKind.NEAR_NAME, f"{text} If so, import under one name (--instance)")
-    text = f"the tables know no instance {quote(name)}: import its databases, services, endpoint and routes"
+    text = f"the tables have no instance {quote(name)}: import its databases, services, endpoint and routes"
     return MismatchCause(CauseKind.INSTANCE_NOT_IMPORTED, text)
 
 

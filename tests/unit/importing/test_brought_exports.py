@@ -161,7 +161,7 @@ def test_a_queue_by_select_all(tmp_path: Path, name: str, content: bytes) -> Non
 def test_columns_tell_each_view(tmp_path: Path, columns: list[str], row: list[str], view: str) -> None:
     export = read(tmp_path, "Results.csv", grid(columns, row, separator=","))
     assert (list(export.rows), len(export.rows[view]), export.rejected) == ([view], 1, [])
-    assert f"{tmp_path}/Results.csv: its columns tell that it holds sys.{view}" in export.notes
+    assert f"{tmp_path}/Results.csv: recognised by its columns as sys.{view}" in export.notes
 
 
 def test_json_without_the_name_of_its_view(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_two_grids_in_one_file_and_what_stands_between(tmp_path: Path) -> None:
     export = read(tmp_path, "case.txt", text)
     assert only_row(export, "transmission_queue")["to_service_name"] == "//billing"
     assert only_row(export, "routes")["address"] == "TCP://far:4022"
-    assert export.rejected == [f"{tmp_path}/case.txt, row 1: it stands above the first header"]
+    assert export.rejected == [f"{tmp_path}/case.txt, row 1: it is above the first header"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_tells_no_view_is_not_read(tmp_path: Path, name: str, content: str)
     (tmp_path / "routes.csv").write_text(grid(ROUTE_COLUMNS, ROUTE), encoding="utf-8")
     export = read(tmp_path, name, content)
     assert list(export.rows) == ["routes"]
-    assert f"{tmp_path}/{name}: not read, neither its name nor its columns tell a view" in export.notes
+    assert f"{tmp_path}/{name}: not read, neither its name nor its columns identify a view" in export.notes
 
 
 QUOTED = [*ROUTE[:4], "", "NULL", *ROUTE[6:]]

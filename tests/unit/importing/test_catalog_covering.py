@@ -155,7 +155,7 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
         "2: database_id: '99999999999' does not fit an int (a)",
         "3: ADDRESS 'http://a' is not a valid address (x)",
         "3: the service appears twice (//a)",
-        "4: a mirror address is given beside the address local (y)",
+        "4: it has a mirror address in addition to the address local (y)",
         "5: MIRROR_ADDRESS 'LOCAL' is not a network address (z)",
         "6: the route appears twice (good)",
     ]
@@ -219,7 +219,9 @@ def test_an_endpoint_without_names_or_port(tmp_path: Path) -> None:
     text = "endpoint_id,is_message_forwarding_enabled\n65537,0\n"
     covered = covered_of(tmp_path, service_broker_endpoints=text)
     assert instance(covered)["addresses"] is None
-    assert [note.partition("row ")[2] for note in covered.notes] == ["2: no port is known, so no address of HUB"]
+    assert [note.partition("row ")[2] for note in covered.notes] == [
+        "2: the port is unknown, so there is no address of HUB"
+    ]
 
 
 def test_an_address_belongs_to_one_instance(tmp_path: Path) -> None:

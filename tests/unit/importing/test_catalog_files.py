@@ -155,7 +155,7 @@ def test_a_folder_at_any_depth_and_what_is_not_read(tmp_path: Path) -> None:
     assert export.rows_read == {"routes": 2, "services": 1}
     endings = ".csv, .dat, .htm, .html, .json, .jsonl, .log, .md, .ndjson, .out, .parquet, .rpt, .tsv, .txt"
     assert export.notes == [
-        f"{tmp_path}/a/notes.txt: not read, neither its name nor its columns tell a view",
+        f"{tmp_path}/a/notes.txt: not read, neither its name nor its columns identify a view",
         f"{tmp_path}/a/readme.doc: not read, its name ends in none of {endings}",
     ]
 
@@ -290,14 +290,14 @@ def test_a_quotation_mark_that_is_never_closed_swallows_nothing(tmp_path: Path) 
         ("routes.csv", SSMS, StandIns("hub", None, AT), "has no column database_name (give --database)"),
         ("routes.csv", "name,route_id\nx,1\n", HUB, "as sys.routes it lacks address"),
         ("routes.csv", "", HUB, "it is empty"),
-        ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns cannot be known (export it with a header"),
-        ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns cannot be known"),
+        ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns are unknown (export it with a header"),
+        ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns are unknown"),
         ("routes.json", "no json\n", HUB, "no line of it is a JSON object"),
         (
             "nothing.csv",
             "a,b,c\n1,2,3\n",
             HUB,
-            "neither its name nor its columns tell its view",
+            "neither its name nor its columns identify its view",
         ),
     ],
 )

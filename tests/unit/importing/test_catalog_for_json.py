@@ -87,7 +87,7 @@ def test_a_null_column_is_left_out(tmp_path: Path) -> None:
         ("//b", None),
     ]
     assert export.rows["routes"][1]["lifetime"] == datetime(2030, 1, 1, 8, 30, 0, 123000, tzinfo=timezone.utc)
-    what = "broker_instance, mirror_address in no row, read as NULL, which FOR JSON leaves out"
+    what = "broker_instance, mirror_address in no row, read as NULL (FOR JSON omits NULL)"
     assert export.notes == [f"{tmp_path}/routes.json: {what}"]
 
 
@@ -130,7 +130,7 @@ def test_what_was_cut_off_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ContractError) as caught:
         read(tmp_path, "services.txt", text)
     assert str(caught.value).endswith(
-        "services.txt' cannot be read: what stands under its header JSON_F52E2B61-… is not complete JSON"
+        "services.txt' cannot be read: the text below its header JSON_F52E2B61-… is not complete JSON"
         " (sqlcmd cuts it off without -y 0 -w 65535)"
     )
 
@@ -154,7 +154,9 @@ def test_other_json_in_a_folder_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "services.json").write_text(WHOLE, encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)
     assert export.rows_read == {"services": 100}
-    assert export.notes == [f"{tmp_path}/settings.json: not read, neither its name nor its columns tell a view"]
+    assert export.notes == [
+        f"{tmp_path}/settings.json: not read, neither its name nor its columns identify a view"
+    ]
 
 
 @pytest.mark.parametrize(

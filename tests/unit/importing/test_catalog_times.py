@@ -59,13 +59,13 @@ def test_a_time_by_a_form(form: str, text: str, time: datetime | type | None) ->
 @pytest.mark.parametrize(
     ("form", "why"),
     [
-        ("%d.%m.%Y", "'%d.%m.%Y' has 'Y', which stands for nothing (the letters are yyyy yy M MMM d H h m s f tt"),
-        ("dd/MM/y", "has 'y', which stands for nothing"),
-        ("dd.MM.yyyy hh:mm", "needs h with tt, or H alone"),
-        ("dd.MM.yyyy HH:mm tt", "needs h with tt, or H alone"),
+        ("%d.%m.%Y", "'%d.%m.%Y' has 'Y', which has no meaning (the letters are yyyy yy M MMM d H h m s f tt"),
+        ("dd/MM/y", "has 'y', which has no meaning"),
+        ("dd.MM.yyyy hh:mm", "needs h with tt, or only H"),
+        ("dd.MM.yyyy HH:mm tt", "needs h with tt, or only H"),
         ("HH:mm", "needs yyyy, M and d"),
         ("", "needs yyyy, M and d"),
-        ("d.M.yyyy d", "says the same twice"),
+        ("d.M.yyyy d", "has the same part twice"),
     ],
 )
 def test_a_form_that_is_none(form: str, why: str) -> None:
@@ -131,7 +131,7 @@ def test_the_moment_of_a_clock(local: datetime, moment: datetime, is_twofold: bo
 
 @pytest.mark.parametrize("local", [datetime(2026, 3, 29, 2), datetime(2026, 3, 29, 2, 59, 59)])
 def test_a_time_that_no_clock_showed(local: datetime) -> None:
-    with pytest.raises(ValueError, match=f"no clock in Europe/Berlin showed {local}: it was put forward there"):
+    with pytest.raises(ValueError, match=f"{local} does not exist in Europe/Berlin: the clock was put forward"):
         moment_of(local, BERLIN)
 
 
@@ -175,7 +175,7 @@ def test_a_time_that_is_taken_as_utc_is_said_once_a_view(tmp_path: Path) -> None
     )
     export = read_export([str(tmp_path)], HUB)
     assert [note for note in export.notes if "zone" in note] == [
-        "sys.services: exported_at names no zone and is taken as UTC (--time-zone)"
+        "sys.services: exported_at has no time zone, so UTC is used (--time-zone)"
     ]
     assert {row["exported_at"] for row in export.rows["services"]} == {utc(2026, 1, 5, 12), utc(2026, 1, 4, 12)}
 
@@ -191,13 +191,13 @@ def test_a_clock_that_was_put_back_is_said(tmp_path: Path) -> None:
         tmp_path, "name,address,exported_at\na,LOCAL,2026-10-25 02:30\nb,LOCAL,2026-10-25 02:30\n", zone=BERLIN
     )
     assert {row["exported_at"] for row in export.rows["routes"]} == {utc(2026, 10, 25, 0, 30)}
-    said = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25T00:30:00Z"
-    assert export.notes[1:] == [f"sys.routes: exported_at: {said}"]
+    note = "2026-10-25 02:30:00 occurred twice, and the earlier time 2026-10-25T00:30:00Z is used"
+    assert export.notes[1:] == [f"sys.routes: exported_at: {note}"]
 
 
 def test_a_clock_that_was_put_forward_rejects_the_row(tmp_path: Path) -> None:
     export = read(tmp_path, "name,address,exported_at\na,LOCAL,2026-03-29 02:30\n", zone=BERLIN)
-    why = "no clock in Europe/Berlin showed 2026-03-29 02:30:00: it was put forward there"
+    why = "2026-03-29 02:30:00 does not exist in Europe/Berlin: the clock was put forward"
     assert export.rejected == [f"{tmp_path}/routes.csv, row 2: exported_at: {why} (a)"]
 
 

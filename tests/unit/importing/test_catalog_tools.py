@@ -117,7 +117,7 @@ def test_the_separator_that_excel_says(tmp_path: Path, first: str) -> None:
 
 def test_a_separator_that_is_none(tmp_path: Path) -> None:
     why = refused(tmp_path, "routes.csv", "sep=x\nname\n")
-    assert "its separator 'x' is none of , ; | and tab" in why
+    assert "its separator 'x' is not one of , ; | and tab" in why
 
 
 def table(*columns: tuple[str, int], rows: list[tuple[str, ...]]) -> str:
@@ -263,7 +263,7 @@ def test_what_the_server_says_of_an_error_is_no_row(tmp_path: Path, text: str) -
     export = read(tmp_path, "services.txt", text + ERROR)
     assert [row["name"] for row in export.rows["services"]] == ["//a"]
     why = (
-        "the server reports error 916, so the export is not whole: Msg 916, Level 14, State 1, Server HUB, Line 1"
+        "the server reports error 916, so the export is incomplete: Msg 916, Level 14, State 1, Server HUB, Line 1"
     )
     assert export.rejected == [f"{tmp_path}/services.txt, row 4: {why}"]
 
@@ -272,7 +272,7 @@ def test_a_line_that_stands_elsewhere_is_no_row(tmp_path: Path) -> None:
     grid, _, _ = WIDE.partition("\n\n")
     export = read(tmp_path, "routes.txt", f"{grid}\n{'x' * 300}\n")
     assert routes(export) == ROUTES
-    assert export.rejected == [f"{tmp_path}/routes.txt, row 5: it does not stand under the dashes of its header"]
+    assert export.rejected == [f"{tmp_path}/routes.txt, row 5: it is not aligned with the dashes of its header"]
 
 
 def test_a_value_that_fills_a_narrow_column_may_be_cut_off(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_a_file_that_is_no_text(tmp_path: Path, data: bytes) -> None:
 
 def test_a_folder_without_any_export(tmp_path: Path) -> None:
     (tmp_path / "routes.xlsx").write_bytes(WORKBOOK)
-    with pytest.raises(ContractError, match="it holds no export of a view"):
+    with pytest.raises(ContractError, match="it has no export of a view"):
         read_export([str(tmp_path)], HUB)
 
 

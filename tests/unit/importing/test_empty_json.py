@@ -50,7 +50,7 @@ def test_the_ending_of_the_name_may_be_another(text: str, tmp_path: Path) -> Non
 def test_without_a_view_in_its_name_it_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "queue of today.json"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="neither its name nor its columns tell its view"):
+    with pytest.raises(InputError, match="neither its name nor its columns identify its view"):
         read_sources([str(file)], None)
     [part], _, _ = read_sources([str(file)], "transmission_queue")
     assert list(part.rows.rows) == []

@@ -225,15 +225,15 @@ HOSTILE = {
     "depth": ("<a>" * 100_000, "more than 20 elements deep"),
     "length": (xml(CLASSIFY, route_type="x" * 1_000_000), "more than 1,000,000"),
     "half a character": (xml(CLASSIFY, route_type="\ud800"), "half of a character"),
-    "another root": ("<row><x/></row>", "it holds no event"),
+    "another root": ("<row><x/></row>", "it has no event"),
     "no text": ("", "not well-formed XML"),
     "no conversation": (
         xml(CLASSIFY, conversation_id="x", route_type="1"),
-        "its conversation_id is 'x', and no GUID",
+        "its conversation_id is 'x' and not a GUID",
     ),
-    "no time": (xml(CLASSIFY, None, route_type="1"), "its timestamp is 'None', and no ISO 8601 time"),
+    "no time": (xml(CLASSIFY, None, route_type="1"), "its timestamp is 'None' and not an ISO 8601 time"),
     "a wrong time": (xml(CLASSIFY, "noon", route_type="1"), "its timestamp is 'noon'"),
-    "no route type": (xml(CLASSIFY), "its route_type is 'None', and none of Local, Remote and Delayed"),
+    "no route type": (xml(CLASSIFY), "its route_type is 'None' and not Local, Remote or Delayed"),
     "another route type": (xml(CLASSIFY, route_type="4"), "its route_type is '4'"),
 }
 
@@ -324,7 +324,7 @@ FORMS = (as_csv, as_json_lines, as_json_array, as_parquet, as_xml, as_xml_after_
 
 
 UNKNOWN_ID = (
-    "tables.databases knows no database_id 77 of hub: 1 events of it have no database_name"
+    "tables.databases has no database_id 77 on hub: 1 of its events have no database_name"
     " (import its databases first)"
 )
 
@@ -337,7 +337,7 @@ def test_every_form_gives_the_same_rows(form: Any, job: Path, capsys: pytest.Cap
     assert (read, done["rejected"]) == ({"rows": 4, "rejected": 0, "left_out": 0}, [])
     assert done["written"] == {"observed_routing": {"added": 3}, "dialogs": {}}
     assert done["notes"] == [
-        "1 of broker_conversation, which tells nothing of routes, were counted and left out",
+        "1 of broker_conversation were skipped, since they are not about routes",
         UNKNOWN_ID,
     ]
     rows = sorted(stored(job), key=lambda row: (row["observed_at"], row["outcome"]))
@@ -381,7 +381,7 @@ def test_lines_that_are_no_rows(job: Path, capsys: pytest.CaptureFixture[str]) -
     assert [told.rpartition("/")[2] for told in done["rejected"]] == [
         "events.csv, row 2: it has 2 cells, the header 5",
         "events.csv, row 4: event_data is empty",
-        "events.csv, row 5: nothing names its instance (--instance)",
+        "events.csv, row 5: its instance is unknown (--instance)",
         "events.jsonl, row 1: event_data is empty",
         "events.jsonl, row 2: it is not a JSON object",
         "events.jsonl, row 3: it is not a JSON object",
@@ -408,7 +408,7 @@ def test_an_acknowledgement_tells_when_a_dialog_was(job: Path, capsys: pytest.Ca
     ]
     done = imported(job, capsys, str(as_csv(job.parent, events)))
     assert done["written"] == {"observed_routing": {}, "dialogs": {"changed": 1, "unchanged": 1}}
-    assert done["notes"] == ["2 acknowledgements are of conversations that tables.dialogs does not have"]
+    assert done["notes"] == ["2 acknowledgements are for conversations that are missing in tables.dialogs"]
     times = {row["conversation_id"]: row["acknowledged_at"] for row in stored(job, "dialogs")}
     assert times[FOLDED] == NOON
     assert times[f"{FOLDED[:-1]}2"] == datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -417,10 +417,10 @@ def test_an_acknowledgement_tells_when_a_dialog_was(job: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("events.xel", "x", "its name does not tell what it holds"),
+        ("events.xel", "x", "its name does not show its format"),
         ("none.csv", None, "there is no such file"),
         ("events.csv", "a,b\n1,2\n", "it has no column event_data"),
-        ("events.json", "[1,", "it is no JSON array of objects, and no object a line"),
+        ("events.json", "[1,", "it is neither a JSON array of objects nor an object a line"),
         ("events.parquet", "x", "cannot be read"),
     ],
 )
@@ -519,7 +519,7 @@ OTHER_XML = {
     "an execution plan": '<ShowPlanXML xmlns="http://schemas.microsoft.com/sqlserver/2004/07/showplan" />',
     "a deadlock graph": "<deadlock-list><deadlock /></deadlock-list>",
     "an XML document <Project>": '<!DOCTYPE Project [<!ENTITY a "<event>">]>\n<Project></Project>',
-    "no XML document": "name,event_data\n",
+    "not an XML document": "name,event_data\n",
 }
 
 

@@ -97,7 +97,7 @@ def test_a_path_that_is_not_here_is_the_sessions_where_its_paths_are(
 
 @pytest.mark.parametrize("named", ["s3a://key:word@b/x", "abfss://c@a.net/x?sig=abc"])
 def test_an_address_with_a_secret_is_not_given_to_spark(named: str) -> None:
-    with pytest.raises(InputError, match="holds what looks like a secret") as caught:
+    with pytest.raises(InputError, match="seems to contain a secret") as caught:
         reach_by(TableOpener(never))(named)
     assert "b/x" not in str(caught.value)
     assert "abc" not in str(caught.value)
@@ -113,7 +113,7 @@ def test_why_a_session_is_needed_is_told_where_there_is_none() -> None:
 
 @pytest.mark.parametrize("named", ["s3://b/x", "dbfs:/x", "file:/x"])
 def test_what_reads_this_machine_alone_says_so_of_a_uri(named: str) -> None:
-    with pytest.raises(InputError, match=f"'{named}' is a URI, and only files of this machine are read here"):
+    with pytest.raises(InputError, match=f"'{named}' is a URI, but this command reads only files on this machine"):
         on_this_disk(named)
 
 

@@ -156,7 +156,7 @@ def imported(
 )
 def test_what_is_older_than_the_last_import_is_refused(last: list[Any], new: dict[str, Any]) -> None:
     stored = [imported(*values) for values in last]
-    with pytest.raises(InputError, match="older than what was imported before, 1 part: ") as caught:
+    with pytest.raises(InputError, match="older than an earlier import, 1 part: ") as caught:
         import_order.refuse_older(stored, [imported(at=MONDAY, **new)])
     assert caught.value.exit_code == 2
     import_order.refuse_older(stored, [imported(at=WEDNESDAY, **new)])

@@ -67,7 +67,7 @@ def rows(*names: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_new_name_that_is_nearly_a_known_one(name: str, known: tuple[str, ...], near: str | None) -> None:
-    said = f"the instance '{name}' is new to the tables, which know '{near}': is it another?"
+    said = f"the instance '{name}' is new, and the tables already have '{near}': are they different?"
     assert say_near_names([name], rows(*known)) == ([] if near is None else [said])
 
 
@@ -76,7 +76,7 @@ def test_names_are_compared_in_bounds() -> None:
     known = rows(*(f"SQL{number:05}" for number in range(5_000)))
     assert len(say_near_names(many, rows("000001x"))) <= 20
     assert say_near_names(["SQL00001x"], known) == [
-        "the instance 'SQL00001x' is new to the tables, which know 'SQL00001': is it another?"
+        "the instance 'SQL00001x' is new, and the tables already have 'SQL00001': are they different?"
     ]
 
 
@@ -88,7 +88,7 @@ def test_an_import_says_it_once(tmp_path: Path) -> None:
     file = Path(folder, "services.csv")
     file.write_text(file.read_text(encoding="utf-8").replace("HUB", "HUB1"), encoding="utf-8")
     second = import_views(no_spark(), config, [folder])
-    note = "the instance 'HUB1' is new to the tables, which know 'HUB': is it another?"
+    note = "the instance 'HUB1' is new, and the tables already have 'HUB': are they different?"
     assert [note for note in second.notes if "is it another" in note] == [note]
     file.write_text(
         file.read_text(encoding="utf-8").replace(MONDAY.isoformat(), TUESDAY.isoformat()), encoding="utf-8"
@@ -105,7 +105,7 @@ def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> No
     done = import_script(
         no_spark(), config, tmp_path / "s.sql", "USE shop\nGO\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'"
     )
-    assert "the instance 'HUB' is new to the tables, which know 'HUB2': is it another?" in done.notes
+    assert "the instance 'HUB' is new, and the tables already have 'HUB2': are they different?" in done.notes
 
 
 def shown(done: ImportResult) -> list[str]:
@@ -169,7 +169,7 @@ def test_the_answer_is_what_was_written_and_rejected(
     assert shown(done)[:2] == answer
 
 
-IS_ITS_OWN = "is taken for a separate instance, since no export has its port"
+IS_ITS_OWN = "is assumed to be a separate instance, since no export has its port"
 ON_THE_MACHINE = "it is on the machine that runs the script"
 
 
@@ -179,19 +179,19 @@ ON_THE_MACHINE = "it is on the machine that runs the script"
         ("HUB", "HUB", None),
         ("hub", "HUB", None),
         ("spoke", "HUB", None),
-        ("HUBB", "HUB", "the server 'HUBB' of :connect is not known: is 'HUB' meant?"),
-        ("hub.corp.example", "HUB", "the server 'hub.corp.example' of :connect is not known: is 'HUB' meant?"),
-        ("SPOKE\\DEV", "HUB", r"the server 'SPOKE\DEV' of :connect is not known: is 'SPOKE' meant?"),
-        ("HUB", "HUB\\DEV", r"the server 'HUB' of :connect is not known: is 'HUB\DEV' meant?"),
+        ("HUBB", "HUB", "the server 'HUBB' of :connect is unknown, did you mean 'HUB'?"),
+        ("hub.corp.example", "HUB", "the server 'hub.corp.example' of :connect is unknown, did you mean 'HUB'?"),
+        ("SPOKE\\DEV", "HUB", r"the server 'SPOKE\DEV' of :connect is unknown, did you mean 'SPOKE'?"),
+        ("HUB", "HUB\\DEV", r"the server 'HUB' of :connect is unknown, did you mean 'HUB\DEV'?"),
         (
             "(local)",
             "HUB",
-            "the server '(local)' of :connect is taken for 'HUB': it is on the machine that runs the script",
+            "the server '(local)' of :connect is assumed to be 'HUB': it is on the machine that runs the script",
         ),
         (
             ".\\DEV",
             "HUB\\DEV",
-            r"the server '.\DEV' of :connect is taken for 'HUB\DEV': it is on the machine that runs the script",
+            r"the server '.\DEV' of :connect is assumed to be 'HUB\DEV': it is on the machine that runs the script",
         ),
         (
             "localhost\\DEV",
@@ -201,17 +201,17 @@ ON_THE_MACHINE = "it is on the machine that runs the script"
         (
             "HUB,14331",
             "HUB",
-            f"the server 'HUB,14331' of :connect {IS_ITS_OWN}; near: 'HUB'",
+            f"the server 'HUB,14331' of :connect {IS_ITS_OWN}; similar: 'HUB'",
         ),
         (
             "localhost,14331",
             "HUB,1500",
-            f"the server 'localhost,14331' of :connect {IS_ITS_OWN}; near: 'HUB,1500'",
+            f"the server 'localhost,14331' of :connect {IS_ITS_OWN}; similar: 'HUB,1500'",
         ),
         (
             "localhost,1500",
             "HUB,1500",
-            f"the server 'localhost,1500' of :connect is taken for 'HUB,1500': {ON_THE_MACHINE}",
+            f"the server 'localhost,1500' of :connect is assumed to be 'HUB,1500': {ON_THE_MACHINE}",
         ),
         ("SPOKE", "HUB,1500", None),
         ("elsewhere,14331", "HUB", None),
@@ -275,7 +275,7 @@ DROP ROUTE b
 """
     done = import_script(no_spark(), config, tmp_path / "s.sql", text, TUESDAY)
     assert [note for note in done.notes if ":connect" in note] == [
-        "the server 'HUBB' of :connect is not known: is 'HUB' meant?",
+        "the server 'HUBB' of :connect is unknown, did you mean 'HUB'?",
         r"the server 'localhost\DEV' of :connect may be 'HUB': it is on the machine that runs the script",
     ]
     assert [sentence.partition(": ")[2] for sentence in done.rejected] == [

@@ -12,9 +12,9 @@ from routing import cli
 from routing.errors import InputError
 from routing.importing.import_files import list_files
 
-PIPE = "not read, it is no ordinary file"
+PIPE = "not read, it is not a regular file"
 OUTSIDE = "not followed, it is a link to a place outside the folder"
-LOOP = "not followed, it is a link to a folder that it lies in"
+LOOP = "not followed, it is a link to a folder that contains it"
 
 
 def listed(folder: Path) -> tuple[list[str], list[str]]:
@@ -53,7 +53,7 @@ def test_what_is_neither_followed_nor_read_is_named(tmp_path: Path) -> None:
         f"beside: {OUTSIDE}",
         f"c/up: {LOOP}",
         f"file.csv: {OUTSIDE}",
-        "gone.csv: not read, it is a link to nothing",
+        "gone.csv: not read, it is a broken link",
         f"null.csv: {OUTSIDE}",
         f"pipe.csv: {PIPE}",
     ]
@@ -70,7 +70,7 @@ def test_a_folder_that_is_a_link_itself_is_read(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     (tmp_path / os.fsdecode(b"b\x81.csv")).touch()
-    assert listed(tmp_path) == (["a.csv"], [r"b\x81.csv: not read, its name is no UTF-8"])
+    assert listed(tmp_path) == (["a.csv"], [r"b\x81.csv: not read, its name is not UTF-8"])
 
 
 def test_more_files_than_the_most_are_refused(tmp_path: Path) -> None:

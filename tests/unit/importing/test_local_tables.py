@@ -198,7 +198,7 @@ def test_a_script_is_a_change(steps: dict[str, Step]) -> None:
 def test_the_same_script_twice_changes_nothing(steps: dict[str, Step]) -> None:
     assert steps["script again"].versions == steps["script"].versions
     assert [note.partition(": ")[2] for note in steps["script again"].done.notes] == [
-        "it was imported before; nothing of it is done again"
+        "it was already imported, so it is skipped"
     ]
 
 
@@ -208,7 +208,7 @@ def test_what_is_older_is_refused_and_nothing_is_written(
     before = newest(config)
     # The script of Wednesday speaks of the same routes.
     old = exports(tmp_path / "old", TUESDAY, routes=ROUTES, services="name\n//new\n")
-    with pytest.raises(InputError, match="older than what was imported before, 2 parts") as caught:
+    with pytest.raises(InputError, match="older than an earlier import, 2 parts") as caught:
         import_views(no_spark(), config, old)
     assert caught.value.exit_code == 2
     assert before == newest(config)

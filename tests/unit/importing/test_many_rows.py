@@ -89,7 +89,7 @@ REJECTED = [
     (1, "it is not a JSON object"),
     (6, "it is not a JSON object"),
     (7, "conversation_handle: 'no' is not a GUID"),
-    (9, "it holds bytes that cannot be decoded, or half a character: '\\ud800'"),
+    (9, "it contains bytes that cannot be decoded, or half a character: '\\ud800'"),
     (10, "message_sequence_number: 'True' is not an integer"),
     (12, "to_service_name is missing"),
     (13, "to_service_name: \"['//a']\" is not text"),

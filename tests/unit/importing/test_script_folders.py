@@ -73,7 +73,7 @@ def test_undo_scripts_are_left_out() -> None:
     assert [name for name in PLAIN if is_undo(PurePosixPath(name))] == []
     files, notes, _ = arranged("V1__a.sql", "U1__a.sql", "down/b.sql")
     assert files == ["V1__a.sql"]
-    which = "left out, since they undo what others do (name them to apply them)"
+    which = "skipped, since they undo other scripts (name them to apply them)"
     assert notes == [f"{which}: 2 files: /scripts/down/b.sql; /scripts/U1__a.sql"]
 
 

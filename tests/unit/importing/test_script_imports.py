@@ -68,7 +68,7 @@ def recorded(folder: Path) -> list[tuple[str, datetime]]:
     return sorted((row["view_or_file"], row["exported_at"]) for row in rows)
 
 
-KNOWN = "it was imported before; nothing of it is done again"
+KNOWN = "it was already imported, so it is skipped"
 
 
 def test_the_same_again_is_not_done(tmp_path: Path, bring: Import) -> None:
@@ -175,7 +175,7 @@ def test_each_script_is_of_its_own_time(tmp_path: Path, bring: Import) -> None:
     assert done["written"]["routes"] == {"added": 1, "changed": 1}
     assert routes(tmp_path) == {("r", "TCP://one:4022", None, TUESDAY), ("r", "TCP://two:4022", TUESDAY, None)}
     assert recorded(tmp_path) == [("1.sql", MONDAY), ("2.sql", TUESDAY)]
-    assert f"{first}: its time is taken to be 2026-01-05T12:00:00Z, the file's own (--scripted-at)" in done["told"]
+    assert f"{first}: its time is 2026-01-05T12:00:00Z, the file's own (--scripted-at)" in done["told"]
     assert bring(first, second)["notes"] == [f"{file}: {KNOWN}" for file in (first, second)]
 
 
@@ -185,7 +185,7 @@ def test_an_earlier_time_becomes_that_of_the_script_before(tmp_path: Path, bring
     third = script(tmp_path, "3.sql", CREATE.format("s", "s"), WEDNESDAY)
     done = bring(first, second, third)
     why = (
-        "its own time, 2026-01-05T12:00:00Z, lies before that of the script before it, whose time is taken,"
+        "its own time, 2026-01-05T12:00:00Z, lies before that of the previous script, whose time is used,"
         " 2026-01-06T12:00:00Z (--scripted-at)"
     )
     assert done["notes"] == [f"{second}: {why}"]

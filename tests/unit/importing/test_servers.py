@@ -226,11 +226,11 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_written(
     assert sets == {"whole": 2, "an error within": 1, "a connection that ends": 1, "no answer": 1, "nobody": 0}
     unread = {name: " ".join(one["unread"]) for name, one in exports.items()}
     assert unread["whole"] == ""
-    assert "was read in part: The server principal is not able" in unread["an error between"]
-    assert unread["an error within"].endswith("was read in part: the password is …")
-    assert "was read in part: " in unread["a connection that ends"]
-    assert "was read in part: " in unread["no answer"]
-    assert unread["nobody"].endswith(f"; '{earlier}' is of an earlier export")
+    assert "was only partly read: The server principal is not able" in unread["an error between"]
+    assert unread["an error within"].endswith("was only partly read: the password is …")
+    assert "was only partly read: " in unread["a connection that ends"]
+    assert "was only partly read: " in unread["no answer"]
+    assert unread["nobody"].endswith(f"; '{earlier}' is from an earlier export")
     assert err.count("note: ") == 6
     assert "are the same instance 'SHOP'" in err
     assert earlier.read_text(encoding="utf-8") == "of yesterday"
@@ -349,9 +349,9 @@ def test_an_interrupted_export_leaves_no_folder(tmp_path: Path) -> None:
         ("127.0.0.1,1435", "HUB", None),
         ("(local)\\SALES", "HUB\\SALES", None),
         ("HUB", None, None),
-        ("LISTENER", "NODE2", "'LISTENER' led to the instance 'NODE2'"),
-        ("HUB", "HUB\\SALES", "'HUB' led to the instance 'HUB\\SALES'"),
-        ("HUB\\SALES", "HUB\\STOCK", "'HUB\\SALES' led to the instance 'HUB\\STOCK'"),
+        ("LISTENER", "NODE2", "'LISTENER' connected to the instance 'NODE2'"),
+        ("HUB", "HUB\\SALES", "'HUB' connected to the instance 'HUB\\SALES'"),
+        ("HUB\\SALES", "HUB\\STOCK", "'HUB\\SALES' connected to the instance 'HUB\\STOCK'"),
     ],
 )
 def test_the_name_is_compared_with_the_instance(server: str, instance: str | None, note: str | None) -> None:

@@ -89,7 +89,7 @@ def test_what_is_printed_in_any_language_is_no_row(tmp_path: Path, form: str) ->
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\nTexto del error.\n")
         assert names(export) == ["//orders", "//a b"], line
         [why] = told(export)
-        assert "the server reports error 916, so the export is not whole" in why, line
+        assert "the server reports error 916, so the export is incomplete" in why, line
 
 
 def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_pat
     export = read(
         tmp_path, "services.txt", f"{services()}\n{services(('//late', '1', '1', '1')).splitlines()[2]}\n"
     )
-    assert told(export) == ["6: it looks like a row, but stands below the end of its table"]
+    assert told(export) == ["6: it looks like a row, but is below the end of its table"]
 
 
 DRAWN = "\u250c\u2500\u252c\u2510\n\u2502 {} \u2502\n\u255e\u2550\u2561\n\u2502 {} \u2502\n\u2502 {} \u2502\n"
@@ -214,10 +214,10 @@ def test_what_a_spreadsheet_does_to_cells(tmp_path: Path) -> None:
         (
             5,
             "40:15.9",
-            "enqueue_time: '40:15.9' is what a spreadsheet shows of a time, not the time: export the view",
+            "enqueue_time: '40:15.9' is only the part of a time that a spreadsheet shows: export the view",
         ),
-        (5, "########", "is what a spreadsheet shows of a time"),
-        (5, "46027.4583", "is what a spreadsheet shows of a time"),
+        (5, "########", "is only the part of a time that a spreadsheet shows"),
+        (5, "46027.4583", "is only the part of a time that a spreadsheet shows"),
         (6, "1.23E+18", "message_sequence_number: '1.23E+18' is not an integer"),
         (8, "perhaps", "is_conversation_error: 'perhaps' is not 0 or 1"),
         (0, HANDLE[1:], "is not a GUID"),
@@ -261,7 +261,7 @@ def test_an_encoding_that_is_guessed_or_named(
 
 def test_an_encoding_that_is_none() -> None:
     for name in ("cp125l", "rot13", "base64", "x\0"):
-        with pytest.raises(InputError, match="is no encoding"), reading_as(name):
+        with pytest.raises(InputError, match="is not an encoding"), reading_as(name):
             pass
 
 
@@ -278,7 +278,7 @@ def test_an_encoding_that_is_none() -> None:
             "to_service_name,transmission_status\n//a,x\n",
             "export it with SELECT * FROM sys.transmission",
         ),
-        ("services.csv", "name service_id service_queue_id\n//a 1 2\n", "columns are apart by blanks alone"),
+        ("services.csv", "name service_id service_queue_id\n//a 1 2\n", "columns are separated only by blanks"),
         (
             "x.txt",
             "name service_id principal_id service_queue_id\n" + services().partition("\n")[2],

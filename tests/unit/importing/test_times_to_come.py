@@ -73,7 +73,7 @@ def test_the_option_of_exports_is_read_on_its_clock(tmp_path: Path, run: Run) ->
     file = tmp_path / "routes.csv"
     file.write_text("instance_name,database_name,name,address\nHUB,Shop,r,LOCAL\n", encoding="utf-8")
     local = (datetime.now(timezone.utc) + timedelta(hours=3)).replace(tzinfo=None).isoformat(timespec="seconds")
-    assert "has not come yet" in run("import", "catalog", str(file), "--exported-at", local, status=2)
+    assert "a time is in the future" in run("import", "catalog", str(file), "--exported-at", local, status=2)
     run("import", "catalog", str(file), "--exported-at", local, "--time-zone", "+03:00")
 
 
@@ -82,10 +82,10 @@ def test_scripts(tmp_path: Path, run: Run) -> None:
     ahead = write_script(tmp_path, AHEAD)
     told = run(*tsql, ahead, status=2)
     assert f"{ahead}: its time is" in told
-    assert "--scripted-at says the time, on the clock of --time-zone" in told
+    assert "--scripted-at sets the time, in the zone of --time-zone" in told
     assert not (tmp_path / "data").exists()
     local = (datetime.now(timezone.utc) + timedelta(hours=3)).replace(tzinfo=None).isoformat(timespec="seconds")
-    assert "has not come yet" in run(*tsql, ahead, "--scripted-at", local, status=2)
+    assert "a time is in the future" in run(*tsql, ahead, "--scripted-at", local, status=2)
     run(*tsql, ahead, "--scripted-at", local, "--time-zone", "+03:00")
     [row] = rows_at(place(tmp_path, "imports"))
     assert abs(row["exported_at"] - datetime.now(timezone.utc)) < timedelta(minutes=5)
@@ -193,7 +193,7 @@ AS_BEFORE = {
     ("Past", "TCP://past:1", None, BEFORE),
 }
 TAKEN_BACK = (
-    "SHOP: an earlier import was of a time that has not come yet; of its versions of routes 3 are removed, and 2"
+    "SHOP: an earlier import had a time in the future; of its versions of routes 3 are removed, and 2"
     " that it closed are open again"
 )
 
@@ -277,7 +277,7 @@ def test_the_next_script_takes_it_back(config: Config, tmp_path: Path) -> None:
 def test_a_script_that_was_imported_before_takes_it_back_too(config: Config, tmp_path: Path) -> None:
     make_table(place(tmp_path, "imports"), [imported("s.sql", BEFORE), imported("x.sql", LATER)], IMPORTS)
     done = import_text(config, "DROP ROUTE Gone", BEFORE)
-    assert done.notes == [TAKEN_BACK, "s.sql: it was imported before; nothing of it is done again"]
+    assert done.notes == [TAKEN_BACK, "s.sql: it was already imported, so it is skipped"]
     assert routes_in(tmp_path) == AS_BEFORE
     assert imports_in(tmp_path) == {("s.sql", "Orders", BEFORE), ("x.sql", "Orders", IMPORTED)}
 

@@ -92,7 +92,7 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "number", "why"),
     [
-        ("CREATE ROUTE tostock WITH ADDRESS = 'LOCAL'", 15530, "'ToStock' exists already"),
+        ("CREATE ROUTE tostock WITH ADDRESS = 'LOCAL'", 15530, "'ToStock' already exists"),
         ("ALTER ROUTE x WITH ADDRESS = 'LOCAL'", 15151, "has no such route"),
         ("DROP ROUTE x", 15151, "the database 'Shop' has no such route"),
         ("ALTER ROUTE ToStock WITH ADDRESS = 'LOCAL'", 9743, "a mirror address with ADDRESS"),
@@ -107,20 +107,20 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
             9743,
             "a mirror address with ADDRESS 'LOCAL'",
         ),
-        ("CREATE SERVICE [//shop] ON QUEUE q", 15530, "exists already"),
+        ("CREATE SERVICE [//shop] ON QUEUE q", 15530, "already exists"),
         ("DROP SERVICE [//SHOP]", 15151, "has no such service"),
-        ("CREATE DATABASE shop", 1801, "exists already"),
+        ("CREATE DATABASE shop", 1801, "already exists"),
         ("DROP DATABASE other", 3701, "no such database"),
         ("ALTER DATABASE other SET ENABLE_BROKER", 5011, "no such database is known"),
         (
             "CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()",
             7862,
-            "a SERVICE_BROKER endpoint already, 'broker'",
+            "already has a SERVICE_BROKER endpoint, 'broker'",
         ),
         (
             "CREATE ENDPOINT Broker AS TCP (LISTENER_PORT = 4023) FOR TSQL ()",
             None,
-            "the endpoint exists already",
+            "the endpoint already exists",
         ),
         (
             "ALTER ENDPOINT e FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)",
@@ -130,7 +130,7 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
         ("DROP ENDPOINT e", 15151, "no such endpoint"),
         ("EXEC sp_detach_db 'other'", 15010, "no such database"),
         ("EXEC sp_renamedb 'other', 'x'", 5011, "no such database is known"),
-        ("ALTER DATABASE Shop MODIFY NAME = MSDB", 1801, "'MSDB' exists already"),
+        ("ALTER DATABASE Shop MODIFY NAME = MSDB", 1801, "'MSDB' already exists"),
     ],
 )
 def test_what_the_engine_would_refuse_changes_nothing(run: Run, text: str, number: int | None, why: str) -> None:
@@ -146,7 +146,7 @@ def test_without_a_database_a_route_has_no_place(run: Run) -> None:
     result = run("DROP ROUTE ToStock\nCREATE SERVICE s ON QUEUE q", database=None)
     assert result.state == STATE
     assert [(problem.line, problem.number) for problem in result.problems] == [(1, None), (2, None)]
-    assert all("its database is not known" in problem.why for problem in result.problems)
+    assert all("its database is unknown" in problem.why for problem in result.problems)
 
 
 def test_services_are_found_exactly(run: Run) -> None:
@@ -214,7 +214,7 @@ def test_a_renamed_database_takes_its_rows_along(run: Run) -> None:
     }
     (problem,) = result.problems
     assert problem.counted
-    assert "called 'Store' from here on" in problem.why
+    assert "its name is 'Store' from here on" in problem.why
     again = run("EXEC sp_renamedb 'Shop', 'SHOP'")
     assert {route.database_name for route in again.state.routes} == {"SHOP", "msdb"}
     assert [service.database_name for service in again.state.services] == ["SHOP"]
@@ -230,11 +230,14 @@ def test_a_detached_database_takes_its_rows_along(run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("ALTER DATABASE Shop SET OFFLINE WITH ROLLBACK IMMEDIATE", "ALTER DATABASE 'Shop': SET OFFLINE is named"),
-        ("ALTER DATABASE Shop SET READ_ONLY", "SET READ_ONLY is named, not applied: no table holds it"),
+        (
+            "ALTER DATABASE Shop SET OFFLINE WITH ROLLBACK IMMEDIATE",
+            "ALTER DATABASE 'Shop': SET OFFLINE is reported but not applied",
+        ),
+        ("ALTER DATABASE Shop SET READ_ONLY", "SET READ_ONLY is reported but not applied: no table stores it"),
         (
             "ALTER ENDPOINT broker STATE = STOPPED",
-            "STATE = STOPPED: whether an endpoint is STARTED is in no table",
+            "STATE = STOPPED: no table stores whether an endpoint is STARTED",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_text_is_cut_to_its_variable(read: ReadText) -> None:
 def test_variables_that_double_come_to_an_end(read: ReadText) -> None:
     script = read("DECLARE @s nvarchar(max) = N'DROP ROUTE a '\n" + "SET @s = @s + @s\n" * 60 + "EXEC(@s)")
     assert script.statements == ()
-    assert any("hold more than 2000000 characters" in problem.why for problem in script.problems)
+    assert any("have more than 2000000 characters" in problem.why for problem in script.problems)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_text_that_is_not_run_is_reported_once(read: ReadText, text: str) -> N
     script = read(text)
     assert script.statements == ()
     assert [(problem.line, problem.why) for problem in script.problems] == [
-        (1, "a statement in a text that is not run where it stands")
+        (1, "a statement in a text that does not run here")
     ]
 
 

@@ -141,7 +141,7 @@ FAULTS: dict[int, list[str]] = {
 def read_numbers(read: ReadText, text: str) -> tuple[set[int | None], list[str]]:
     """Return the error numbers of rejected batches and the names of applied objects."""
     applied = apply_script(InstanceState(), read(text))
-    rejected = [problem for problem in applied.problems if problem.why.endswith("; nothing of its batch runs")]
+    rejected = [problem for problem in applied.problems if problem.why.endswith("; its batch does not run")]
     assert all(problem.by_server and not problem.counted for problem in rejected)
     return {problem.number for problem in rejected}, [statement.name for statement in applied.statements]
 
@@ -160,13 +160,13 @@ def test_a_batch_that_cannot_be_compiled_runs_nothing(read: ReadText, number: in
         (f"{ROUTE}\nDECLARE @a int\n\nPRINT @b", 4, "the variable '@b' is not declared in its batch"),
         (f"{ROUTE}\n\nCREATE VIEW v AS SELECT 1 a", 3, "CREATE VIEW must be the first statement of its batch"),
         (f"{ROUTE}\nUSE My-Db", 2, "USE: the end of the statement was expected, not '-'"),
-        (f"CREATE PROC p AS\n{ROUTE}\nBREAK", 3, "BREAK stands outside a loop"),
+        (f"CREATE PROC p AS\n{ROUTE}\nBREAK", 3, "BREAK is outside a loop"),
     ],
 )
 def test_a_fault_says_where_and_why(read: ReadText, text: str, line: int, why: str) -> None:
     problems = apply_script(InstanceState(), read(text)).problems
     assert [(problem.line, problem.why) for problem in problems if problem.by_server] == [
-        (line, f"{why}; nothing of its batch runs")
+        (line, f"{why}; its batch does not run")
     ]
     assert f"its batch cannot be parsed: see line {line}" in next(
         problem.why for problem in problems if not problem.by_server
@@ -248,7 +248,7 @@ def test_commas_between_the_options_of_an_altered_route_may_be_left_out(read: Re
     applied = apply_script(InstanceState(), script)
     (route,) = applied.state.routes
     assert (route.remote_service_name, route.address) == ("s", "TCP://h:1")
-    assert [(p.line, "no comma stands before" in p.why) for p in applied.problems if p.line == 2] == [
+    assert [(p.line, "there is no comma before" in p.why) for p in applied.problems if p.line == 2] == [
         (2, True)
     ] * 2
     assert all(problem.counted for problem in applied.problems)

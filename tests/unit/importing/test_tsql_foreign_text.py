@@ -14,10 +14,10 @@ from routing.importing.tsql.script_reader import ReadScript, read_script
 
 ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'"
-PROSE = "the line is prose, not T-SQL: take the line out, or make it a comment (--)"
-DASH = "the line begins with a dash, which is no T-SQL: take it out; a comment begins with two hyphens (--)"
-FENCE = "a code fence of Markdown stands here, which is no T-SQL: keep only what stands between the fences"
-OTHER = "which no statement does: take the line out, or make it a comment (--)"
+PROSE = "the line is prose, not T-SQL: remove the line, or make it a comment (--)"
+DASH = "the line begins with a dash, which is not T-SQL: remove it, or begin a comment with two hyphens (--)"
+FENCE = "this is a Markdown code fence, not T-SQL: keep only the text between the fences"
+OTHER = "which no statement does: remove the line, or make it a comment (--)"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ OTHER = "which no statement does: take the line out, or make it a comment (--)"
         ("<html>", f"the line begins with '<', {OTHER}"),
         (
             "\u2022 routes",
-            "the typographic character U+2022 (bullet) stands here, which SQL Server cannot parse",
+            "SQL Server cannot parse the typographic character U+2022 (bullet) here",
         ),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why:
     script = read(f"\n-- hub\n{line}\n{ROUTE}\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     refused = [problem for problem in script.problems if problem.number == 102]
-    assert (refused[0].line, refused[0].why) == (3, f"{why}; nothing of its batch runs")
+    assert (refused[0].line, refused[0].why) == (3, f"{why}; its batch does not run")
     assert all(problem.line in (3, 4) for problem in script.problems)
 
 

@@ -46,8 +46,8 @@ def test_a_statement_with_one_is_named(read: ReadText, statement: str, character
     script = read(f"USE D\nGO\n\n{statement.replace('|', character)}\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     assert [(problem.line, problem.number) for problem in script.problems] == [(4, 102), (4, None)]
-    stands = f"the invisible character {name} stands here, which SQL Server cannot parse"
-    assert script.problems[0].why == f"{stands}; nothing of its batch runs"
+    stands = f"SQL Server cannot parse the invisible character {name} here"
+    assert script.problems[0].why == f"{stands}; its batch does not run"
     assert script.problems[1].why.startswith("CREATE ROUTE 'r': it does not run")
 
 
@@ -88,9 +88,9 @@ def test_in_a_name_it_counts_and_is_noted(read: ReadText) -> None:
     assert [found.name for found in script.statements] == ["a\u200bb"]
     assert [problem.counted for problem in script.problems] == [True] * 3
     assert [problem.why.partition(": ")[2] for problem in script.problems] == [
-        "the route name holds the invisible character U+200B (zero width space)",
-        "the SERVICE_NAME holds the invisible character U+00AD (soft hyphen)",
-        "the ADDRESS holds the invisible character U+200B (zero width space)",
+        "the route name contains the invisible character U+200B (zero width space)",
+        "the SERVICE_NAME contains the invisible character U+00AD (soft hyphen)",
+        "the ADDRESS contains the invisible character U+200B (zero width space)",
     ]
 
 

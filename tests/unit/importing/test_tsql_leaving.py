@@ -30,7 +30,7 @@ def _doubts(script: ReadScript) -> list[tuple[str, str | None]]:
 def test_a_throw_ends_the_batch(read: ReadText) -> None:
     script = read("DROP ROUTE a; THROW 50000, 'no', 1; DROP ROUTE b\nGO\nDROP ROUTE c")
     assert _names(script) == ["a", "c"]
-    assert [problem.why for problem in script.problems] == ["DROP ROUTE 'b': it stands after the THROW in line 1"]
+    assert [problem.why for problem in script.problems] == ["DROP ROUTE 'b': it comes after the THROW in line 1"]
 
 
 def test_a_raiserror_ends_nothing(read: ReadText) -> None:
@@ -81,8 +81,8 @@ def test_between_goto_and_its_label_nothing_counts(read: ReadText) -> None:
     )
     assert _names(script) == ["a", "d"]
     assert [problem.why for problem in script.problems] == [
-        "DROP ROUTE 'b': it stands after the GOTO in line 2",
-        "DROP ROUTE 'c': it stands after the GOTO in line 2",
+        "DROP ROUTE 'b': it comes after the GOTO in line 2",
+        "DROP ROUTE 'c': it comes after the GOTO in line 2",
     ]
 
 

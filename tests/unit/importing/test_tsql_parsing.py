@@ -34,9 +34,9 @@ ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
         ("USE a.b", 102, "'a' must have one part"),
         ("USE ''", 102, "the database name was expected"),
         ("SELECT (1", 102, "the parenthesis that opens here is not closed"),
-        ("SELECT 1)", 102, "a parenthesis is closed here that none opens"),
+        ("SELECT 1)", 102, "this closing parenthesis has no opening one"),
         ("BEGIN TRAN BEGIN PRINT 'x'", 102, "the BEGIN that begins here has no END"),
-        ("PRINT 'x' END", 102, "an END stands here that no BEGIN opens"),
+        ("PRINT 'x' END", 102, "this END has no BEGIN"),
         ("SELECT CASE WHEN 1 = 1 THEN 2", 102, "the CASE that begins here has no END"),
         ("EXEC sp_executesql N'DROP ROUTE ' + N'x'", 102, "EXEC: it is built by string concatenation"),
         ("GOTO nowhere", 133, "its batch has no label 'nowhere'"),
@@ -52,7 +52,7 @@ def test_nothing_runs_of_a_batch_that_cannot_be_parsed(
     assert (cause.number, cause.counted) == (number, False)
     assert 3 <= cause.line <= last
     assert why in cause.why
-    assert cause.why.endswith("; nothing of its batch runs")
+    assert cause.why.endswith("; its batch does not run")
     why_not = f"it does not run, since its batch cannot be parsed: see line {cause.line}"
     assert (dropped.line, dropped.why) == (last + 1, f"DROP ROUTE 'b': {why_not}")
 

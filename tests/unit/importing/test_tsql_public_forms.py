@@ -425,5 +425,5 @@ def test_the_clauses_of_an_endpoint_stand_in_either_order(read: ReadText, clause
     result = apply_script(InstanceState(), script)
     assert result.state.endpoint == EndpointState("Broker", 4022, True)
     assert [problem.why.partition(";")[0] for problem in result.problems] == (
-        [] if is_started else ["CREATE ENDPOINT 'Broker': it is made STOPPED"]
+        [] if is_started else ["CREATE ENDPOINT 'Broker': it becomes STOPPED"]
     )

@@ -221,11 +221,11 @@ def test_a_refusal_steers_what_follows(read: ReadText, form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        ("DROP ROUTE none", "nothing tells whether the database 'D' has such a route"),
-        ("DROP SERVICE none", "nothing tells whether the database 'D' has such a service"),
-        ("DROP DATABASE none", "nothing tells whether the instance has such a database"),
-        ("EXEC sp_detach_db 'none'", "nothing tells whether the instance has such a database"),
-        ("ALTER ROUTE none WITH ADDRESS = 'LOCAL'", "nothing tells of such a route"),
+        ("DROP ROUTE none", "it is unknown whether the database 'D' has such a route"),
+        ("DROP SERVICE none", "it is unknown whether the database 'D' has such a service"),
+        ("DROP DATABASE none", "it is unknown whether the instance has such a database"),
+        ("EXEC sp_detach_db 'none'", "it is unknown whether the instance has such a database"),
+        ("ALTER ROUTE none WITH ADDRESS = 'LOCAL'", "no such route is known"),
         ("ALTER DATABASE none SET ENABLE_BROKER", "no such database is known"),
         ("ALTER ENDPOINT none AS TCP (LISTENER_PORT = 4022)", "whether it is the SERVICE_BROKER endpoint"),
         ("DROP ENDPOINT none", "whether it is the SERVICE_BROKER endpoint"),

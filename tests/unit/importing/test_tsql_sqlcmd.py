@@ -395,8 +395,8 @@ def test_a_variable_that_doubles_ends_the_script(read: ReadText) -> None:
     tracemalloc.stop()
     assert [statement.name for statement in script.statements] == ["early"]
     assert [(problem.line, problem.why) for problem in script.problems] == [
-        (19, "its variables stand for more than 1000000 characters: the script is read up to here"),
-        (20, "what follows is not run: the script ended above"),
+        (19, "its variables have more than 1000000 characters in total: the script is read up to here"),
+        (20, "the rest is not run: the script ended above"),
     ]
 
 
@@ -404,7 +404,7 @@ def test_a_long_value_that_stands_often_ends_the_script(read: ReadText) -> None:
     script = read(f":setvar a {'x' * 60_000}\n" + "CREATE ROUTE r WITH ADDRESS = '$(a)'\nGO\n" * 100)
     assert script.statements == ()
     assert sum("longer than 256" in problem.why for problem in script.problems) == 16
-    assert sum("stand for more than" in problem.why for problem in script.problems) == 1
+    assert sum("characters in total" in problem.why for problem in script.problems) == 1
     assert len(script.problems) == 19
 
 

@@ -96,7 +96,7 @@ def test_somebody_has_written_since_the_tables_were_read(
         if moment == "writing the tables":
             import_views(no_spark(), config, newest_one)
 
-    with pytest.raises(StorageError, match=r"somebody else has written to tables\.\w+ .* \(import again") as late:
+    with pytest.raises(StorageError, match=r"tables\.\w+ at .* has changed since .* \(import again") as late:
         import_views(no_spark(), config, newer, progress=bring_newest)
     assert late.value.exit_code == 3
     rows = [row for row in rows_at(config.tables["routes"]) if row["name"] == "ToStock" and not row["valid_to"]]
@@ -131,7 +131,7 @@ def test_somebody_writes_at_the_same_moment(
 
     monkeypatch.setattr(local_tables.LocalTable, "commit", commit_late)
     before = rows_at(where)
-    with pytest.raises(StorageError, match=r"somebody else has written to tables\.") as late:
+    with pytest.raises(StorageError, match=r"tables\.\w+ at .* has changed since") as late:
         import_views(no_spark(), config, exports(tmp_path / "newer", TUESDAY, **views))
     assert late.value.exit_code == 3
     after = rows_at(where)

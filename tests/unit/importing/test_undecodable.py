@@ -38,7 +38,7 @@ def told(export: CatalogExport) -> list[str]:
     return [sentence.partition(", row ")[2] for sentence in export.rejected]
 
 
-HOLDS = "it holds bytes that cannot be decoded, or half a character: "
+HOLDS = "it contains bytes that cannot be decoded, or half a character: "
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_dry_run_completes_nothing_and_says_so(tmp_path: Path) -> None:
     done = import_views(no_spark(), config, [str(tmp_path / "tuesday")], dry_run=True)
     assert done.notes[0] == (
         "the import that began at 2026-02-01T00:00:00Z is not finished: the next import completes it first, and"
-        " this dry run reads the tables as they are"
+        " this dry run reads the current tables"
     )
     assert "billing" not in routes_of(config)
     assert len(rows_at(journal_of(config))) == 5
@@ -210,20 +210,20 @@ def _of_release_0_2_0(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 CANNOT = "part 1 of tables.services cannot be read"
 UNFIT = {
     "something later was imported": (_import_later, "routes of HUB, database Shop is of"),
-    "a table was made anew": (_make_anew, "tables.routes is another table than the one that it began to write"),
+    "a table was made anew": (_make_anew, "tables.routes is not the table that the import began to write"),
     "a column that is not there": (
         _encoded(columns=["instance_name", "database_name", "colour"]),
         "tables.services has no column colour",
     ),
     "a row without a name": (
         _encoded(rows=[["HUB", "Shop", None]]),
-        "a row of tables.services has no fitting name",
+        "a row of tables.services has an invalid name",
     ),
-    "a row of another type": (_encoded(rows=[["HUB", "Shop", 5]]), "a row of tables.services has no fitting name"),
+    "a row of another type": (_encoded(rows=[["HUB", "Shop", 5]]), "a row of tables.services has an invalid name"),
     "a row that is none": (_encoded(rows=[5]), "a row of tables.services cannot be read"),
     "half a surrogate": (
         _encoded(rows=[["HUB", "Shop", "\ud800"]]),
-        "a row of tables.services has no fitting name",
+        "a row of tables.services has an invalid name",
     ),
     "rows that are no list": (_encoded(rows=5), CANNOT),
     "columns that are no list": (_encoded(columns=5), CANNOT),
@@ -235,20 +235,20 @@ UNFIT = {
     "a key that is null": (_change_journal(table_key=None), "a part of tables.None lacks its number"),
     "an id that is null": (_change_journal(import_id=None), ""),
     "a time that is null": (_change_rows(lambda rows: [{**row, "started_at": None} for row in rows][1:]), "parts"),
-    "a release that is null": (_change_journal(release=None), "is not what the import stored"),
-    "an edited row": (_change_rows(lambda rows: [_edited(row) for row in rows]), "is not what the import stored"),
+    "a release that is null": (_change_journal(release=None), "differs from the stored import"),
+    "an edited row": (_change_rows(lambda rows: [_edited(row) for row in rows]), "differs from the stored import"),
     "a part without its digest": (
         _change_rows(lambda rows: [{**_without_digest(row), "release": "1.0"} for row in rows]),
-        "is not what the import stored",
+        "differs from the stored import",
     ),
-    "doubled parts": (_change_rows(lambda rows: rows * 2), "stands in the journal 2 times"),
+    "doubled parts": (_change_rows(lambda rows: rows * 2), "is in the journal 2 times"),
     "doubled parts of release 0.2.0": (
         _change_rows(lambda rows: _of_release_0_2_0(rows) * 2),
-        "stands in the journal 2 times",
+        "is in the journal 2 times",
     ),
     "a missing part": (
         _change_rows(lambda rows: [row for row in rows if row["table_key"] != "services"]),
-        "of its 5 parts the journal has 4",
+        "the journal has 4 of its 5 parts",
     ),
     "a first part of release 0.2.0 is missing": (
         _change_rows(lambda rows: [{**row, "part": 2} for row in _of_release_0_2_0(rows)]),
@@ -304,7 +304,7 @@ def test_dropping_names_the_tables(tmp_path: Path) -> None:
         told = import_views(no_spark(), config, source, drop_unfinished=True, dry_run=is_dry_run).notes[0]
         assert told == (
             f"the import that began at 2026-02-01T00:00:00Z {done}; tables.databases, tables.services,"
-            " tables.routes, tables.imports may hold a part of it. Import whole exports once"
+            " tables.routes, tables.imports may hold a part of it. Import complete exports once"
         )
     assert "billing" not in routes_of(config)
 
@@ -336,7 +336,7 @@ def test_an_overtaken_import_stops_before_its_next_commit(
 
     with (
         ended_after(commit, overtake) as commits,
-        pytest.raises(StorageError, match="somebody else has written") as late,
+        pytest.raises(StorageError, match="has changed since this import read it") as late,
     ):
         estate(SECOND, STOCK, BILLING, more="")(no_spark(), tmp_path)
     assert late.value.exit_code == 3
@@ -363,7 +363,7 @@ def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch:
         commit(self, *rows, **how)
 
     monkeypatch.setattr(local_tables.LocalTable, "commit", commit_late)
-    with pytest.raises(StorageError, match=r"somebody else has written to tables\.unfinished_imports") as late:
+    with pytest.raises(StorageError, match=r"tables\.unfinished_imports at .* has changed since") as late:
         estate(SECOND, route("late", "late"))(no_spark(), tmp_path)
     assert late.value.exit_code == 3
     config = config_in(tmp_path)
@@ -381,6 +381,6 @@ def test_where_the_rows_of_imports_are_lost_an_import_is_not_the_first(tmp_path:
     begins = {row["name"]: row["valid_from"] for row in rows_at(config.tables["routes"])}
     assert begins == {"AutoCreatedLocal": None, "ToStock": None, "Doomed": None, "billing": TUESDAY}
     assert (
-        "tables.routes has routes of HUB, and tables.imports no import of them: this import is not taken to be the"
-        " first, and what is new stands from its own time on"
+        "tables.routes has routes of HUB, but tables.imports has no import of them: this import does not"
+        " count as the first, so new routes are valid from its own time on"
     ) in done.notes
