@@ -122,8 +122,8 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "the log of an output cleaned up": (
         _log_cleaned("pending_messages"),
-        r"output.pending_messages at .*: the log of .* has been cleaned up: the changes after version 1 are unknown"
-        + FULL,
+        r"output.pending_messages at .*: the log of .* has been cleaned up: the changes after version 1 are"
+        r" unknown" + FULL,
     ),
     "messages made anew": (
         _made_anew("messages"),

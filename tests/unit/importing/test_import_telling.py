@@ -83,17 +83,19 @@ def test_names_are_compared_in_bounds() -> None:
 def test_an_import_says_it_once(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     first = import_views(no_spark(), config, exports(tmp_path / "first", MONDAY, **FIRST_VIEWS))
-    assert [note for note in first.notes if "is it another" in note] == []
+    assert [note for note in first.notes if "are they different" in note] == []
     (folder,) = exports(tmp_path / "second", MONDAY, services="name\n//a\n")
     file = Path(folder, "services.csv")
     file.write_text(file.read_text(encoding="utf-8").replace("HUB", "HUB1"), encoding="utf-8")
     second = import_views(no_spark(), config, [folder])
     note = "the instance 'HUB1' is new, and the tables already have 'HUB': are they different?"
-    assert [note for note in second.notes if "is it another" in note] == [note]
+    assert [note for note in second.notes if "are they different" in note] == [note]
     file.write_text(
         file.read_text(encoding="utf-8").replace(MONDAY.isoformat(), TUESDAY.isoformat()), encoding="utf-8"
     )
-    assert [note for note in import_views(no_spark(), config, [folder]).notes if "is it another" in note] == []
+    assert [
+        note for note in import_views(no_spark(), config, [folder]).notes if "are they different" in note
+    ] == []
 
 
 def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> None:
@@ -191,7 +193,7 @@ ON_THE_MACHINE = "it is on the machine that runs the script"
         (
             ".\\DEV",
             "HUB\\DEV",
-            r"the server '.\DEV' of :connect is assumed to be 'HUB\DEV': it is on the machine that runs the script",
+            rf"the server '.\DEV' of :connect is assumed to be 'HUB\DEV': {ON_THE_MACHINE}",
         ),
         (
             "localhost\\DEV",
