@@ -257,7 +257,7 @@ def test_a_server_that_is_nearly_known_is_noted(tmp_path: Path) -> None:
 
 def test_a_script_that_nobody_claims_is_refused(tmp_path: Path) -> None:
     script(whole_shop(tmp_path, []) / "a.sql", SCRIPT)
-    with pytest.raises(InputError, match="which instance the script is for is not known"):
+    with pytest.raises(InputError, match="the instance of the script is unknown"):
         checked(tmp_path)
 
 

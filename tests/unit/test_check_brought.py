@@ -146,7 +146,7 @@ def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     notes = "\n".join(told["notes"])
     assert "there is no exported_at, so the file's time is used (--exported-at): 2 files: " in notes
     assert f"{tmp_path}/case/queue.txt: 2026-01-05T18:00:00Z" in notes
-    assert "there is no instance_name, so 'case' (--instance): 2 files: " in notes
+    assert "there is no instance_name, so 'case' is used (--instance): 2 files: " in notes
     assert "no column says the database, it is taken as an unnamed one (--database): 2 files: " in notes
 
 
@@ -161,8 +161,11 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     write(folder, {"queue 2.txt": QUEUE}, WRITTEN.replace(hour=19))
     done = check([str(folder)])
     assert (len(done.results), done.evidence.log.rows_left_out) == (1, {"transmission_queue": 1})
-    said = "2 files of sys.transmission_queue of instance 'case' are taken for one database, and the newest counts"
-    assert any(said in note for note in done.evidence.log.notes)
+    note_start = (
+        "2 files of sys.transmission_queue of instance 'case' are assumed to be of one"
+        " database, so only the newest counts"
+    )
+    assert any(note_start in note for note in done.evidence.log.notes)
 
 
 def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
@@ -245,4 +248,4 @@ def test_import_goes_on_asking(tmp_path: Path) -> None:
 def test_lint_takes_the_place_and_the_time_too(tmp_path: Path) -> None:
     write(tmp_path / "case", {"routes.txt": ROUTES})
     done = lint_files([str(tmp_path / "case")], FileOptions(), now=WRITTEN)
-    assert any("it is taken as 'case' (--instance)" in note for note in done.notes)
+    assert any("so 'case' is used (--instance)" in note for note in done.notes)

@@ -266,7 +266,7 @@ def test_other_tables_are_not_written_over(
     [
         ("", "one of the arguments --against --against-version --against-time --with-script is required"),
         ("--against a.yaml --against-time 2026-01-05", "not allowed with argument --against"),
-        ("--with-script change.sql", "which instance the script is for is not known (give --instance"),
+        ("--with-script change.sql", "the instance of the script is unknown (give --instance"),
         ("--against moved.yaml --instance hub", "--instance works only with --with-script"),
         ("--against moved.yaml -v a=b", "-v works only with --with-script"),
         ("--against moved.yaml --fail-on delaid", "--fail-on: unknown word 'delaid' (did you mean delayed?)"),

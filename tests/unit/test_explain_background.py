@@ -193,7 +193,7 @@ def test_what_cannot_be_judged_for_want_of_databases_says_so() -> None:
     with pytest.raises(QuestionError) as caught:
         arrived().explain(message(1, "//far"))
     told = "the message would be rejected: UNKNOWN_DATABASE (the databases, addresses and forwarding of"
-    assert str(caught.value).startswith(f"{told} instance 'hub' are not known; docs/reference/tables.md says ")
+    assert str(caught.value).startswith(f"{told} instance 'hub' are not known; docs/reference/tables.md explains ")
 
 
 def test_the_gap_is_told_before_the_path_and_unknown_forwarding_in_it() -> None:

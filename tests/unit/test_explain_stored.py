@@ -67,7 +67,7 @@ def test_of_a_conversation_the_oldest_message_is_explained(
         assert found == {handle(20): "first", conversation(21): "arrived first", conversation(2): "m2"}[name]
     assert cli.main(["explain", "--config", crowded_file, "--conversation-id", conversation(20)]) == 2
     assert capsys.readouterr().err.startswith(
-        f"sbroute: conversation '{conversation(20)}' has messages of 2 ends: "
+        f"sbroute: conversation '{conversation(20)}' has messages of 2 endpoints: "
     )
 
 

@@ -114,11 +114,11 @@ def test_a_subject_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("    yield 'hub', 'a'", "yields \"('hub', 'a')\" and not (subject, message)"),
-        ("    yield configuration.routes[0]", "and not (subject, message)"),
-        ("    yield configuration.routes[0], 5", "and not (subject, message)"),
-        ("    yield ('hub', 'Sales'), 'a'", "and not (subject, message)"),
-        ("    yield ('hub', 'Sales', 5), 'a'", "and not (subject, message)"),
+        ("    yield 'hub', 'a'", "yields \"('hub', 'a')\" instead of (subject, message)"),
+        ("    yield configuration.routes[0]", "instead of (subject, message)"),
+        ("    yield configuration.routes[0], 5", "instead of (subject, message)"),
+        ("    yield ('hub', 'Sales'), 'a'", "instead of (subject, message)"),
+        ("    yield ('hub', 'Sales', 5), 'a'", "instead of (subject, message)"),
         ("    x = {}\n    return x['port']", "line 7: KeyError: 'port'"),
         ("    return None", "line 4: TypeError: 'NoneType' object is not iterable"),
         ("    yield ('hub', None, None), 'a'\n    raise SystemExit(0)", "line 7: SystemExit: 0"),
@@ -145,7 +145,7 @@ def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path
         ("x = 1\nraise SystemExit(0)\n", "line 2 cannot be run: SystemExit: 0"),
         # A ValueError before Python 3.11.4, a SyntaxError since.
         ("x = '\0'\n", "Error: source code string cannot contain null bytes"),
-        ("x = 1\n", "hold no rule"),
+        ("x = 1\n", "define no rule"),
         (
             rule_of("    return []", "SBR050"),
             "line 4 cannot be run: ValueError: 'SBR050' is no code for a finding of",
@@ -184,7 +184,7 @@ def test_two_functions_of_one_name_are_two_rules(tmp_path: Path) -> None:
     assert [rule.code for rule in load_rules([file_of(tmp_path, text)])] == ["SHOP001", "SHOP002"]
     imports = "import sys\nsys.path.insert(0, %r)\nimport shared_rules_of_this_test\nsys.path.pop(0)\n"
     file_of(tmp_path, text, "shared_rules_of_this_test.py")
-    with pytest.raises(RuleError, match="hold no rule"):
+    with pytest.raises(RuleError, match="define no rule"):
         load_rules([file_of(tmp_path, imports % str(tmp_path), "importing.py")])
 
 
