@@ -144,6 +144,6 @@ RISKS = [
         "risks/one",
         "Web",
         "By-other",
-        f"{_BOTH}, by By-other, To-two; dialogs at risk: up to 1, by what forwarders pick for them",
+        f"{_BOTH}, by By-other, To-two; dialogs at risk: up to 1, depending on the picks of forwarders",
     ),
 ]

@@ -179,7 +179,7 @@ def part_copies(
 
 
 _ADVICE = (
-    "Find out which of them is the copy: no view tells.",
+    "Find out which of them is the copy: no view shows it.",
     "Give the copy a broker instance of its own, or disable its broker.",
 )
 

@@ -172,7 +172,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     if port == TSQL_PORT:
         cause = (
             f"The address {named(address)} has port 1433, which is for T-SQL connections: the endpoint of Service"
-            " Broker listens on a port of its own (mostly 4022)."
+            " Broker listens on its own port (mostly 4022)."
         )
     elif target_address is not None and target is not None:
         cause = (

@@ -113,7 +113,7 @@ def part_endpoints(
         f" {text.port(address)}: only one can listen there, and the error log of the others has error 9692."
     )
     actions = (
-        f"Give the endpoint of {named(moved)} a port of its own.",
+        f"Give the endpoint of {named(moved)} its own port.",
         (
             f"Then correct route {named(route)} of {named(sender.database)} on {named(sender.instance)}: give its"
             " address that port."

@@ -163,6 +163,6 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     )
     grants = (
         "Check the connection, the certificates and the grants of SEND and CONNECT.",
-        "The target throws away what it may not take, and the sender gets no word of it.",
+        "The target drops messages that it must not accept, and the sender is not informed.",
     )
     return Remedy(target, cause, (*grants, *_missing(silent, target), EVENT_THAT_TELLS))

@@ -42,7 +42,7 @@ ENABLE_RISK = "The statement needs the database for itself for a moment. It fail
 """The risk of ENABLE_BROKER WITH NO_WAIT."""
 CLEANUP_RISK = (
     "END CONVERSATION WITH CLEANUP deletes the conversation with all of its messages on this side: the unread"
-    " ones, and those that wait to be sent. The other side is not told. Send again first what is still needed."
+    " ones, and those that wait to be sent. The other side is not informed. Send again first what is still needed."
 )
 """The risk of ending a conversation with cleanup."""
 END_RISK = (

@@ -71,7 +71,7 @@ def no_instance(file: str) -> InputError:
     """Return the error that the instance of a script is not known."""
     return InputError(
         f"{quote(file)}: the instance of the script is unknown",
-        "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
+        "give --instance, put it into a folder named like an instance of the exports, or let it begin with"
         " :CONNECT NAME",
     )
 

@@ -33,7 +33,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "candidates",
         parents=[common],
         help="which other routes match each message, in what order",
-        description="Show which other routes match each message, and in what order the rules take them: write a"
+        description="Show which other routes match each message, and in what order the rules"
+        " consider them: write a"
         " row for each message and matching route, and replace the table output.route_candidates.",
         example="sbroute candidates --config sbroute-demo/demo.yaml",
     )

@@ -36,7 +36,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "check",
         parents=[common],
-        help="why a queue does not move, from exports alone: no tables, no Java",
+        help="why messages wait in a queue, from exports only: no tables, no Java",
         description="Show why messages wait in a transmission queue and what to do, from exports of catalog"
         " views and T-SQL scripts. It needs no configuration, no tables and no Java. docs/how-to/check.md"
         " shows how.",

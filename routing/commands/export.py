@@ -21,8 +21,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "export",
         parents=[common],
         help="export the views of running servers into a folder (experimental)",
-        description="Run the script of `sbroute import queries` on servers, several at once, and write what each"
-        " answers into a file of a folder, for check, lint and import catalog. It only reads. Experimental.",
+        description="Run the script of `sbroute import queries` on servers, several at once, and write each"
+        " result to a file of a folder, for check, lint and import catalog. It only reads. Experimental.",
         example="sbroute export --server HUB --server SHOP --out exports",
     )
     add_servers(command, required=True)

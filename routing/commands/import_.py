@@ -120,7 +120,7 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "events",
         parents=[common],
         help="Extended Events: what SQL Server did with messages",
-        description="Import what SQL Server did with messages from the broker's Extended Events: rows of"
+        description="Import SQL Server's actions on messages from the broker's Extended Events: rows of"
         " sys.fn_xe_file_target_read_file (CSV, JSON lines, Parquet) and XML files.",
         example="sbroute import events xe --config conf/mine.yaml",
     )
@@ -237,7 +237,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
 
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:
     if not options.dry_run:
-        console.command_progress.text = "what was committed stays (the next import completes what is missing)"
+        console.command_progress.text = "committed changes stay (the next import completes the rest)"
 
 
 def _events(options: argparse.Namespace, console: Console) -> ImportResult:
@@ -289,7 +289,7 @@ def describe_import(imported: ImportResult) -> Document:
 def _say_written(imported: ImportResult) -> str:
     totals: Counter[str] = sum(imported.written.values(), Counter())
     phrase = ", ".join(f"{totals[kind]:,} {kind}" for kind in imported.kinds[:-1] if totals[kind])
-    why = ": the tables already hold all of it" if totals["unchanged"] else ""
+    why = ": the tables already have all of it" if totals["unchanged"] else ""
     if imported.is_dry_run:
         return f"This was a dry run. Rows that an import would write: {phrase or 'none'}."
     return f"Rows written: {phrase}." if phrase else f"Nothing was written{why}."

@@ -214,7 +214,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.result(page(options.explain, load_rules(options.rules)).rstrip("\n"))
         return EXIT_DONE
     if options.paths:
-        _refuse(options, _OF_TABLES, "goes with --config and no PATH")
+        _refuse(options, _OF_TABLES, "needs --config and no PATH")
         return run_on_files(options, console)
     _refuse(options, _OF_FILES, "goes with PATHs")
     if options.config is None:

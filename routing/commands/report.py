@@ -28,8 +28,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "report",
         parents=[common],
         help="an overview on one HTML page",
-        description="Write one HTML page that shows how the messages of the last run are routed. It loads nothing,"
-        " and is readable without JavaScript.",
+        description="Write one HTML page that shows how the messages of the last run are routed. The page"
+        " loads no other files and works without JavaScript.",
         example="sbroute report --config sbroute-demo/demo.yaml --out report.html",
     )
     add_config(command)

@@ -88,7 +88,7 @@ def mirror_beside_keyword(row: RouteRow) -> LintFinding | None:
     mirror = row.route.mirror_address
     if mirror is None or not (_is_keyword(row.route.kind) or _is_keyword(kind_of(mirror))):
         return None
-    return row.finding("SBR005", "mirror address '%s' is given beside address '%s'", mirror, row.route.address)
+    return row.finding("SBR005", "mirror address '%s' is given with address '%s'", mirror, row.route.address)
 
 
 def _is_keyword(kind: AddressKind | None) -> bool:
@@ -262,7 +262,7 @@ def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | 
     sentence = "no database of %s has broker instance %s"
     unknown = [] if is_local(route) else [place.name for place in places if not place.is_forwarding_known]
     if unknown:
-        sentence += "; whether %s forwards is not known and taken as off"
+        sentence += "; the forwarding of %s is not known and assumed to be off"
         return row.finding("SBR015", sentence, where, route.broker, list_names(unknown))
     return row.finding("SBR015", sentence, where, route.broker)
 
@@ -339,7 +339,7 @@ def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     if here is None or row.route.compared not in here.own_addresses:
         return None
     in_msdb = row.place[1] == MSDB
-    what = "what arrives is dropped as a loop" if in_msdb else "msdb's routes decide, as for arrivals"
+    what = "arriving messages are dropped as a loop" if in_msdb else "msdb's routes decide, as for arrivals"
     return row.finding("SBR037", "address '%s' is this instance's own: %s", row.route.address, what)
 
 

@@ -78,7 +78,7 @@ def lacking_services(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
             continue
         for search in verdict.searches:
             if search.end.reason is Reason.SERVICE_NOT_FOUND and search.known_broker == verdict.asked.broker:
-                sentence = "no database of %s holds '%s': what takes the route is %s"
+                sentence = "no database of %s holds '%s': messages that take the route are %s"
                 values = (verdict.asked.instance, service, str(search.end.outcome))
                 yield finding("SBR044", verdict.place, search.route_name, sentence, *values)
 
@@ -100,7 +100,7 @@ def caught_services(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator
             continue
         for search in filter(is_caught, verdict.searches):
             holder = estate.instances[instance].holders_of(service)[0].name
-            sentence = "what databases of %s send to it matches only routes for any service, such as %s of %s"
+            sentence = "messages to it from databases of %s match only routes for any service, such as %s of %s"
             yield finding("SBR045", (instance, holder), service, sentence, instance, search.route_name, database)
 
 
@@ -297,7 +297,7 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
         is_known = paths and not any(trace.is_cut for trace in traces)
         if is_known and all(_is_lost(path, estate) for path in paths):
             ends = list_names(f"{path.instance} ({path.reason or path.ending})" for path in paths)
-            sentence = "requests for routes end at %s: what asks for a route waits for ever"
+            sentence = "requests for routes end at %s: messages that ask for a route wait forever"
             yield finding("SBR043", (instance, database), paths[0].hops[0].route_name, sentence, ends)
 
 

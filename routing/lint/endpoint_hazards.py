@@ -293,7 +293,7 @@ class _Risk(NamedTuple):
         """Return the end of a finding's message, and the values for its placeholders."""
         if self.is_sure:
             return "; dialogs at risk: %s, such as %s", [str(self.dialogs), self.first]
-        return "; dialogs at risk: up to %s, by what forwarders pick for them", [str(self.dialogs)]
+        return "; dialogs at risk: up to %s, depending on the picks of forwarders", [str(self.dialogs)]
 
     @classmethod
     def together(cls, risks: Sequence[_Risk]) -> _Risk | None:

@@ -76,9 +76,12 @@ def not_forwarded(verdict: ProbeVerdict, search: RouteSearch, *, is_known: bool)
     """Find SBR025 and SBR040: a route of msdb leads on, and forwarding is off, or is taken to be off."""
     if is_known:
         return finding(
-            "SBR025", verdict.place, search.route_name, "what arrives for it is dropped: forwarding is off"
+            "SBR025",
+            verdict.place,
+            search.route_name,
+            "messages that arrive for it are dropped: forwarding is off",
         )
-    sentence = "what arrives for it is dropped if forwarding is off, which is not known and taken as off"
+    sentence = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
     return finding("SBR040", verdict.place, search.route_name, sentence)
 
 
@@ -91,7 +94,9 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
     if service == BROKER_CONFIGURATION_SERVICE:
         return
     if is_caught(search):
-        yield finding("SBR023", place, service, "what arrives for it matches only route %s", search.route_name)
+        yield finding(
+            "SBR023", place, service, "messages that arrive for it match only route %s", search.route_name
+        )
     if search.step is MatchingStep.NO_MATCH and verdict.by is None and not search.asks:
         sentence = "an open message that arrives for it is %s (%s)"
         if _takes_bound(estate, verdict.asked):

@@ -66,4 +66,4 @@ def _queues(server: ServerEvidence) -> Iterator[LintFinding]:
 def _owners(server: ServerEvidence) -> Iterator[LintFinding]:
     for (instance, database), facts in server.databases.items():
         if facts.has_lost_owner and facts.is_broker_on:
-            yield finding("SBR053", (instance, None), database, "its broker is on, and its owner is no login")
+            yield finding("SBR053", (instance, None), database, "its broker is on, and its owner is not a login")

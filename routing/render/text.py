@@ -98,7 +98,8 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
 _STOP_AT_ERROR = ":on error exit"
 """Makes sqlcmd stop at an error, such as an unreachable server. It is not T-SQL."""
 _OF_SQLCMD = (
-    "Run this file by sqlcmd -i, or in SSMS in SQLCMD mode (menu Query). Elsewhere nothing of it runs: each batch"
+    "Run this file with sqlcmd -i, or in SSMS in SQLCMD mode (menu Query). Elsewhere nothing of it"
+    " runs: each batch"
     " has a line that begins with a colon, which is a syntax error there."
 )
 

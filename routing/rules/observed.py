@@ -140,7 +140,7 @@ TABLE = (
     AgreementLine((28075,), _EVERY, _COMPATIBLE, "The sending database was in single-user mode and sent nothing."),
     AgreementLine((9798,), _EVERY, _COMPATIBLE, "SQL Server does not say which of its reasons it was."),
     AgreementLine(
-        tuple(_TOPIC), (Reason.DIALOG_EXPIRED,), _COMPATIBLE, "It tells of an attempt before the dialog expired."
+        tuple(_TOPIC), (Reason.DIALOG_EXPIRED,), _COMPATIBLE, "It is about an attempt before the dialog expired."
     ),
     # Near to each other.
     AgreementLine(
@@ -153,7 +153,7 @@ TABLE = (
         BY_REQUEST,
         (Reason.NO_ROUTE,),
         _COMPATIBLE,
-        "A request for the service is on its way; while it is, the search goes on and finds nothing.",
+        "While a request for the service is pending, the search continues and finds nothing.",
     ),
     AgreementLine(
         BY_REQUEST,
@@ -165,19 +165,19 @@ TABLE = (
         (9770,),
         (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),
         _COMPATIBLE,
-        "Another conversation asked for the route first; here the search goes on to a LOCAL route meanwhile.",
+        "Another conversation asked for the route first, and here the search continues to a LOCAL route.",
     ),
     AgreementLine(
         (9796,),
         (Reason.ROUTE_REQUESTED,),
         _COMPATIBLE,
-        "Another conversation asked for the route first; SQL Server went on to a LOCAL route meanwhile.",
+        "Another conversation asked for the route first, and SQL Server continued to a LOCAL route.",
     ),
     AgreementLine(
         _NO_ROUTE,
         (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),
         _COMPATIBLE,
-        "SQL Server says the same where a LOCAL route matches and leads to no such service here.",
+        "SQL Server reports the same if a LOCAL route matches and leads to no such service here.",
     ),
     AgreementLine(
         _NO_ROUTE,
@@ -189,7 +189,7 @@ TABLE = (
         (9785,),
         (Reason.TRANSPORT_ADDRESS_INVALID,),
         _COMPATIBLE,
-        "The service name was taken for the address that it does not have.",
+        "SQL Server read an address from the service name, which has none.",
     ),
     AgreementLine(
         (9796,),
@@ -210,7 +210,7 @@ TABLE = (
         _DOUBLED,
         (Reason.BROKER_DISABLED, *_SCOPE_OFF),
         _COMPATIBLE,
-        "SQL Server keeps a broker off whose id is doubled or does not fit.",
+        "SQL Server keeps a broker off if its id is a duplicate or does not fit.",
     ),
     # By what the number is about.
     AgreementLine(NumberTopic.ROUTING, _EVERY, _CONTRADICTS, "SQL Server itself routed it otherwise."),
@@ -218,17 +218,17 @@ TABLE = (
         (28071,),
         (*SENDING, *_ARRIVED),
         _COMPATIBLE,
-        "It was to be forwarded; the number does not say why it was not.",
+        "It should have been forwarded, and the number does not say why it was not.",
     ),
     AgreementLine(NumberTopic.TRANSPORT, SENDING, _COMPATIBLE, "Routed as predicted; the transport failed."),
     AgreementLine(
-        NumberTopic.TRANSPORT, _ARRIVED, _COMPATIBLE, "It had to come by the network first, and that failed."
+        NumberTopic.TRANSPORT, _ARRIVED, _COMPATIBLE, "It had to arrive over the network first, and that failed."
     ),
     AgreementLine(
         NumberTopic.TRANSPORT,
         _EVERY,
         _COMPATIBLE,
-        "It had to come back by the network to be routed in msdb, and that failed.",
+        "It had to come back over the network to be routed in msdb, and that failed.",
         in_msdb=True,
     ),
     AgreementLine(NumberTopic.TRANSPORT, _EVERY, _CONTRADICTS, "SQL Server tried to send it over the network."),
@@ -252,9 +252,9 @@ TABLE = (
         "Routed as predicted; the sender may not send to the service.",
     ),
     AgreementLine(
-        NumberTopic.SECURITY, _EVERY, _SAYS_NOTHING, "It tells of keys, certificates and logins, not of routes."
+        NumberTopic.SECURITY, _EVERY, _SAYS_NOTHING, "It is about keys, certificates and logins, not about routes."
     ),
-    AgreementLine(NumberTopic.IDENTITY, _EVERY, _SAYS_NOTHING, "It tells of a broker's id, not of routes."),
+    AgreementLine(NumberTopic.IDENTITY, _EVERY, _SAYS_NOTHING, "It is about a broker's id, not about routes."),
 )
 """The first matching line decides. Every known number has a line for every reason."""
 

@@ -65,11 +65,11 @@ _OF_AGREEMENT = {
 _LEAVES = (Outcome.SENT, Outcome.FORWARDED)
 
 UNKNOWN_TEXT = PairComparison(PairClass.NOT_OBSERVED, "A text that this project does not know.")
-NOTHING_SAID = PairComparison(PairClass.NOT_OBSERVED, "Not tried yet, or nothing that tells of a route.")
+NOTHING_SAID = PairComparison(PairClass.NOT_OBSERVED, "Not tried yet, or not about a route.")
 WAITS = PairComparison(PairClass.COMPATIBLE, "A blank status: sent, and not acknowledged yet.")
 ALIKE = PairComparison(PairClass.CONFIRMED)
 NO_NUMBER = PairComparison(PairClass.COMPATIBLE, "The same outcome; SQL Server did not say why.")
-LIVED_LONG = PairComparison(PairClass.COMPATIBLE, "Its time to live was over, which no route says.")
+LIVED_LONG = PairComparison(PairClass.COMPATIBLE, "Its lifetime was over, which no route shows.")
 OTHER_OUTCOME = PairComparison(PairClass.CONTRADICTED, "SQL Server itself had another outcome.")
 OTHER_HOP = PairComparison(PairClass.CONTRADICTED, "SQL Server sent it to another address.")
 OTHER_BROKER = PairComparison(PairClass.CONTRADICTED, "SQL Server bound it to another broker instance.")

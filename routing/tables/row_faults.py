@@ -150,7 +150,7 @@ def _bad_routes(routes: TableColumns) -> Iterator[tuple[int, str]]:
         yield place, phrase("mirror_address '%s' is not tcp://HOST[:PORT]", mirrors[place])
     for place in _bad(mirrors, bool):
         if _is_keyword(addresses[place]):
-            yield place, phrase("mirror_address is given beside address '%s'", addresses[place])
+            yield place, phrase("mirror_address is given with address '%s'", addresses[place])
 
 
 def _bad_instances(instances: TableColumns) -> Iterator[tuple[int, str]]:

@@ -84,7 +84,7 @@ def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path
     config = _config(stored, tmp_path)
     store(spark.range(3), tmp_path / "candidates")
     before = written(tmp_path)
-    with pytest.raises(OutputError, match=r"output.route_candidates: .* holds a table of another schema"):
+    with pytest.raises(OutputError, match=r"output.route_candidates: .* is a table with another schema"):
         spark_outputs.write_candidates(spark, config)
     assert written(tmp_path) == before
 

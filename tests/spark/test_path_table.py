@@ -81,7 +81,7 @@ def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path
     config = _config(stored, tmp_path)
     store(spark.range(3), tmp_path / "paths")
     before = written(tmp_path)
-    with pytest.raises(OutputError, match=r"output.message_paths: .* holds a table of another schema"):
+    with pytest.raises(OutputError, match=r"output.message_paths: .* is a table with another schema"):
         spark_outputs.write_paths(spark, config)
     assert written(tmp_path) == before
 

@@ -147,13 +147,13 @@ def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     assert "there is no exported_at, so the file's time is used (--exported-at): 2 files: " in notes
     assert f"{tmp_path}/case/queue.txt: 2026-01-05T18:00:00Z" in notes
     assert "there is no instance_name, so 'case' is used (--instance): 2 files: " in notes
-    assert "no column says the database, it is taken as an unnamed one (--database): 2 files: " in notes
+    assert "there is no database_name, so an unnamed one is used (--database): 2 files: " in notes
 
 
 def test_nothing_is_noted_of_what_options_say(tmp_path: Path) -> None:
     folder = write(tmp_path, {"queue.txt": QUEUE})
     done = check([str(folder)], instance="HUB", database="Sales", exported_at=WRITTEN)
-    assert [note for note in done.evidence.log.notes if "no column says" in note] == []
+    assert [note for note in done.evidence.log.notes if "there is no " in note] == []
 
 
 def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
         ("--out moved", r"--out: 'FOLDER/moved' is tables\.routes of the configuration"),
         ("--out ./in/../out2/runs", r"is output\.runs of the configuration"),
         ("--out in", r"--out: 'FOLDER/in' is not empty and is not a Delta table"),
-        ("--out copy", r"--out: 'FOLDER/copy' holds a table of another schema, \d+ differences: "),
+        ("--out copy", r"--out: 'FOLDER/copy' is a table with another schema, \d+ differences: "),
     ],
 )
 def test_other_tables_are_not_written_over(

@@ -18,7 +18,7 @@ from tests.golden_texts import assert_golden
 from tests.screens import Busy
 
 SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
-AUTUMN = "the clock showed 2026-10-25 02:30:00 twice, and the earlier is taken, 2026-10-25T00:30:00Z"
+AUTUMN = "2026-10-25 02:30:00 occurred twice, and the earlier time 2026-10-25T00:30:00Z is used"
 KINDS = ("", "catalog", "tsql", "queries")
 
 
@@ -140,14 +140,14 @@ def test_what_is_refused_before_a_table_is_opened(
         ),
         (
             ("catalog", str(routes), *whose, *SPRING),
-            "--exported-at: no clock in Europe/Berlin showed 2026-03-29 02:30",
+            "--exported-at: 2026-03-29 02:30:00 does not exist in Europe/Berlin",
         ),
         (("catalog", str(tmp_path / "no"), *whose), "there is no such file"),
         (("tsql", str(tmp_path / "no.sql"), *whose), "No such file"),
         (("tsql", str(script), *whose), "no T-SQL statement is found in"),
         (
             ("tsql", str(tmp_path / "prose.txt"), *whose),
-            "(line 1: the line is prose, not T-SQL: take the line out",
+            "(line 1: the line is prose, not T-SQL: remove the line",
         ),
         (("tsql", str(tmp_path / "routes.tsv"), *whose), "no T-SQL statement is found in"),
         (("tsql", str(tmp_path / "picture.png"), *whose), "cannot be read: it is not text"),

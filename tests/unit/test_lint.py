@@ -215,8 +215,8 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("", "lint needs --config FILE, PATHs or --explain CODE"),
         ("--config x --instance hub", "--instance goes with PATHs"),
         ("--config x -v A=1", "-v goes with PATHs"),
-        ("a.sql --messages", "--messages goes with --config and no PATH"),
-        ("a.sql --fail-under 0", "--fail-under goes with --config and no PATH"),
+        ("a.sql --messages", "--messages needs --config and no PATH"),
+        ("a.sql --fail-under 0", "--fail-under needs --config and no PATH"),
         ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )

@@ -138,12 +138,12 @@ def test_no_error_rests_on_forwarding_that_is_not_known() -> None:
     rows = [row for label in unknown for row in _of(label)]
     # What is bound to an id that nobody has is dropped by a LOCAL route, whether the instance forwards or not.
     assert {row["code"] for row in rows if row["severity"] == "error"} == {"SBR022"}
-    said = {(row["code"], row["message"]) for row in rows if "taken as off" in row["message"]}
-    told = "what arrives for it is dropped if forwarding is off, which is not known and taken as off"
+    said = {(row["code"], row["message"]) for row in rows if "not known and assumed" in row["message"]}
+    told = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
     assert ("SBR040", told) in said
     pinned = {message.partition("; ")[2].replace("/two ", " ") for code, message in said if code == "SBR015"}
-    assert [re.sub(r"whether \S+ ", "whether X ", one) for one in pinned] == [
-        "whether X forwards is not known and taken as off"
+    assert [re.sub(r"forwarding of \S+ ", "forwarding of X ", one) for one in pinned] == [
+        "the forwarding of X is not known and assumed to be off"
     ]
 
 

@@ -205,7 +205,7 @@ def test_what_a_run_left_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[s
     made(tmp_path)
     shutil.rmtree(tmp_path / "out" / "resolved_routes")
     gone = (
-        "sbroute: output.resolved_routes: what run 'run-1' wrote is not at 'FOLDER/out/resolved_routes' (correct"
+        "sbroute: output.resolved_routes: the rows of run 'run-1' are not at 'FOLDER/out/resolved_routes' (correct"
         " the location, or run sbroute resolve once with --set resolve.mode=full)"
     )
     assert phrase(capsys, tmp_path / "job.yaml", status=2) == gone
@@ -214,7 +214,7 @@ def test_what_a_run_left_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store_local(arrow_of(OBSERVED, OBSERVED_ROUTING), job.parent / "other")
     told = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
-    assert told.startswith("sbroute: output.resolved_routes: 'FOLDER/other' holds a table of another schema")
+    assert told.startswith("sbroute: output.resolved_routes: 'FOLDER/other' is a table with another schema")
     rows = arrow_of(OBSERVED, OBSERVED_ROUTING)
     place = rows.schema.get_field_index("observed_at")
     wrong = rows.set_column(place, "observed_at", [[1] * len(OBSERVED)])

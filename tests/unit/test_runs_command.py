@@ -199,7 +199,7 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
     store_local(runs.append_column("day", pyarrow.nulls(len(runs), pyarrow.date32())), tmp_path / "out" / "runs")
     assert phrase(capsys, configured(tmp_path), status=2) == (
-        "sbroute: output.runs: 'FOLDER/out/runs' holds a table of another schema, 2 differences: column mode is"
+        "sbroute: output.runs: 'FOLDER/out/runs' is a table with another schema, 2 differences: column mode is"
         " missing, not string; column rows_read is int, not bigint (name another location)"
     )
 

@@ -91,7 +91,7 @@ def test_what_stands_at_the_output_is_not_lost(tmp_path: Path) -> None:
         write_path_table(settings, _opener())
     (tmp_path / "paths" / "file").unlink()
     store_local(arrow(small_estate())["services"], tmp_path / "paths")
-    with pytest.raises(OutputError, match="holds a table of another schema"):
+    with pytest.raises(OutputError, match="is a table with another schema"):
         write_path_table(settings, _opener())
 
 

@@ -394,7 +394,7 @@ def _note_older_exports(done: Check) -> Iterator[str]:
         if sent_at is not None and exported_at is not None and sent_at - exported_at > APART:
             yield (
                 f"{quote_name(name)} was exported at {format_time(exported_at)}, long before {quote_name(sender)}"
-                f" at {format_time(sent_at)}: what became of the messages there since then is not known"
+                f" at {format_time(sent_at)}: the state of the messages there since then is not known"
             )
 
 

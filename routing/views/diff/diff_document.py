@@ -126,7 +126,7 @@ def _lists(done: Diff) -> Iterator[Block]:
         if rows:
             columns = make_columns(_COUNTS, ["messages"])
             yield DataTable(columns, list(map(_count, rows[:SHOWN])), title, max(len(rows) - SHOWN, 0))
-    yield from _list_rows("Where they are, and what becomes of them", list(done.keys), _key)
+    yield from _list_rows("Where they are, and what happens to them", list(done.keys), _key)
     yield from _list_rows("Routes in force that differ", list(done.routes), _route)
     for change, title in ((COMES, "Findings of lint that come"), (GOES, "Findings of lint that go")):
         yield from _list_rows(title, [row for row in done.findings if row["change"] == change], _finding)

@@ -86,7 +86,7 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
         types = types_of(opened.rows)
         if lacks(types, MESSAGE_CHANGES) is None:
             why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
-            raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
+            raise OutputError.out_is_taken(str(place), f"is a table with another schema, {why}")
         return opened
     if not is_vacant(place, DIFF_JOB):
         raise OutputError.out_is_taken(str(place), "is not empty and is not a Delta table")

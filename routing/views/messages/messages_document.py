@@ -120,7 +120,7 @@ def _state_nothing(done: MessageList) -> str:
         )
     if done.asked.only:
         return "No message matches the filter."
-    return "The outputs hold no messages."
+    return "The outputs have no messages."
 
 
 def _list_groups(done: MessageList) -> Iterator[Block]:

@@ -143,7 +143,7 @@ def test_counts_say_what_they_count() -> None:
             False,
             {"routes": {"unchanged": 7}},
             (7, 0, 1),
-            ["Nothing was written: the tables already hold all of it.", "7 rows read, 0 rejected, 1 left out."],
+            ["Nothing was written: the tables already have all of it.", "7 rows read, 0 rejected, 1 left out."],
             id="nothing that is new",
         ),
         pytest.param(

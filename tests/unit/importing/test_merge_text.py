@@ -75,5 +75,5 @@ def test_the_view_is_dropped_where_the_merge_fails(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(session, "sql", failing)
     rows: Any = Rows(session, "k")
     with pytest.raises(StorageError, match=r"writing tables\.routes to /data: disk full"):
-        spark_tables.merge(rows, "routes", TableLocation("/data"), ["k"])
+        spark_tables.merge(rows, "tables.routes", TableLocation("/data"), ["k"])
     assert session.views == []
