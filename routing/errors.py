@@ -137,7 +137,7 @@ class InputError(ContractError):
     def lost_table(cls, key: str, location: str, run_id: str) -> InputError:
         """Say that an optional table is gone which the last counted run read."""
         return cls(
-            f"tables.{key}: run {quote(run_id)} read this table, but there is none at {quote(location)} now",
+            f"tables.{key}: run {quote(run_id)} read this table, but it is missing at {quote(location)}",
             "correct the location or restore the table; without the key, messages may be decided differently",
         )
 
@@ -390,7 +390,8 @@ class OutputError(ContractError):
     def unknown_content(cls, key: str, location: str, oldest: int) -> OutputError:
         """Report that the log of a table no longer shows the writer of its rows, and no run recorded it."""
         return cls(
-            f"output.{key}: cannot determine who wrote the rows in {quote(location)}: its log has been cleaned up"
+            f"output.{key}: cannot determine the writer of the rows in {quote(location)}: its log"
+            " has been cleaned up"
             f" before version {oldest}, and no run is recorded",
             f"move the table away if nobody needs it, or run sbroute resolve with --set output.{key}=LOCATION",
         )
@@ -517,7 +518,7 @@ class StorageError(RoutingError):
     def overtaken(cls, key: str, location: str) -> StorageError:
         """Report that another run wrote to the same tables, so this run must not count."""
         return cls(
-            f"another run wrote to output.{key} at {quote(location)} meanwhile, so this run is not recorded",
+            f"another run wrote to output.{key} at {quote(location)} in between, so this run is not recorded",
             "run again; the changes of this run are rolled back",
         )
 

@@ -131,15 +131,15 @@ class CommandProgress:
         with self.deciding:
             self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
             yield
-            self.text = f"run {run_id} counts, it was recorded before"
+            self.text = f"run {run_id} had already been recorded"
 
     @contextmanager
     def replacing_page(self) -> Iterator[None]:
         """Guard the replacement of a page: the first interruption waits for its end."""
         with self.deciding:
-            self.text = "the page is as it was, or as it is to be (start it again)"
+            self.text = "the page is either the old or the new one (start it again)"
             yield
-            self.text = "the page was written before"
+            self.text = "the page had already been written"
 
 
 def leave_at_once(status: int) -> NoReturn:

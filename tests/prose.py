@@ -30,6 +30,8 @@ TARGETS = {"long": 4, "tangled": 10, "headless": 2, "dialect": 1}
 """The highest share of sentences with a mark, in per cent."""
 _SECTION = re.compile(r"\n\s*(?:Args|Returns|Raises|Yields|Example|Examples):|\n\s*>>>")
 _RULE = re.compile(r"\|[\s:|-]+\|?")
+# Help, errors, notes and headings consist of these characters. Patterns and SQL have others.
+_TEXT = re.compile(r"[\w ,.;:'()`/%–-]+")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.)\s+(.*)")
 
 
@@ -102,3 +104,23 @@ def shares(found: list[str]) -> dict[str, float]:
     """The per cent of sentences with each mark."""
     counts = Counter(mark for sentence in found for mark in marks(sentence))
     return {mark: round(100 * counts[mark] / max(1, len(found)), 1) for mark in TARGETS}
+
+
+def texts_of(source: str) -> Iterator[str]:
+    """Yield the texts of a module that users may read: its strings without docstrings, with CODE for values."""
+    tree = ast.parse(source)
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(value) for value in node.values}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(one.value) if isinstance(one, ast.Constant) else "CODE" for one in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value.replace("%s", "CODE")
+        else:
+            continue
+        if _TEXT.fullmatch(text) and len(text.split()) > 3 and not text.isupper():
+            yield text

@@ -141,7 +141,7 @@ def part_twins(instance: SqlInstance, database: str, cause: str, actions: tuple[
 def _part_copy(database: str) -> tuple[str | None, ...]:
     name = statements.identifier(database)
     return (
-        None if name is None else f"If {name} is the copy and needs a broker of its own:",
+        None if name is None else f"If {name} is the copy and needs its own broker:",
         statements.new_broker(database),
         None if name is None else f"If {name} is the copy and needs no broker:",
         statements.disable_broker(database),
@@ -179,8 +179,8 @@ def part_copies(
 
 
 _ADVICE = (
-    "Find out which of them is the copy: no view shows it.",
-    "Give the copy a broker instance of its own, or disable its broker.",
+    "Find out which database is the copy: no view shows it.",
+    "Give the copy its own broker instance, or disable its broker.",
 )
 
 

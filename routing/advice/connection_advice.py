@@ -148,7 +148,7 @@ def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> R
     )
     actions = (
         f"Look for one cause on {named(instance)} first: its firewall, its DNS, its certificate or its account.",
-        f"Then look at the others one by one: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
+        f"Then look at the others: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
     )
     return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
 
@@ -342,7 +342,7 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
     )
     if has_key is None:
         which = (
-            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if there is none, else OPEN and"
+            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if it is missing, else OPEN and"
             " ALTER MASTER KEY."
         )
         return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)

@@ -140,7 +140,7 @@ def _leaking(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCo
         actions = (
             "Let the target end the dialog first: the initiator ends it when it gets the message EndDialog.",
             "Or give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            "Then remove those that have leaked, in batches.",
+            "Then remove leaked ones, in batches.",
         )
     else:
         cause = (
@@ -150,7 +150,7 @@ def _leaking(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCo
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            "End those that are disconnected with a plain END CONVERSATION; only closed ones need WITH CLEANUP.",
+            "End disconnected ones with a plain END CONVERSATION; only closed ones need WITH CLEANUP.",
         )
     state = CLOSED if is_fire_and_forget or not waiting else "DI"
     name = statements.identifier(place.database)

@@ -73,8 +73,8 @@ def _install(status: ReportedStatus, place: str, holder: str | None) -> Remedy:
             f"On {peer}, write the public certificate of its endpoint to a file: BACKUP CERTIFICATE {certificate}"
             " TO FILE."
         ),
-        f"Copy the file, and create the certificate in master of {named(place)} for a user of its own.",
-        "Leave the endpoints and their own certificates as they are.",
+        f"Copy the file, and create the certificate in master of {named(place)} for a separate user.",
+        "Leave the endpoints and their own certificates unchanged.",
     )
     return to_fill_in(
         RemedyPlace(place, MASTER),
@@ -175,7 +175,7 @@ def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
         ]
     actions += [
         f"Write its public part to a file, and create it in master of {other} for the same user.",
-        f"Leave the endpoint of {other} as it is.",
+        f"Leave the endpoint of {other} unchanged.",
     ]
     return to_fill_in(
         RemedyPlace(holder, MASTER),

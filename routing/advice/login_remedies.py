@@ -82,7 +82,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         cause = f"{who[0].upper()}{who[1:]} has CONNECT on {at} by this export: the cause is another one."
         actions = (
             "If somebody granted it after the message failed, wait: SQL Server tries again by itself.",
-            "Otherwise check that the login is not disabled, and that no group of it is denied CONNECT.",
+            "Otherwise check that the login is not disabled, and that none of its groups is denied CONNECT.",
             f"Compare the login with the one that the error log of {named(status.instance)} names.",
         )
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)

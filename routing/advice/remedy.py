@@ -101,7 +101,7 @@ class Remedy:
         if self.is_complete:
             return f"Run this on {named(self.instance)}."
         is_open = "<" in (self.statement or "")
-        first = "put a value into each place <…>" if is_open else "uncomment what is right"
+        first = "put a value into each place <…>" if is_open else "uncomment the correct one"
         return f"On {named(self.instance)}, {first} before you run this."
 
 

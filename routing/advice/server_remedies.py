@@ -284,7 +284,7 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
         (
             f"Set TRUSTWORTHY for {named(status.database)}, the simplest way within one instance.",
             "Or secure the dialog with certificates: a user in each database, and a remote service binding.",
-            "The owners of the databases are right: leave them as they are.",
+            "The owners of the databases are correct: leave them unchanged.",
         ),
         None if database is None else f"ALTER DATABASE {database} SET TRUSTWORTHY ON;",
         risk=TRUST_RISK,

@@ -153,7 +153,7 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         )
         actions = (
             "Check the connection from the target to the sender's address: its port and the firewall.",
-            f"Look at the transmission queue of {named(target.database)}: its status says what stops the replies.",
+            f"Look at the transmission queue of {named(target.database)}: its status shows the reason.",
         )
         every = (*actions, EVENT_THAT_TELLS)
         return Remedy(target, cause, every, confidence=Confidence.LIKELY)

@@ -42,7 +42,8 @@ ENABLE_RISK = "The statement needs the database for itself for a moment. It fail
 """The risk of ENABLE_BROKER WITH NO_WAIT."""
 CLEANUP_RISK = (
     "END CONVERSATION WITH CLEANUP deletes the conversation with all of its messages on this side: the unread"
-    " ones, and those that wait to be sent. The other side is not informed. Send again first what is still needed."
+    " ones, and those that wait to be sent. The other side is not informed. First send again any"
+    " messages that are still needed."
 )
 """The risk of ending a conversation with cleanup."""
 END_RISK = (
@@ -206,7 +207,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Test the address and the port from the sending server, for example with Test-NetConnection.",
     ),
     StatusTrouble.CONNECTION_REPLACED: _entry(
-        "Two connections to the same instance met, and one of them is closed.",
+        "Two connections to the same instance met, and SQL Server closed one.",
         "Wait: SQL Server uses the other one.",
     ),
     StatusTrouble.OWNER_NOT_VALID: _entry(
@@ -253,7 +254,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: _entry(
         "A certificate of the endpoints is missing or cannot be used.",
         "Check that the endpoint's certificate is in master with its private key.",
-        "Check that the other side's public part was created there FROM FILE, for a user of its own.",
+        "Check that the other side's public part was created there FROM FILE, for a separate user.",
         risk=_CERTIFICATE_RISK,
     ),
     StatusTrouble.NO_BINDING: _entry(
@@ -288,7 +289,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.TARGET_EXCEPTION: _entry(
         "An exception at the target queue holds the message back.",
-        "Read the text: it names the exception, and its end says what to do.",
+        "Read the text: it names the exception, and its end gives the solution.",
     ),
     StatusTrouble.CONTRACT_NOT_TAKEN: _entry(
         "The target's database lacks the contract, or its service does not take it.",

@@ -39,7 +39,7 @@ class MissingKnowledge(Enum):
         "the export has no conversation endpoint with the message's handle",
     )
 
-    OUTDATED = ("databases", "it was exported before the messages were sent: what it does with them is not known")
+    OUTDATED = ("databases", "it was exported before the messages were sent, so their result there is not known")
 
     @property
     def view(self) -> str:

@@ -137,7 +137,7 @@ def _check(
             environment=options.environment,
             say=console.say,
         )
-        console.say("describing what keeps the messages")
+        console.say("describing the causes")
         _print(done, options, console)
     log = done.evidence.log
     console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))

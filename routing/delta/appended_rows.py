@@ -72,10 +72,10 @@ def read_appended(
     location = messages.location
     table = MessageVersion(messages, detail(spark, location))
     if table.version < since or table_id not in (None, table.detail.table_id):
-        raise InputError.full_run_needed(f"{str(location)!r} was made anew or put back since the last run")
+        raise InputError.full_run_needed(f"{str(location)!r} was recreated or restored since the last run")
     if commit_identity not in (None, identity(ExistingSession(spark), location, since)):
         raise InputError.full_run_needed(
-            f"version {since} of {str(location)!r} is not the one that the last run read: the table was put back,"
+            f"version {since} of {str(location)!r} is not the one that the last run read: the table was restored,"
             " or its log has been cleaned up"
         )
     if table.version == since:

@@ -262,7 +262,7 @@ def say_recorded(row: ReadRow) -> str:
     """Return the note on a run id whose run counts already."""
     when = row["finished_at"].isoformat(timespec="seconds").replace("+00:00", "Z")
     return (
-        f"run {quote(row['run_id'])} was recorded before, at {when}: this is its row, and nothing was done now"
+        f"run {quote(row['run_id'])} was already recorded at {when}: this is its row, and the command did nothing"
         " (use a new run id for another run)"
     )
 

@@ -119,6 +119,6 @@ def show(opener: TableOpener, config: Config, version: int) -> ViewRefusal | Non
         if shown_view is None or shown_view.version != version:
             sql_statements.show_version(spark, view, resolved, version, is_there)
     except Exception as error:  # noqa: BLE001
-        what = f"still shows what it did, not version {version}" if is_there else "cannot be made"
+        what = f"still shows its old version, not version {version}" if is_there else "cannot be made"
         return ViewRefusal(f"the view {name} {what}: {first_sentence(error)}", is_stale=is_there)
     return None

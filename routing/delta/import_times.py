@@ -108,6 +108,6 @@ def taken_as_now(late: Mapping[str, int]) -> str:
     shown = [phrase("%s (%s)", name, _in_iso(late[name])) for name in sorted(late)[:_SHOWN]]
     more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
     return (
-        f"what is decided lies before the newest import of databases, services or instances of {', '.join(shown)}"
-        f"{more}: these are taken as they are now, for only routes have a history"
+        f"the decisions are older than the newest import of databases, services or instances of {', '.join(shown)}"
+        f"{more}: their current state is used, because only routes have a history"
     )

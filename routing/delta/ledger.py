@@ -342,7 +342,7 @@ class LocalOutputs(JobTables):
             if not own_versions:
                 raise
             self.notes.append(
-                f"output.{key}: version {own_versions[-1]} stands, but deltalake failed at what follows a commit:"
+                f"output.{key}: version {own_versions[-1]} is written, but deltalake failed after the commit:"
                 f" {first_sentence(error)}"
             )
 

@@ -350,7 +350,7 @@ def append_once(location: TableLocation, rows: pyarrow.Table, metadata: str, ord
         except CommitFailedError:
             continue
         return True
-    raise CommitFailedError(f"{_TRIES} times somebody else has made a commit meanwhile")
+    raise CommitFailedError(f"{_TRIES} times another writer committed in between")
 
 
 def _paths(table: DeltaTable) -> set[str]:

@@ -251,9 +251,9 @@ def _look_at(
 ) -> _Finding:
     """Judge an output by its commits since a run recorded it; ``places`` as `_RunsAccount` has them."""
     if current is None:
-        return _Finding(f"what run {last.run_id!r} wrote is no longer there")
+        return _Finding(f"the rows of run {last.run_id!r} no longer exist")
     if current < recorded:
-        return _Finding(f"version {recorded} of run {last.run_id!r} is no longer there: the table was put back")
+        return _Finding(f"version {recorded} of run {last.run_id!r} no longer exists: the table was restored")
     try:
         since = [c for c in tables.commits(key, recorded) if c.version <= current]
     except HistoryGap as gap:
@@ -261,7 +261,7 @@ def _look_at(
     recorded_identity = last.commit_identities.get(key)
     if recorded_identity is not None and tables.identity(key, recorded) != recorded_identity:
         return _Finding(
-            f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was put back"
+            f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was restored"
         )
     finding = _content_after(
         since, key, recorded, lambda c: _is_of_a_run(c, last, {tables.place("runs"), *places})
@@ -443,11 +443,11 @@ class _RunsAccount:
         if self.unknown_before is not None:
             what = f"its log has been cleaned up before version {self.unknown_before}"
             doubt = f"{what}, and its newest row may be no run's"
-            return [f"output.runs: {doubt}; what this run records counts from now on"]
+            return [f"output.runs: {doubt}; from now on the row of this run counts"]
         if self.foreign is None:
             return []
         what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
-        return [f"output.runs: {what}; what this run records counts from now on"]
+        return [f"output.runs: {what}; from now on the row of this run counts"]
 
 
 def _are_recorded(tables: OutputTables, last: LastRun) -> bool:

@@ -349,7 +349,7 @@ def check(folder: Path) -> None:
     ours = config_file.is_file() and config_file.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
     if (folder.exists() and not folder.is_dir()) or (entries and (not ours or not entries <= _MADE)):
         raise ContractError(
-            f"{quote(folder)} holds what sbroute demo did not make", "name another folder with --out"
+            f"{quote(folder)} has files that sbroute demo did not create", "name another folder with --out"
         )
 
 

@@ -126,6 +126,6 @@ def _say_dropped(unfinished: UnfinishedImport, is_dry_run: bool) -> str:
     begun = begun_at(unfinished.started_at)
     done = "would be dropped" if is_dry_run else "was dropped"
     if unfinished.is_of_events:
-        return f"the import of events that began at {begun} {done}: the same command adds what is missing"
+        return f"the import of events that began at {begun} {done}: run the same command to add the rest"
     names = ", ".join(f"tables.{key}" for key in unfinished.table_keys)
     return f"the import that began at {begun} {done}; {names} may hold a part of it. Import complete exports once"

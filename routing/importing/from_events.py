@@ -217,7 +217,7 @@ class _EventImport:
     def _notes(self) -> Iterator[str]:
         yield from self.not_read
         if self.rejected.total() > _NAMED:
-            yield f"{self.rejected.total():,} rows were rejected, of which the first {_NAMED:,} are named"
+            yield f"{self.rejected.total():,} rows were rejected, and only the first {_NAMED:,} are listed"
         for name, number in sorted(self.others.items()):
             yield f"{number:,} of {name[:100]} were skipped, since they are not about routes"
         for (instance, number), events in sorted(self.unknown_ids.items()):

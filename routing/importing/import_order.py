@@ -320,7 +320,7 @@ def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
     if names:
         shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         covered.notes.append(
-            f"sys.databases does not list {shown}: the routes, services and dialogs that the tables hold of it are"
+            f"sys.databases does not list {shown}: its routes, services and dialogs in the tables are"
             " closed or removed"
         )
 

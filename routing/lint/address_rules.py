@@ -330,7 +330,7 @@ def local_catch_all(row: RouteRow, around: RouteSurroundings) -> LintFinding | N
     """Find SBR036: a route of msdb accepts arrivals for any service of the instance."""
     if row.place[1] != MSDB or not catches_all(row.route):
         return None
-    return row.finding("SBR036", "whatever arrives for a service of this instance is accepted")
+    return row.finding("SBR036", "all messages that arrive for a service of this instance are accepted")
 
 
 def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:

@@ -261,7 +261,7 @@ def custom_rule(code: str, severity: str, title: str, advice: str) -> Callable[[
             f" the end, and not {_OURS}…"
         )
     if severity not in tuple(Severity):
-        raise ValueError(f"severity {quote(severity)} of {code} is none of {', '.join(Severity)}")
+        raise ValueError(f"severity {quote(severity)} of {code} is not one of {', '.join(Severity)}")
     kind = LintRule(code, Severity(severity), title.strip(), advice.strip())
 
     def marked(function: Function) -> CustomRule:

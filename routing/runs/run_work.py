@@ -255,7 +255,7 @@ def note_unended_requests(notes: list[str], count: int) -> None:
     """Note how many requests on record have no ended_at, if any."""
     if count:
         have = "request on record has" if count == 1 else "requests on record have"
-        waits = "until it is there, nothing asks again for the same service, and who asked for it waits"
+        waits = "until then, no new request is sent for the same service, and its messages wait"
         notes.append(f"{count:,} route {have} no ended_at: {waits}")
 
 

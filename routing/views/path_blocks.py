@@ -31,7 +31,7 @@ ENDING_WORDS = {
 
 
 HAZARD = (
-    "While the dialog is open it may reach several targets, and each makes an endpoint of its own (multiple target"
+    "While the dialog is open it may reach several targets, and each creates its own endpoint (multiple target"
     " endpoints): give every route to the service its broker instance."
 )
 

@@ -90,7 +90,7 @@ def test_tried_again_under_one_id(case: Case, clean: dict[str, object], tmp_path
         assert status == KILLED, err
         assert run_ids(again) == counted
     status, err = ended(started(again, None, "--run-id", "night"))
-    assert (status, err.startswith("note: run 'night' was recorded before")) == (0, True), err
+    assert (status, err.startswith("note: run 'night' was already recorded")) == (0, True), err
     assert run_ids(again) == ["first", "night"]
     assert state(again) == clean
 

@@ -82,6 +82,6 @@ def test_the_demo_refuses_a_foreign_folder(tmp_path: Path, capsys: pytest.Captur
     assert main(["demo", "--out", str(kept)]) == 2
     screen = capsys.readouterr()
     assert screen.out == ""
-    assert screen.err.count("holds what sbroute demo did not make (name another folder with --out)") == 2
+    assert screen.err.count("has files that sbroute demo did not create (name another folder with --out)") == 2
     assert [entry.name for entry in tmp_path.iterdir()] == ["precious.txt"]
     assert kept.read_text(encoding="utf-8") == "mine"

@@ -113,7 +113,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "an output that is gone": (
         _removed("resolved_routes"),
-        r"output.resolved_routes at .*: what run 'second' wrote is no longer there" + FULL,
+        r"output.resolved_routes at .*: the rows of run 'second' no longer exist" + FULL,
     ),
     "an output made anew": (_made_anew("resolved_routes"), f"output.resolved_routes: .* {OTHER}"),
     "a row of runs deleted": (
@@ -127,7 +127,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "messages made anew": (
         _made_anew("messages"),
-        r"tables.messages: .* was made anew or put back since the last run" + ANEW,
+        r"tables.messages: .* was recreated or restored since the last run" + ANEW,
     ),
     "the log of messages cleaned up": (
         _log_cleaned("messages"),
@@ -135,7 +135,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "messages put back": (
         _put_back("messages"),
-        r"tables.messages: version 1 of .* is not the one that the last run read: the table was put back"
+        r"tables.messages: version 1 of .* is not the one that the last run read: the table was restored"
         ".*" + ANEW,
     ),
     "an UPDATE of messages": (
@@ -162,9 +162,9 @@ def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Cas
     _removed("rejected_messages")(spark, case)
     done = routing.run(spark, case.config("resolve.mode=full"), run_id="full")
     assert [note for note in done.notes if note.startswith("output.")] == [
-        "output.rejected_messages: what run 'second' wrote is no longer there; this run replaces it",
+        "output.rejected_messages: the rows of run 'second' no longer exist; this run replaces it",
         (
-            "output.resolved_routes: version 1 is not the one that run 'second' wrote: the table was put back;"
+            "output.resolved_routes: version 1 is not the one that run 'second' wrote: the table was restored;"
             " this run replaces it"
         ),
     ]

@@ -152,7 +152,7 @@ def test_a_catalog_that_takes_no_such_view_is_told_so_once(
         patch.setattr(sql_statements, "show_version", refuse)
         four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))
     version = four.row["output_versions"]["resolved_routes"]
-    assert other_notes(four) == [told.format(f"still shows what it did, not version {version}")]
+    assert other_notes(four) == [told.format(f"still shows its old version, not version {version}")]
 
 
 def test_a_view_of_another_job_or_of_somebody_is_left(spark: SparkSession, catalog: str, tmp_path: Path) -> None:

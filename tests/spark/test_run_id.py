@@ -139,7 +139,7 @@ def test_the_output_is_that_of_the_first_run(
     assert cli.main([*line, "--format", "json"]) == 0
     out, err = capsys.readouterr()
     assert out == first
-    assert err.startswith(f"note: run '{NIGHT}' was recorded before, at 20")
+    assert err.startswith(f"note: run '{NIGHT}' was already recorded at 20")
     assert cli.main(line) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert text.startswith(f"run {NIGHT}: 6 messages read, 4 resolved, 2 rejected")

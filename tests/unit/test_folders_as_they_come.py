@@ -127,7 +127,7 @@ def test_a_file_that_is_named_is_refused(name: str, tmp_path: Path, capsys: pyte
 def test_a_broken_export_still_ends_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {"routes.json": '[{"remote_service_name": "//a"', "r.sql": BAD})
     assert cli.main(["lint", str(tmp_path)]) == 2
-    assert "no line of it is a JSON object" in capsys.readouterr().err
+    assert "it has no line with a JSON object" in capsys.readouterr().err
 
 
 def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

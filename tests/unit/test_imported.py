@@ -63,7 +63,7 @@ def test_a_time_before_it(instance: str | None, t: int, after: int | None) -> No
 
 def test_the_sentence() -> None:
     said = (
-        "what is decided lies before the newest import of databases, services or instances of %s: these are taken"
+        "the decisions are older than the newest import of databases, services or instances of %s: these are taken"
     )
     rest = " as they are now, for only routes have a history"
     assert taken_as_now({"b": AT, "a": AT + HOUR}) == (

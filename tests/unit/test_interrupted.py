@@ -97,7 +97,7 @@ _RECORDS = "with console.command_progress.recording('r1'): ready(); time.sleep({
 
 def test_a_run_that_is_being_recorded_comes_to_count(tmp_path: Path) -> None:
     done = _end(_RECORDS.format(0.3), tmp_path, signal.SIGINT)
-    assert done == Ended(130, "", "sbroute: interrupted: run r1 counts, it was recorded before\n", {})
+    assert done == Ended(130, "", "sbroute: interrupted: run r1 had already been recorded\n", {})
 
 
 def test_a_second_signal_does_not_wait_for_it(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_after_its_end_a_signal_is_no_traceback(tmp_path: Path) -> None:
     sleeping = f"atexit.register(lambda: exec({SLEEPS!r}, globals()))"
     program = f"{sleeping}\nwith console.command_progress.recording('r1'): pass"
     done = _end(program, tmp_path, signal.SIGINT)
-    assert done == Ended(130, "", "sbroute: interrupted: run r1 counts, it was recorded before\n", {})
+    assert done == Ended(130, "", "sbroute: interrupted: run r1 had already been recorded\n", {})
 
 
 def test_who_is_told_to_ignore_ctrl_c_does(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def _stored_runs(file: Path, key: str) -> list[str]:
 
 def test_a_run_that_is_being_recorded_comes_to_count(file: Path) -> None:
     done = _end(file, signal.SIGTERM, "before runs", 0.3)
-    assert done == (143, "sbroute: ended by SIGTERM: run ended counts, it was recorded before\n")
+    assert done == (143, "sbroute: ended by SIGTERM: run ended had already been recorded\n")
     assert _counting_run(file) == "ended"
     before = written(file.parent / "out")
     assert _resolve(file, "ended") == 0

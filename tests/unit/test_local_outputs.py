@@ -124,5 +124,5 @@ def test_a_restore_that_stands_is_no_failure(tmp_path: Path, monkeypatch: pytest
     on.tables.restore(KEY, 1, back_to(1))
     assert on.rows() == {"m1"}
     assert on.tables.notes == [
-        f"output.{KEY}: version 3 stands, but deltalake failed at what follows a commit: Input/output error"
+        f"output.{KEY}: version 3 is written, but deltalake failed after the commit: Input/output error"
     ]

@@ -32,8 +32,8 @@ from tests.without import SPARK, without
 KEYS = (*RESULTS, "runs")
 MORE = [message(20, "//far"), message(21, "//nowhere-else"), message(22, "//far", conversation_id="no guid")]
 NOT_ENDED = (
-    "1 route request on record has no ended_at: until it is there, nothing asks again for the same service, and"
-    " who asked for it waits"
+    "1 route request on record has no ended_at: until then, no new request is sent for the same service, and"
+    " its messages wait"
 )
 
 
@@ -159,7 +159,7 @@ def test_a_commit_that_stands_is_no_failure(folder: Path, key: str) -> None:
     routing.resolve_local(_config(folder), run_id="before")
     version = _block_checkpoint(folder, key)
     done = routing.resolve_local(_config(folder), run_id="done")
-    told = f"output.{key}: version {version} stands, but deltalake failed at what follows a commit: "
+    told = f"output.{key}: version {version} is written, but deltalake failed after the commit: "
     assert [note.startswith(told) for note in done.notes if note.startswith("output.")] == [True]
     _assert_left(folder, "done", MORE)
     routing.resolve_local(_config(folder), run_id="next")

@@ -315,7 +315,7 @@ def _counted(causes: list[tuple[str, int]] | None = None, **classes: int) -> Rec
         ),
         pytest.param(
             _counted(),
-            "Nothing was observed: import events or a transmission queue first (docs/how-to/reconcile.md).",
+            "There are no observations: import events or a transmission queue first (docs/how-to/reconcile.md).",
             id="no observation",
         ),
     ],

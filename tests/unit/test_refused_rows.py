@@ -32,7 +32,7 @@ def test_a_refused_row_of_the_queue_is_a_message_that_is_not_known(
     status, out, err = check(tmp_path, capsys, "--fail-on", "not-known")
     assert status == 1
     assert out.startswith(
-        "2 rows of the transmission queues cannot be read: what becomes of their messages is not known."
+        "2 rows of the transmission queues cannot be read: the outcome of their messages is not known."
     )
     assert "No message waits" not in out
     assert err.splitlines()[-1] == "2 files read, 0 skipped, 2 rows refused"
@@ -66,4 +66,4 @@ def test_scripts_in_a_code_page(tmp_path: Path, capsys: pytest.CaptureFixture[st
     # 0x94 in Windows-1252 is a quotation mark.
     out, err = lint("St\u00f6ck", "cp850")
     assert "SBR031" not in out
-    assert "holds a character that its encoding cannot read" in err
+    assert "contains a character that cannot be read in its encoding" in err

@@ -357,11 +357,11 @@ FOUND_OUT_FIRST = [
         Reason.BROKER_DISABLED,
         "cannot be enabled while 'Copy' has the same id (error 9772)",
         (
-            "-- USE [master];\n-- If [Stock] is the copy and needs a broker of its own:\n"
+            "-- USE [master];\n-- If [Stock] is the copy and needs its own broker:\n"
             "-- ALTER DATABASE [Stock] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;\n"
             "-- If [Stock] is the copy and needs no broker:\n"
             "-- ALTER DATABASE [Stock] SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;\n"
-            "-- If [Copy] is the copy and needs a broker of its own:\n"
+            "-- If [Copy] is the copy and needs its own broker:\n"
             "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;\n"
             "-- If [Copy] is the copy and needs no broker:\n"
             "-- ALTER DATABASE [Copy] SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;\n"

@@ -142,8 +142,11 @@ def test_an_interruption_waits_until_the_page_has_taken_its_place(
     line = ["report", "--config", str(job), "--out", str(tmp_path / "report.html"), "--quiet"]
     assert command_progress.text == "nothing was written"
     assert cli.main(line, command_progress) == 0
-    assert meanwhile == [(True, "the page is as it was, or as it is to be (start it again)")]
-    assert (command_progress.deciding.locked(), command_progress.text) == (False, "the page was written before")
+    assert meanwhile == [(True, "the page is either the old or the new one (start it again)")]
+    assert (command_progress.deciding.locked(), command_progress.text) == (
+        False,
+        "the page had already been written",
+    )
 
 
 def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,8 @@ INPUTS = ("routes", "databases", "services", "instances", "messages")
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
 NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
 NOTE = (
-    "note: run 'scheduled__2026-11-23T00:00:00+00:00' was recorded before, at 2026-11-23T01:00:12Z: this is its"
-    " row, and nothing was done now (use a new run id for another run)\n"
+    "note: run 'scheduled__2026-11-23T00:00:00+00:00' was already recorded at 2026-11-23T01:00:12Z: this is its"
+    " row, and the command did nothing (use a new run id for another run)\n"
 )
 
 
@@ -144,7 +144,7 @@ def test_what_was_told_to_do_something_else_is_no_retry(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.replace(str(tmp_path), "FOLDER") == (
-        f"sbroute: run '{RUN}' is recorded already in 'FOLDER/out/runs', of another configuration: {different}"
+        f"sbroute: run '{RUN}' is already recorded in 'FOLDER/out/runs' with another configuration: {different}"
         " (use a new run id; a retry needs the configuration of the first try)\n"
     )
     assert written(tmp_path) == before

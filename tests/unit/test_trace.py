@@ -208,8 +208,11 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--all", "--message-id", "m1"], "--all means every message, --message-id one"),
-        (["--all", "--hops", "2", "--from-network"], "--all means every message, --from-network and --hops one"),
+        (["--all", "--message-id", "m1"], "--all follows every message, --message-id only one"),
+        (
+            ["--all", "--hops", "2", "--from-network"],
+            "--all follows every message, --from-network and --hops only one",
+        ),
         ([], "no message is named"),
         (["--message-id", "m1", "--hops", "2"], "--hops"),
         (["--message-id", "m1", "--from-service", "s"], "--from-service"),

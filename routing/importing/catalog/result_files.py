@@ -177,7 +177,7 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
             rows.append(own_rows)
     sets = [ResultSet((), omits_null=True)] if rows is None else rows.sets()
     if any(part.rejected for part in sets) and not any(len(part.rows) for part in sets):
-        raise unreadable_file(file, "no line of it is a JSON object")
+        raise unreadable_file(file, "it has no line with a JSON object")
     return sets
 
 
@@ -319,7 +319,7 @@ def _read_one_of_many(
         unread.append(f"{path}: not read, {error.why}")
         return []
     if suffix not in _TEXT | _JSON | _PARQUET:
-        unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
+        unread.append(f"{path}: not read, its name does not end in any of {_ENDINGS}")
         return []
     try:
         sets = _read(path, None, notes)

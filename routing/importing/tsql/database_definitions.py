@@ -71,7 +71,7 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
     if words >= {"AS", "COPY", "OF"}:
         raise RefusalError(f"the contents of the copied database {quote(name)} are not in the script")
     if "SNAPSHOT" in words:
-        raise RefusalError(f"{quote(name)} is a snapshot, whose routes are those of its source")
+        raise RefusalError(f"{quote(name)} is a snapshot with the routes of its source")
     return [CreateDatabase(file=place.file, line=place.line, database=place.database, name=name)]
 
 

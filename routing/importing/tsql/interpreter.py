@@ -159,7 +159,7 @@ class ScriptInterpreter:
         answer = run.answer(node.words, condition)
         if answer.holds is None and not answer.guards:
             missing = find_unknown_variable(" ".join(word.text for word in node.words))
-            why = ", whose condition only the server knows" if missing is None else f": {no_value(missing).why}"
+            why = ", and only the server knows its condition" if missing is None else f": {no_value(missing).why}"
             unknown = condition.perhaps(f"it depends on the IF in line {line}{why}")
             return unknown, unknown
         if answer.holds is None and run.holdings is None:

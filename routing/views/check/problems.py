@@ -284,7 +284,7 @@ def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int)
         return _state_messages(problems, total)
     unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
     whose = "its message" if refused == 1 else "their messages"
-    answer = f"{unread}: what becomes of {whose} is not known."
+    answer = f"{unread}: the outcome of {whose} is not known."
     return answer if total == 0 else f"{answer} {_state_messages(problems, total)}"
 
 

@@ -119,7 +119,7 @@ class Trial:
             of = f"{len(freed):,} of {len(stuck):,} {nouns} would be {_state_arrival(freed)}"
             parts.append(of if freed or lost else f"{len(stuck):,} {nouns} would stay stuck")
         elif not worse:
-            parts.append("nothing is stuck, as before")
+            parts.append("still no stuck messages")
         if lost:
             parts.append(f"of {lost:,} it would not be known")
         if worse:

@@ -208,7 +208,7 @@ def _end_of(episode: ObservedEpisode) -> EpisodeEnd:
 
 
 def _not_judged(codes: tuple[str, ...]) -> str:
-    return f"Nothing is predicted: {', '.join(codes)}."
+    return f"There is no prediction: {', '.join(codes)}."
 
 
 def predictor_of(judge: MessageJudge, rows: Sequence[ReadRow]) -> EpisodePredictor:

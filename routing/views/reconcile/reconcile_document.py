@@ -45,7 +45,8 @@ def make_document(done: Reconciliation) -> Document:
     if not done.observations:
         return [
             Paragraph(
-                "Nothing was observed: import events or a transmission queue first (docs/how-to/reconcile.md)."
+                "There are no observations: import events or a transmission queue first"
+                " (docs/how-to/reconcile.md)."
             )
         ]
     return [

@@ -11,7 +11,7 @@ from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
 
 REVERSED = tuple(reversed(KEYS))
 LOST = "another run has written to output."
-RECORDED = "run 'A' is recorded already"
+RECORDED = "run 'A' is already recorded"
 
 
 def _no_run() -> LogsInMemory:

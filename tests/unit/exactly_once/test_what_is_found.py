@@ -150,7 +150,7 @@ def test_found(tables: LogsInMemory, what: str) -> None:
     else:
         full = protocol.begin(tables, "next", is_full=True)
         assert full.left_over == {}
-        ends = ("this run replaces it", "what this run records counts from now on")
+        ends = ("this run replaces it", "from now on the row of this run counts")
         assert [note.endswith(ends) for note in full.notes] == [True] * is_noted
 
 

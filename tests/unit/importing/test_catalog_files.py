@@ -292,7 +292,7 @@ def test_a_quotation_mark_that_is_never_closed_swallows_nothing(tmp_path: Path) 
         ("routes.csv", "", HUB, "it is empty"),
         ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns are unknown (export it with a header"),
         ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns are unknown"),
-        ("routes.json", "no json\n", HUB, "no line of it is a JSON object"),
+        ("routes.json", "no json\n", HUB, "it has no line with a JSON object"),
         (
             "nothing.csv",
             "a,b,c\n1,2,3\n",

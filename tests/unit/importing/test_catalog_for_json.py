@@ -136,7 +136,7 @@ def test_what_was_cut_off_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_what_was_cut_off_without_a_header_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match="no line of it is a JSON object"):
+    with pytest.raises(ContractError, match="it has no line with a JSON object"):
         read(tmp_path, "services.json", "".join(f"{chunk[:256]}\n" for chunk in CHUNKS))
 
 

@@ -105,7 +105,7 @@ def test_what_an_earlier_import_left_standing_goes_with_the_next(tmp_path: Path)
     assert databases_in_force(config) == _GONE
     gone = {key: counts["removed"] + counts["closed"] for key, counts in done.written.items() if key in _GONE}
     assert gone == {"routes": 1, "services": 1, "dialogs": 1}
-    told = "the routes, services and dialogs that the tables hold of it are closed or removed"
+    told = "its routes, services and dialogs in the tables are closed or removed"
     assert f"sys.databases does not list HUB.Bar: {told}" in done.notes
 
 
