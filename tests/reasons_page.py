@@ -71,7 +71,7 @@ def find_agreeing_numbers(reason: Reason) -> list[int]:
 def reason_rows() -> list[tuple[str, ...]]:
     """Return a row for each reason."""
     first: dict[str, Reason] = {}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for reason, entry in REASONS.items():
         same = first.setdefault(entry.advice, reason)
         advice = entry.advice if same == reason else f"as for {same}"
