@@ -100,7 +100,9 @@ def _list_pages(app: Sphinx, docname: str, source: list[str]) -> None:
         parts = re.split(r"^## (.*)\n", source[0], flags=re.MULTILINE)
         for title, text in zip(parts[1::2], parts[2::2], strict=True):
             pages = "\n".join(dict.fromkeys(_PAGE.findall(text)))
-            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
+            # The pages for contributors are on the code host.
+            if pages:
+                source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
     elif docname == "reference/lint-codes":
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n../lint/*\n```\n"
     elif docname == "errors/index":

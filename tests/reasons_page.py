@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from routing.advice.error_pages import PAGES
 from routing.advice.remedies import CASES
 from routing.advice.status_meanings import CAUSES, StatusTrouble
 from routing.advice.trouble_catalogue import REASONS, STATUSES
@@ -17,8 +18,6 @@ from routing.terms import ERROR_NUMBERS, Reason
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "reasons.md"
 _NOT_FOUND = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
-_RISKS = tuple(dict.fromkeys(entry.risk for entry in STATUSES.values() if entry.risk))
-_REASONS_BY_ENTRY = {id(entry): reason for reason, entry in REASONS.items()}
 
 
 def _list_security_parts() -> dict[tuple[int, ...], str]:
@@ -72,7 +71,7 @@ def find_agreeing_numbers(reason: Reason) -> list[int]:
 def reason_rows() -> list[tuple[str, ...]]:
     """Return a row for each reason."""
     first: dict[str, Reason] = {}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for reason, entry in REASONS.items():
         same = first.setdefault(entry.advice, reason)
         advice = entry.advice if same == reason else f"as for {same}"
@@ -115,11 +114,12 @@ def _name_numbers(numbers: tuple[int, ...] | NumberTopic) -> str:
 
 
 def status_rows() -> list[tuple[str, ...]]:
-    """Return a row for each status, except those with the words of a reason."""
+    """Return a row for each status that no page on an error explains."""
+    explained = {page.trouble for page in PAGES} - {StatusTrouble.OTHER_NUMBER}
     return [
-        (_join_causes(trouble), entry.cause, entry.advice, str(_RISKS.index(entry.risk) + 1) if entry.risk else "")
+        (_join_causes(trouble), entry.cause, entry.advice)
         for trouble, entry in STATUSES.items()
-        if id(entry) not in _REASONS_BY_ENTRY
+        if trouble not in explained
     ]
 
 
@@ -133,11 +133,6 @@ def _join_causes(trouble: StatusTrouble) -> str:
     return "; ".join(found) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
 
 
-def risk_rows() -> list[tuple[str, ...]]:
-    """Return a row for each risk, with the number that the statuses name."""
-    return [(str(place), risk) for place, risk in enumerate(_RISKS, 1)]
-
-
 def case_rows() -> list[tuple[str, ...]]:
     """Return a row for each remedy of a reason, in the order in which they are tried."""
     return [(_join_reasons(case.reasons), case.when, case.then) for case in CASES]
@@ -147,8 +142,7 @@ TABLES = {
     "| reason | number | meaning | what to do |": reason_rows,
     "| topic | numbers |": topic_rows,
     "| number | reason | answer |": agreement_rows,
-    "| number | what is wrong | what to do | risk |": status_rows,
-    "| risk | meaning |": risk_rows,
+    "| number | what is wrong | what to do |": status_rows,
     "| reason | condition | what to do |": case_rows,
 }
 """The tables of the page by their headers."""

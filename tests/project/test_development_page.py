@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "development.md"
+PAGE = ROOT / "ARCHITECTURE.md"
 _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"\.?[\w-]+(?:/[\w.*…-]*)+")
 _FILE = re.compile(r"[\w.…-]+\.(?:py|md|sql|yml|yaml|toml|lock|svg|json)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import struct
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from routing import config
+from routing import config, errors
 from routing.cli import main
 from routing.demo.build import generate_day
 from routing.lint.lint_settings import LintSettings
@@ -124,6 +125,15 @@ def test_every_choice_of_an_option_is_documented(
             rows = "\n".join(line for line in page.splitlines() if f"`{option}" in line)
             missing = [choice for choice in choices.split(",") if not re.search(rf"\b{choice}`", rows)]
             assert missing == [], f"{option} of {command}"
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = text("docs/reference/exit-codes.md")
+    codes = {getattr(errors, name) for name in dir(errors) if name.startswith("EXIT_")}
+    assert {2, 3} <= codes
+    ended_by = {128 + number for number in (signal.SIGINT, signal.SIGTERM)}
+    rows = re.findall(r"^\| ([\d, ]+) \|", page, re.MULTILINE)
+    assert {int(code) for row in rows for code in row.split(", ")} == codes | ended_by | {0, 1}
 
 
 def test_every_make_target_is_documented() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from routing.advice.error_pages import PAGES
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.rules.observed import NUMBERS, compare
@@ -22,10 +23,10 @@ def test_every_reason_and_number_is_in_a_table() -> None:
     assert shown == NUMBERS
 
 
-def test_a_status_without_a_row_has_the_words_of_a_reason() -> None:
-    shared = len(STATUSES) - len(reasons_page.status_rows())
-    assert shared == 4
+def test_every_status_has_a_row_or_a_page() -> None:
     assert set(STATUSES) == set(StatusTrouble)
+    explained = {page.trouble for page in PAGES} - {StatusTrouble.OTHER_NUMBER}
+    assert len(reasons_page.status_rows()) + len(explained) == len(STATUSES)
 
 
 def test_the_numbers_of_a_reason_agree_with_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.shown_output import (
     copied,
     renewed,
     run_block,
+    run_command,
 )
 
 WITH_BLOCKS = [page for page in PAGES if any(blocks_of(page.read_text(encoding="utf-8")))]
@@ -77,6 +79,32 @@ def test_the_example_of_every_help_runs(built: Path, capsys: pytest.CaptureFixtu
         for example in examples:
             [block] = blocks_of(f"```sh\n{example}\n```\n")
             run_block(block)
+
+
+LABELS = "--with-script conf/examples/labels.sql --instance depot-east --at 2026-01-05T12:00Z"
+OF_JSON = {
+    "messages": "messages --config conf/mine.yaml --waiting",
+    "diff": f"diff --config sbroute-demo/demo.yaml {LABELS}",
+    "lint": "lint --config conf/mine.yaml --messages",
+    "Other commands": "runs --config conf/mine.yaml",
+    "Other commands, one run": "runs night-2026-01-05 --config conf/mine.yaml",
+    "Other commands, trace": "trace --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
+    "Other commands, import": "import catalog exports --config conf/mine.yaml --dry-run",
+    "Other commands, report": "report --config conf/mine.yaml --out report.html",
+    "Other commands, reconcile": "reconcile --config conf/mine.yaml",
+}
+
+
+@pytest.mark.parametrize("heading", OF_JSON)
+def test_the_keys_of_json_are_documented(heading: str, built: Path) -> None:
+    with copied(built):
+        printed = json.loads(run_command([*OF_JSON[heading].split(), "--format", "json"]))
+    pages = {name: (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8") for name in ("json", "tables")}
+    section = pages["json"].partition(f"\n## {heading.partition(',')[0]}\n")[2].partition("\n## ")[0]
+    if "started_at" in printed:
+        section += pages["tables"].partition("\n### runs\n")[2].partition("\n### ")[0]
+    names = list(printed) + (list(printed["messages"][0]) if heading == "messages" else [])
+    assert [name for name in names if not re.search(rf"\b{name}\b", section)] == []
 
 
 def test_output_is_replaced_as_far_as_the_page_shows_it() -> None:
