@@ -66,7 +66,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.trace.tracing import trace
 
     with console.during("reading"):
-        done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
+        as_of = settings.resolve.as_of
+        done = trace(open_tables(settings, opening), asked, as_of=as_of, exports=options.exports)
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
