@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from routing.cases.server_facts import (
     CLOSED,
@@ -33,8 +34,6 @@ from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
-WaitingKey = tuple[str, str, str, "str | None"]
-"""The instance, the database, the receiving service and the sending service of messages."""
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
@@ -50,6 +49,15 @@ _STATES = {
     "CLOSED": CLOSED,
     "ERROR": IN_ERROR,
 }
+
+
+class WaitingKey(NamedTuple):
+    """The sender and the services of messages in a transmission queue."""
+
+    instance: str
+    database: str
+    to_service: str
+    from_service: str | None
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ class ServerEvidence:
             for one in self.counts
             if one[:2] == (instance, database) and one.far_service == far_service
         }
-        theirs |= {key[3] for key in self.waiting if key[:3] == (instance, database, far_service)}
+        theirs |= {key.from_service for key in self.waiting if key[:3] == (instance, database, far_service)}
         return self.count_messages(instance, database, theirs)
 
     def count_messages(self, instance: str, database: str, services: Collection[str | None]) -> Mapping[str, int]:
@@ -455,7 +463,7 @@ def collect_evidence(
     """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
     kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
     waiting = Counter(
-        (row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
+        WaitingKey(row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         opening = opener(settings, options, console)
         tables = open_tables(settings, opening)
         clock = datetime.now(timezone.utc)
-        done = explain(tables, asked, as_of=settings.resolve.as_of, clock=clock, exports=options.exports)
+        done = explain(tables, asked, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     if options.format == "json":

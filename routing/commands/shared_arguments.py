@@ -145,7 +145,6 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--exports",
         metavar="PATH",
         action="append",
-        default=[],
         help="exports of catalog views, or a folder of them, that show causes beside the routing (repeatable)",
     )
     described = command.add_argument_group("a message that you describe")
