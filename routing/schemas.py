@@ -199,6 +199,35 @@ IMPORTS = table_schema(
     ("kind", _STRING),
     ("content_digest", _STRING),
 )
+# What `check` and `report` look at when nothing waits, as of the last export.
+QUEUES = table_schema(
+    ("instance_name!", _STRING),
+    ("database_name!", _STRING),
+    ("schema_name", _STRING),
+    ("name!", _STRING),
+    ("service_names", ArrayOf(_STRING)),
+    ("is_receive_enabled", _BOOLEAN),
+    ("is_enqueue_enabled", _BOOLEAN),
+    ("is_activation_enabled", _BOOLEAN),
+    ("is_retention_enabled", _BOOLEAN),
+    ("activation_procedure", _STRING),
+    ("execute_as_name", _STRING),
+    ("max_readers", _BIGINT),
+    ("messages", _BIGINT),
+    ("tasks_waiting", _BIGINT),
+    ("monitor_state", _STRING),
+    ("exported_at!", _TIME),
+)
+ENDPOINT_COUNTS = table_schema(
+    ("instance_name!", _STRING),
+    ("database_name!", _STRING),
+    ("state!", _STRING),
+    ("service_name", _STRING),
+    ("far_service", _STRING),
+    ("is_initiator", _BOOLEAN),
+    ("endpoints!", _BIGINT),
+    ("exported_at!", _TIME),
+)
 # What an import is about to write to table_key: action is put or remove; rows is JSON (importing.journal).
 UNFINISHED_IMPORTS = table_schema(
     ("import_id!", _STRING),
@@ -409,7 +438,9 @@ KEYS: dict[str, tuple[str, ...]] = {
 """The keys of the inputs except messages."""
 KEPT: dict[str, Schema] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
 """The tables that ``import`` keeps in addition to the inputs of ``resolve``."""
-TABLES: dict[str, Schema] = {**INPUTS, **KEPT, "unfinished_imports": UNFINISHED_IMPORTS}
+SEEN: dict[str, Schema] = {"queues": QUEUES, "endpoint_counts": ENDPOINT_COUNTS}
+"""The tables of views beside the routing, which ``import`` keeps as of the last export."""
+TABLES: dict[str, Schema] = {**INPUTS, **KEPT, **SEEN, "unfinished_imports": UNFINISHED_IMPORTS}
 """Every table of section ``tables``."""
 OUTPUTS: dict[str, Schema] = {
     "resolved_routes": RESOLVED_ROUTES,

@@ -37,7 +37,7 @@ def crowded() -> Tables:
     tables["messages"] += CONVERSING
     tables["observed_routing"] = [*STATUSES, *SEEN]
     tables["imports"] = list(IMPORTS)
-    tables["unfinished_imports"] = []
+    tables["unfinished_imports"] = tables["queues"] = tables["endpoint_counts"] = []
     return tables
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from routing.advice.path_remedies import find_remedies, find_wrong_ports
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy
+from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.silence_remedies import SilentMessages, find_causes
+from routing.advice.status_advice import answer_status
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
+from routing.cases.background import StatusText
+from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
 from routing.terms import Outcome
@@ -46,6 +53,57 @@ def find_path_remedies(
         for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path, sent, estate))
     )
     return tuple(dict.fromkeys(remedies))
+
+
+def find_reported_remedies(
+    judged: JudgedQuestion,
+    status_text: StatusText | None,
+    evidence: FileEvidence,
+    read_facts: Callable[[], RemedyFacts],
+) -> tuple[Remedy, ...]:
+    """Find the remedies for a status of SQL Server, or for messages without an acknowledgement, by exports.
+
+    The tuple is empty if no status is known, or if the routes keep the message.
+    """
+    message, verdict = judged.message, judged.verdict
+    if status_text is None or judged.is_undecided or verdict.outcome in _STAYS or message.database is None:
+        return ()
+    estate = AdviceEstate(read_facts())
+    trouble = find_trouble(status_text.number, status_text.text)
+    reported = ReportedStatus(
+        trouble=trouble or StatusTrouble.UNREAD,
+        status_text=status_text,
+        estate=estate,
+        evidence=evidence,
+        instance=message.instance,
+        database=message.database,
+        service=message.service,
+        broker=verdict.broker_instance,
+        verdict=verdict,
+        supposed=verdict,
+    )
+    if trouble is not None:
+        return (answer_status(reported),)
+    conversations = () if message.conversation_id is None else (message.conversation_id,)
+    sender = RemedyPlace(message.instance, reported.scope if reported.address else message.database)
+    silent = SilentMessages(
+        estate=estate,
+        sender=sender,
+        service=message.service,
+        target=reported.find_target(),
+        conversations=conversations,
+        newest=judged.asked.row["enqueue_time"],
+        route=verdict.route_name,
+        address=reported.address,
+    )
+    return tuple(find_causes(silent))
+
+
+def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:
+    """Add what exports show beside the routing to the facts for remedies."""
+    if evidence is None:
+        return read_facts
+    return lambda: replace(read_facts(), server=evidence.server)
 
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:

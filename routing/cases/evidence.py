@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports
+from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports, say_unread
 from routing.cases.script_files import KnownInstances, ScriptFiles, find_files, note_commented, read_scripts
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_evidence
-from routing.errors import join_bounded, quote
+from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
 from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
@@ -220,6 +220,23 @@ def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
     export, options = read_exports(exports, options, needed=_QUEUE)
     if _QUEUE not in export.rows:
         raise no_queue(paths, export.notes)
+    return weigh(export, scripts, options)
+
+
+def gather_beside(paths: Sequence[str]) -> FileEvidence | None:
+    """Read exports with causes beside the routing, or return None without paths. Raises InputError.
+
+    These exports need no transmission queue. Scripts among them count too.
+    """
+    if not paths:
+        return None
+    options = FileOptions()
+    exports, scripts = find_files(paths)
+    export, options = read_exports(exports, options, needed=_QUEUE)
+    if not export.rows:
+        raise InputError(
+            f"there is no export in {say_unread(paths, export.notes)}", "name files of exports, or their folders"
+        )
     return weigh(export, scripts, options)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from routing.cases.server_facts import (
     CLOSED,
@@ -26,20 +27,18 @@ from routing.cases.server_facts import (
     QueueFacts,
     find_permission,
 )
+from routing.importing.catalog.queue_rows import list_counts, list_queues
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
 from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
-WaitingKey = tuple[str, str, str, "str | None"]
-"""The instance, the database, the receiving service and the sending service of messages."""
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
-_NEVER = "1900-01-01"
 _MAY_CONNECT = ("CONNECT", "CONTROL")
 _STATES = {
     "STARTED_OUTBOUND": "SO",
@@ -52,13 +51,22 @@ _STATES = {
 }
 
 
+class WaitingKey(NamedTuple):
+    """The sender and the services of messages in a transmission queue."""
+
+    instance: str
+    database: str
+    to_service: str
+    from_service: str | None
+
+
 @dataclass(frozen=True)
 class ServerEvidence:
     """The rows beside the routing that were exported of servers.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
     ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting`` counts the
-    messages of the transmission queues.
+    messages of the transmission queues. ``queues`` are rows of their table.
     """
 
     rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
@@ -66,6 +74,7 @@ class ServerEvidence:
     counts: Sequence[EndpointCount] = ()
     dialogs: Sequence[TableRow] = ()
     waiting: Mapping[WaitingKey, int] = field(default_factory=dict)
+    queues: Sequence[TableRow] = ()
 
     def exported_at(self, instance: str) -> datetime | None:
         """Return when the newest view of an instance was exported."""
@@ -138,7 +147,7 @@ class ServerEvidence:
             for one in self.counts
             if one[:2] == (instance, database) and one.far_service == far_service
         }
-        theirs |= {key[3] for key in self.waiting if key[:3] == (instance, database, far_service)}
+        theirs |= {key.from_service for key in self.waiting if key[:3] == (instance, database, far_service)}
         return self.count_messages(instance, database, theirs)
 
     def count_messages(self, instance: str, database: str, services: Collection[str | None]) -> Mapping[str, int]:
@@ -370,40 +379,9 @@ class ServerEvidence:
 
     @cached_property
     def _queue_units(self) -> Mapping[Unit, Sequence[QueueFacts]]:
-        services: dict[tuple[str, str | None, int], list[str]] = defaultdict(list)
-        for row in self.rows.get("services", ()):
-            if row["service_queue_id"] is not None:
-                services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
-        ids = {(row["instance_name"], row["database_id"]): row["name"] for row in self.rows.get("databases", ())}
-        waiting: Counter[tuple[str, str | None, int]] = Counter()
-        monitors: dict[tuple[str, str | None, int], str | None] = {}
-        for row in self.rows.get("dm_broker_queue_monitors", ()):
-            database = ids.get((row["instance_name"], row["database_id"]))
-            if row["queue_id"] is not None:
-                waiting[row["instance_name"], database, row["queue_id"]] += row["tasks_waiting"] or 0
-                monitors[row["instance_name"], database, row["queue_id"]] = row["state"]
         queues: dict[Unit, list[QueueFacts]] = defaultdict(list)
-        for row in self.rows.get("service_queues", ()):
-            if row["name"] is None:
-                continue
-            key = (*unit_of(row), row["object_id"])
-            queues[unit_of(row)].append(
-                QueueFacts(
-                    row["schema_name"],
-                    row["name"],
-                    row["is_receive_enabled"],
-                    row["is_enqueue_enabled"],
-                    row["activation_procedure"],
-                    row["is_activation_enabled"],
-                    row["messages"],
-                    waiting[key] if self.was_exported("dm_broker_queue_monitors", key[0]) else None,
-                    tuple(services.get(key, ())),
-                    row["max_readers"],
-                    row["execute_as_name"],
-                    row["is_retention_enabled"],
-                    monitors.get(key),
-                )
-            )
+        for row in self.queues:
+            queues[unit_of(row)].append(QueueFacts.of_row(row))
         return queues
 
     @cached_property
@@ -485,11 +463,17 @@ def collect_evidence(
     """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
     kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
     waiting = Counter(
-        (row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
+        WaitingKey(row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )
-    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs, waiting)
+    queues = tuple(list_queues(kept, units))
+    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs, waiting, queues)
+
+
+def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:
+    """Return the facts that the tables ``queues`` and ``endpoint_counts`` hold."""
+    return ServerEvidence(counts=[EndpointCount.of_row(row) for row in counts], queues=queues)
 
 
 def _count_endpoints(
@@ -497,12 +481,7 @@ def _count_endpoints(
 ) -> Iterable[EndpointCount]:
     """Yield the endpoints by state: as the queries count them, else from the rows of each."""
     counted = {unit_of(row) for row in own_rows.get("endpoint_counts", ())}
-    for row in own_rows.get("endpoint_counts", ()):
-        if row["state"] and row["endpoints"]:
-            yield EndpointCount(
-                *(row["instance_name"], row["database_name"], row["state"], row["service_name"]),
-                *(row["far_service"], row["is_initiator"], False, row["endpoints"]),
-            )
+    yield from map(EndpointCount.of_row, list_counts(own_rows))
     names = {
         (*unit_of(row), row["service_id"]): row["name"]
         for row in own_rows.get("services", ())
@@ -514,7 +493,6 @@ def _count_endpoints(
             continue
         service = row["service_name"] or names.get((*unit_of(row), row["service_id"]))
         state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
-        never = (row["security_timestamp"] or "").startswith(_NEVER)
         who = row["instance_name"], row["database_name"], state, service, row["far_service"]
-        counts[EndpointCount(*who, row["is_initiator"], never, 0)] += 1
+        counts[EndpointCount(*who, row["is_initiator"], 0)] += 1
     yield from (alike._replace(endpoints=many) for alike, many in counts.items())

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
 from routing.render.phrases import count_places, named
+from routing.terms import TableRow
 
 TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
@@ -87,9 +88,28 @@ class QueueFacts(NamedTuple):
     keeps_messages: bool | None
     monitor: str | None
 
+    @classmethod
+    def of_row(cls, row: TableRow) -> QueueFacts:
+        """Read a row of ``queues``."""
+        return cls(
+            row["schema_name"],
+            row["name"],
+            row["is_receive_enabled"],
+            row["is_enqueue_enabled"],
+            row["activation_procedure"],
+            row["is_activation_enabled"],
+            row["messages"],
+            row["tasks_waiting"],
+            tuple(row["service_names"] or ()),
+            row["max_readers"],
+            row["execute_as_name"],
+            row["is_retention_enabled"],
+            row["monitor_state"],
+        )
+
 
 class EndpointCount(NamedTuple):
-    """A number of equal conversation endpoints. ``never_secured`` is True if their security time is 1900."""
+    """A number of equal conversation endpoints."""
 
     instance: str
     database: str
@@ -97,8 +117,13 @@ class EndpointCount(NamedTuple):
     service: str | None
     far_service: str | None
     is_initiator: bool | None
-    never_secured: bool
     endpoints: int
+
+    @classmethod
+    def of_row(cls, row: TableRow) -> EndpointCount:
+        """Read a row of ``endpoint_counts``."""
+        who = row["instance_name"], row["database_name"], row["state"], row["service_name"]
+        return cls(*who, row["far_service"], row["is_initiator"], row["endpoints"])
 
 
 class CertificateFacts(NamedTuple):

@@ -56,7 +56,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during("reading"):
         opening = opener(settings, options, console)
         tables = open_tables(settings, opening)
-        done = explain(tables, asked, as_of=settings.resolve.as_of, clock=datetime.now(timezone.utc))
+        clock = datetime.now(timezone.utc)
+        done = explain(tables, asked, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     if options.format == "json":

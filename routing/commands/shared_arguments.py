@@ -141,6 +141,12 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="NAME",
         help="its instance; a stored message needs it if several instances have its id or conversation",
     )
+    command.add_argument(
+        "--exports",
+        metavar="PATH",
+        action="append",
+        help="exports of catalog views, or a folder of them, that show causes beside the routing (repeatable)",
+    )
     described = command.add_argument_group("a message that you describe")
     described.add_argument("--database", metavar="NAME", help="the database that sends it")
     described.add_argument("--from-network", action="store_true", help="it arrives over the network")

@@ -66,7 +66,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.trace.tracing import trace
 
     with console.during("reading"):
-        done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
+        as_of = settings.resolve.as_of
+        done = trace(open_tables(settings, opening), asked, as_of=as_of, exports=options.exports or ())
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
@@ -84,8 +85,9 @@ def _question(options: argparse.Namespace) -> Question | None:
     """Build the question of the options, or return None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options)
-    if named_options(options):
-        raise QuestionError.all_but_named(named_options(options))
+    given = [*named_options(options), *(["--exports"] if options.exports else [])]
+    if given:
+        raise QuestionError.all_but_named(given)
     return None
 
 

@@ -248,11 +248,13 @@ INPUTS = {
     "route_requests": False,
     "observed_routing": False,
     "imports": False,
+    "queues": False,
+    "endpoint_counts": False,
     "unfinished_imports": False,
 }
 """The tables of section ``tables``, each with whether it is required."""
 
-KEPT = ("observed_routing", "imports")
+KEPT = ("observed_routing", "imports", "queues", "endpoint_counts")
 """Those of them that ``import`` keeps and ``resolve`` does not read."""
 
 _LATER = ("imports", "observed_routing", "messages", "dialogs")

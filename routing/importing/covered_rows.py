@@ -136,6 +136,11 @@ ON = {
     ),
     "observed_routing": ("instance_name", "database_name", "message_id", "observed_at", "source"),
     "imports": ("instance_name", "database_name", "view_or_file", "exported_at", "content_digest"),
+    "queues": ("instance_name", "database_name", "schema_name", "name"),
+    "endpoint_counts": (
+        *("instance_name", "database_name", "state"),
+        *("service_name", "far_service", "is_initiator"),
+    ),
 }
 EVENT_KEY = ("instance_name", "event_hash")
 """The key of events in ``observed_routing``, where rows of queues have another one."""

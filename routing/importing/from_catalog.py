@@ -14,6 +14,7 @@ from routing.errors import join_bounded
 from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
+from routing.importing.catalog.queue_rows import SEEN_VIEWS
 from routing.importing.catalog.views import EVIDENCE
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, unit_of
@@ -27,6 +28,7 @@ from routing.terms import MSDB, TableRow
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
 _OF_DATABASES = ("services", "routes")
 _ALSO = {"conversation_endpoints": ("dialogs",), "transmission_queue": ("messages", "observed_routing")}
+_MONITORS = "dm_broker_queue_monitors"
 _NOT_SAID = (
     "an acknowledgement or BEGIN DIALOG, and the export does not show which: it applies from"
     " the time of the export"
@@ -54,9 +56,14 @@ def import_export(
         find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
     )
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
-    optional = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
+    optional: tuple[str, ...] = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
-    _leave_evidence_out(export)
+    seen = [key for view, key in SEEN_VIEWS.items() if view in export.rows and key in config.import_tables]
+    keys += seen
+    if "databases" in export.rows:
+        # Of databases that are gone nothing stays.
+        optional += tuple(key for key in SEEN_VIEWS.values() if key not in seen)
+    _leave_evidence_out(export, seen)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
@@ -66,9 +73,14 @@ def import_export(
     return done
 
 
-def _leave_evidence_out(export: CatalogExport) -> None:
-    """Remove the views from an export that no table needs, with a note."""
-    views = [view for view in export.rows if view in EVIDENCE]
+def _leave_evidence_out(export: CatalogExport, seen: Collection[str]) -> None:
+    """Remove the views from an export that no table needs, with a note. ``seen`` are the tables that are written.
+
+    The monitors of queues go to the table of queues.
+    """
+    kept = {view for view, key in SEEN_VIEWS.items() if key in seen}
+    kept |= {_MONITORS} if "queues" in seen else set()
+    views = [view for view in export.rows if view in EVIDENCE and view not in kept]
     for view in views:
         del export.rows[view]
     if views:
@@ -86,6 +98,7 @@ def _bring_export(
 ) -> ImportResult:
     stored = {key: store.rows(key) for key in ("databases", "instances")}
     covered = cover(export, NameSpelling.of_tables(stored["instances"], stored["databases"]), addresses)
+    covered.units.pop(_MONITORS, None)
     reject_without_endpoint(covered)
     names = {"instance_name": covered.instances}
     stored |= {key: store.rows(key, names) for key in _OF_DATABASES}
@@ -112,6 +125,9 @@ def _bring_export(
         changes["dialogs"] = _dialog_changes(store, covered, dropped.get("dialogs", {}))
     if "messages" in store.locations:
         changes |= _added_rows(store, covered)
+    for view, key in SEEN_VIEWS.items():
+        if key in store.locations:
+            changes[key] = _seen_changes(store, covered, view, dropped.get(key, {}))
     for key, change in changes.items():
         done.count_written(key, change.counts)
     if not dry_run:
@@ -144,6 +160,9 @@ def _find_dropped(
     units_by_table = {key: {unit_of(row) for row in stored[key]} for key in _OF_DATABASES}
     if "dialogs" in store.locations:
         units_by_table["dialogs"] = store.units("dialogs", {instance for instance, _ in of_views})
+    for key in SEEN_VIEWS.values():
+        if key in store.locations:
+            units_by_table[key] = store.units(key, {instance for instance, _ in of_views})
     for key in units_by_table:
         units_by_table[key] |= {unit_of(row) for row in covered.rows.get(key, ())}
     return find_dropped(covered, stored["databases"], units_by_table, imports)
@@ -201,6 +220,17 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) ->
     if missing:
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         covered.notes.append(f"the table databases does not list {shown}: import sys.databases as well")
+
+
+def _seen_changes(
+    store: stored_tables.StoredTables, covered: CoveredRows, view: str, gone: Collection[Unit]
+) -> TableChanges:
+    """Find the changes to a table of a view beside the routing, which has the last export of each database."""
+    key = SEEN_VIEWS[view]
+    units = {*covered.units.get(view, {}), *gone}
+    rows = [row for row in covered.rows.get(key, []) if unit_of(row) not in gone]
+    stored = store.rows(key, {"instance_name": {instance for instance, _ in units}})
+    return present_changes(stored, rows, ON[key], lambda row: unit_of(row) in units)
 
 
 def _dialog_changes(

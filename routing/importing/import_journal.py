@@ -25,7 +25,7 @@ from routing.schemas import TABLES, ArrayOf, ColumnKind, Schema
 from routing.terms import JsonObject, TableRow
 
 ORDER = (
-    *("databases", "services", "instances", "routes", "dialogs"),
+    *("databases", "services", "instances", "routes", "dialogs", "queues", "endpoint_counts"),
     *("messages", "observed_routing", "imports"),
 )
 """The order in which an import commits its tables: no message comes before the routes of its time."""

@@ -23,6 +23,8 @@ _SUBJECTS = {
     "tcp_endpoints": {"addresses"},
     "conversation_endpoints": {"dialogs"},
     "transmission_queue": {"messages"},
+    "service_queues": {"queues"},
+    "endpoint_counts": {"endpoint_counts"},
 }
 _QUEUE = "transmission_queue"
 _EVER = datetime.max.replace(tzinfo=timezone.utc)
@@ -266,7 +268,13 @@ def imports_changes(
 # Databases that an export of sys.databases does not list: what the tables hold of them is gone; pure Python.
 
 
-_VIEWS = {"routes": "routes", "services": "services", "dialogs": "conversation_endpoints"}
+_VIEWS = {
+    "routes": "routes",
+    "services": "services",
+    "dialogs": "conversation_endpoints",
+    "queues": "service_queues",
+    "endpoint_counts": "endpoint_counts",
+}
 """The tables with objects of databases, and the view that fills each."""
 Dropped = Mapping[str, Mapping[Unit, datetime]]
 """By table the databases that are gone, and since when."""

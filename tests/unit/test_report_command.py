@@ -160,6 +160,7 @@ def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "headline": "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected",
         "outcomes": {"DELIVERED": 12, "DELAYED": 2},
         "endings": {"DELIVERED": 12, "DELAYED": 2},
+        "troubles": [],
     }
 
 

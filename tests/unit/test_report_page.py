@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from routing.advice.estate_troubles import EstateTrouble, TroubleKind
+from routing.advice.remedy import Remedy, RemedyPlace
 from routing.views.page import message_cells
 from routing.views.page.facts import (
     BalancedInstance,
@@ -347,6 +349,16 @@ def test_a_report_of_no_message() -> None:
     page = Page(render(Report("0 messages", (), 0, (), (), MessageSeries(300, ()), (), None, None, None)))
     assert page.rows("services") == [["none"]]
     assert "No service is balanced among several broker instances." in page.text
+
+
+def test_troubles_beside_the_messages() -> None:
+    place = RemedyPlace("HUB", "Orders")
+    remedy = Remedy(place, "Queue 'Q' of service '//a' is off.", ("Turn it on.",), "ALTER QUEUE [Q];", True)
+    trouble = EstateTrouble(TroubleKind.QUEUE_OFF, "queue 'Q' is off", 7, remedy)
+    page = Page(render(dataclasses.replace(bare_report(), troubles=[trouble])))
+    assert "Beside the messages" in page.text
+    assert "QUEUE_OFF: queue 'Q' is off ('HUB', database 'Orders')" in page.text
+    assert "ALTER QUEUE [Q];" in page.text
 
 
 def test_lists_are_bounded(huge: str) -> None:

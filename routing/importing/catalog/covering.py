@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from routing.errors import InputError
-from routing.importing.catalog import conversation_rows
+from routing.importing.catalog import conversation_rows, queue_rows
 from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
-from routing.importing.covered_rows import CoveredRows, Unit, unit_of
+from routing.importing.covered_rows import CoveredRows, Unit, key_of, unit_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_statements import RefusalError, RouteOptions, check_options
 from routing.rules.text import is_local, is_tcp, is_transport
@@ -101,7 +101,21 @@ def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str
     instances(covered, export.rows, addresses)
     conversation_rows.dialogs(covered, export.rows.get("conversation_endpoints", []))
     conversation_rows.messages(covered, export.rows)
+    _seen(covered, "queues", "service_queues", queue_rows.list_queues(export.rows, covered.units))
+    _seen(covered, "endpoint_counts", "endpoint_counts", queue_rows.list_counts(export.rows))
     return covered
+
+
+def _seen(covered: CoveredRows, table: str, view: str, rows: Iterable[TableRow]) -> None:
+    """Add the rows of a table beside the routing, each key once."""
+    seen = set()
+    for row in rows:
+        key = key_of(table, row)
+        if key in seen:
+            covered.reject(view, {**row, "place": f"sys.{view}"}, "the row appears twice")
+            continue
+        seen.add(key)
+        covered.add(table, row)
 
 
 def _spell(export: CatalogExport, spelling: NameSpelling) -> None:

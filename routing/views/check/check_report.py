@@ -371,6 +371,7 @@ def as_report(done: Check) -> Report:
     shown, trial, answer = done.shown, _state_trial(done), answer_line(done)
     endings, after = _endings(done), _endings(done.shown)
     return Report(
+        troubles=done.troubles,
         headline=_extent(done),
         not_known=tuple(_not_known(done)),
         made_at=max(shown.estate.times.values()),

@@ -6,12 +6,12 @@ message, its searches of routing tables, and the verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.advice.question_remedies import find_question_remedies
+from routing.advice.question_remedies import beside, find_question_remedies, find_reported_remedies
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.background import (
@@ -23,6 +23,7 @@ from routing.cases.background import (
     number_lines,
     request_lines,
 )
+from routing.cases.evidence import FileEvidence, gather_beside
 from routing.cases.judged_questions import (
     JudgedQuestion,
     KnownTables,
@@ -373,6 +374,7 @@ def explain(
     *,
     as_of: datetime | None = None,
     clock: datetime | None = None,
+    exports: Sequence[str] = (),
     spark: SparkSession | None = None,
 ) -> Explanation:
     """Explain one message: the verdict of `resolve`, and the path to it (rule book, sections 0 to 6).
@@ -385,6 +387,7 @@ def explain(
         question: the message.
         as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
         clock: the current time. An imported status with a later time is never newer than others.
+        exports: files and folders of exported views with causes beside the routing, as for `check`.
         spark: the session for tables that need one. By default one is started.
 
     Returns:
@@ -406,7 +409,10 @@ def explain(
     kept_tables = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
     latest = None if clock is None else micros_of(latest_time(clock))
     background = MessageBackground.of_columns(posed.near, kept_tables, posed.asked.row, latest)
-    return replace(answer(posed.asked, posed.known_tables, background, posed.read_facts), others=posed.others)
+    evidence = gather_beside(exports)
+    read_facts = beside(posed.read_facts, evidence)
+    answered = answer(posed.asked, posed.known_tables, background, read_facts, evidence)
+    return replace(answered, others=posed.others)
 
 
 def answer(
@@ -414,16 +420,23 @@ def answer(
     known_tables: KnownTables,
     background: MessageBackground = NOTHING,
     read_facts: Callable[[], RemedyFacts] | None = None,
+    evidence: FileEvidence | None = None,
 ) -> Explanation:
     """Explain a message by known facts. Raises QuestionError if a run would reject it.
 
-    ``read_facts`` returns the facts for remedies. Without it the explanation has none.
+    ``read_facts`` returns the facts for remedies. Without it the explanation has none. With ``evidence`` there are
+    remedies for the status of SQL Server too.
     """
     judged = judge_question(asked, known_tables)
     verdict = verdict_row(judged)
     path_lines = path(judged, known_tables, verdict, background)
+    remedies: tuple[Remedy, ...] = ()
+    if read_facts is not None:
+        remedies = find_question_remedies(judged, read_facts)
+        if evidence is not None:
+            remedies = (*find_reported_remedies(judged, background.status, evidence, read_facts), *remedies)
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
         SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),
-        remedies=() if read_facts is None else find_question_remedies(judged, read_facts),
+        remedies=tuple(dict.fromkeys(remedies)),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from routing.advice.estate_troubles import EstateTrouble
 from routing.document import Block
 from routing.tables.arrow_rows import SchemaRows
 from routing.terms import NOT_KNOWN, Outcome
@@ -296,6 +297,7 @@ class Report:
         observed: the counts of the last reconciliation, or None if there is none.
         answer: the first line of the page, or None for the number of stuck messages among the flows.
         problems: the reasons that keep messages, each with actions, most urgent first. None if unknown.
+        troubles: what is wrong beside the messages, the worst first, or None if no table shows it.
 
     Example:
         >>> routing.report(routing.load_config("job.yaml")).outcomes
@@ -315,6 +317,7 @@ class Report:
     observed: ObservedCounts | None = None
     answer: str | None = None
     problems: Sequence[ReportProblem] | None = None
+    troubles: Sequence[EstateTrouble] | None = None
 
     @cached_property
     def outcomes(self) -> Mapping[str, int]:

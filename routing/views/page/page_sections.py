@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from routing.advice.estate_troubles import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.document import LabelledFact, Paragraph
 from routing.lint.catalogue import BY_CODE, Severity
@@ -43,6 +44,7 @@ from routing.views.page.page_tables import (
     table,
     words,
 )
+from routing.views.remedy_blocks import list_remedy
 
 # The section on the balance of dialogs.
 
@@ -145,7 +147,10 @@ def sections_of(
 
     ``tables`` are the tables of messages. ``charts`` has all charts by id, including those of balances.
     """
-    sections = [_problems(report), *_of_messages(report, tables, charts)]
+    sections = [_problems(report)]
+    if report.troubles:
+        sections.append(_troubles(report.troubles))
+    sections += _of_messages(report, tables, charts)
     if report.balances is not None:
         sections.append(balance_section(report.balances, charts))
     if report.observed is not None:
@@ -182,6 +187,28 @@ def _problems(report: Report) -> PageSection:
         parts=parts,
         more=f"and {left:,} more" if left else "",
     )
+
+
+def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
+    """Describe the troubles that no waiting message shows, the worst first."""
+    parts = [
+        PageSection(
+            *(f"trouble-{number}", shown(_title(one), _LONGEST_TITLE), ""),
+            blocks=tuple(list_remedy(one.remedy, f"what to do on {named(one.remedy.instance)}")),
+            mark=str(one.kind),
+        )
+        for number, one in enumerate(troubles[:_MOST_REASONS])
+    ]
+    left = len(troubles) - len(parts)
+    return PageSection(
+        *("troubles", "Beside the messages", "Beside", "No waiting message shows these troubles."),
+        parts=parts,
+        more=f"and {left:,} more" if left else "",
+    )
+
+
+def _title(one: EstateTrouble) -> str:
+    return f"{one.kind}: {one.what} ({where(one.remedy.place.instance, one.remedy.place.database)})"
 
 
 def list_reasons(report: Report) -> list[ReportProblem]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from routing.advice.estate_troubles import EstateTrouble, find_troubles
 from routing.arguments import checked
 from routing.cases.compared_tables import TableCache
 from routing.cases.estate_sides import GivenTables, read_given
+from routing.cases.server_evidence import evidence_of_tables
 from routing.config import RECONCILIATION, Config, TableLocation
 from routing.delta import counted_runs
 from routing.delta.import_times import note_unfinished
@@ -24,7 +26,7 @@ from routing.lint.message_rules import used_routes
 from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
 from routing.rules.timeline import micros_of
-from routing.schemas import OPTIONAL_INPUTS, RUNS
+from routing.schemas import OPTIONAL_INPUTS, RUNS, SEEN
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each, read_rows
 from routing.tables.table_columns import Table, TableColumns
@@ -84,7 +86,7 @@ class ReportTables:
 
     ``not_known`` are sentences about unavailable parts of the run. ``as_read`` are the tables at the versions that
     the run read. ``runs`` is the table of that name if this run was the last. ``reconciliation`` is the output of
-    `reconcile`.
+    `reconcile`. ``seen`` are the tables beside the routing.
     """
 
     tables: Mapping[str, Table]
@@ -93,6 +95,7 @@ class ReportTables:
     as_read: Mapping[str, _Input] = field(default_factory=dict)
     runs: Table | None = None
     reconciliation: Table | None = None
+    seen: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def resolved(self) -> Table:
@@ -110,7 +113,8 @@ def of_tables(tables: Mapping[str, Table]) -> ReportTables:
     tables = take_tables(tables, (*_ALL, _RESOLVED))
     tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
-    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION))
+    seen = {key: tables[key] for key in SEEN if key in tables}
+    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION), seen=seen)
 
 
 def of_config(config: Config, opener: TableOpener) -> ReportTables:
@@ -141,7 +145,19 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
     unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
     notes = (*_not_told(run), *unfinished, *not_known)
-    return ReportTables(tables, run, notes, as_read, runs, None if reconciliation is None else reconciliation.rows)
+    places = {key: config.import_tables[key] for key in SEEN if key in config.import_tables}
+    found = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
+    seen = {key: opened.rows for key, opened in found.items() if opened is not None}
+    reconciled = None if reconciliation is None else reconciliation.rows
+    return ReportTables(tables, run, notes, as_read, runs, reconciled, seen)
+
+
+def read_troubles(seen: Mapping[str, Table]) -> list[EstateTrouble] | None:
+    """Return the troubles that the tables of queues and endpoints show, or None without both."""
+    if not seen:
+        return None
+    rows = {key: read_rows(table, SEEN[key]) for key, table in seen.items()}
+    return find_troubles(evidence_of_tables(rows.get("queues", ()), rows.get("endpoint_counts", ())))
 
 
 def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
@@ -332,4 +348,5 @@ def _make_report(
         coverage=linted.coverage,
         changes=changes,
         observed=None if report_tables.reconciliation is None else count_observed(report_tables.reconciliation),
+        troubles=read_troubles(report_tables.seen),
     )

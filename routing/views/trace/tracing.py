@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.advice.question_remedies import find_path_remedies
+from routing.advice.question_remedies import beside, find_path_remedies, find_reported_remedies
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
+from routing.cases.background import MessageBackground
+from routing.cases.evidence import gather_beside
 from routing.cases.judged_questions import JudgedQuestion, judge_question
 from routing.cases.question_source import open_source, pose
 from routing.cases.questions import Question
@@ -103,6 +105,7 @@ def trace(
     question: Question,
     *,
     as_of: datetime | None = None,
+    exports: Sequence[str] = (),
     spark: SparkSession | None = None,
 ) -> TraceResult:
     """Follow one message from instance to instance to its end, and its acknowledgement back.
@@ -113,6 +116,7 @@ def trace(
         tables: as for `explain`.
         question: the message.
         as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
+        exports: files and folders of exported views with causes beside the routing, as for `check`.
         spark: the session for tables that need one. By default one is started.
 
     Returns:
@@ -135,11 +139,14 @@ def trace(
     services = {judged.message.service, *([from_service] if from_service else [])}
     inputs = _read_inputs(source.inputs)
     paths = _paths(judged, inputs.network_for(services), from_service)
-    remedies = find_path_remedies(
-        judged,
-        tuple(_judged_paths(paths, (judged.message.instance, judged.message.database))),
-        lambda: source.describe_path_facts(inputs.settings, services),
-    )
+    evidence = gather_beside(exports)
+    read_facts = beside(lambda: source.describe_path_facts(inputs.settings, services), evidence)
+    judged_paths = tuple(_judged_paths(paths, (judged.message.instance, judged.message.database)))
+    remedies = find_path_remedies(judged, judged_paths, read_facts)
+    if evidence is not None and not any(path.failing for path in judged_paths):
+        kept_tables = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
+        status = MessageBackground.of_columns(posed.near, kept_tables, posed.asked.row).status
+        remedies = (*find_reported_remedies(judged, status, evidence, read_facts), *remedies)
     rows = way_rows(paths), hop_rows(paths)
     return TraceResult(judged.message, from_service, paths, *rows, posed.others, remedies)
 

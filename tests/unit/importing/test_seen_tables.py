@@ -1,0 +1,93 @@
+"""import catalog keeps queues and counts of endpoints as of the last export, and report reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.advice.estate_troubles import TroubleKind
+from routing.config import Config
+from routing.views.report.reporting import read_troubles
+from tests.exported import database, export
+from tests.exported_causes import QUEUE
+from tests.imports import config_in, import_views, locations_of, no_spark, rows_at
+
+pytest.importorskip("deltalake")
+MONDAY, TUESDAY = "2026-01-05T18:00:00Z", "2026-01-06T18:00:00Z"
+SHOP = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
+CLOSED = {"state": "CD", "service_name": "//orders", "is_initiator": 0, "endpoints": 700}
+UNREAD = {**QUEUE, "activation_procedure": None, "messages": 7}
+SEEN = ("tables.queues=data/queues", "tables.endpoint_counts=data/endpoint_counts")
+
+
+def bring(folder: Path, config: Config, at: str = MONDAY, **views: Any) -> Any:
+    """Import an export of SHOP with its databases and services."""
+    services = {"Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}], "msdb": []}
+    source = export(folder / at[:10], at=at, **{"databases": SHOP, "services": services, **views})
+    return import_views(no_spark(), config, [str(source)])
+
+
+def stored(config: Config, key: str) -> list[dict[str, Any]]:
+    return rows_at(locations_of(config)[key])
+
+
+def test_queues_and_counts_are_those_of_the_last_export(tmp_path: Path) -> None:
+    config = config_in(tmp_path, *SEEN)
+    monitors = [{"database_id": 5, "queue_id": 70, "tasks_waiting": 0, "state": "INACTIVE"}]
+    views: dict[str, Any] = {"endpoint_counts": {"Orders": [CLOSED]}, "dm_broker_queue_monitors": monitors}
+    done = bring(tmp_path, config, service_queues={"Orders": [UNREAD]}, **views)
+    assert not any("not imported" in note for note in done.notes)
+    [queue] = stored(config, "queues")
+    assert (queue["name"], queue["messages"], queue["service_names"]) == ("StockQueue", 7, ["//orders"])
+    assert (queue["tasks_waiting"], queue["monitor_state"]) == (0, "INACTIVE")
+    [count] = stored(config, "endpoint_counts")
+    assert (count["state"], count["service_name"], count["endpoints"]) == ("CD", "//orders", 700)
+
+    later = {**UNREAD, "name": "Other", "object_id": 71}
+    done = bring(tmp_path, config, TUESDAY, service_queues={"Orders": [later]})
+    assert [row["name"] for row in stored(config, "queues")] == ["Other"]
+    # What was not exported again stays.
+    assert len(stored(config, "endpoint_counts")) == 1
+    assert done.written["queues"] == {"added": 1, "removed": 1}
+
+
+def test_of_a_database_that_is_gone_nothing_stays(tmp_path: Path) -> None:
+    config = config_in(tmp_path, *SEEN)
+    bring(tmp_path, config, service_queues={"Orders": [UNREAD]}, endpoint_counts={"Orders": [CLOSED]})
+    bring(tmp_path, config, TUESDAY, databases=SHOP[:1], services={"msdb": []})
+    assert stored(config, "queues") == stored(config, "endpoint_counts") == []
+
+
+def test_without_the_tables_the_views_are_left_out(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    done = bring(tmp_path, config, service_queues={"Orders": [UNREAD]})
+    [note] = [note for note in done.notes if "not imported" in note]
+    assert "sys.service_queues" in note
+
+
+def test_an_older_export_is_refused(tmp_path: Path) -> None:
+    from routing.errors import InputError
+
+    config = config_in(tmp_path, *SEEN)
+    bring(tmp_path, config, TUESDAY, service_queues={"Orders": [UNREAD]})
+    with pytest.raises(InputError, match="service_queues"):
+        bring(tmp_path, config, MONDAY, service_queues={"Orders": [UNREAD]})
+
+
+def test_report_reads_them(tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    config = config_in(tmp_path, *SEEN)
+    bring(tmp_path, config, service_queues={"Orders": [UNREAD]}, endpoint_counts={"Orders": [CLOSED]})
+    tables = {
+        key: DeltaTable(locations_of(config)[key].text).to_pyarrow_table() for key in ("queues", "endpoint_counts")
+    }
+    troubles = read_troubles(tables)
+    assert troubles is not None
+    assert [(one.kind, one.count) for one in troubles] == [
+        (TroubleKind.QUEUE_NOT_READ, 7),
+        (TroubleKind.ENDPOINTS_LEAK, 700),
+    ]
+    assert read_troubles({}) is None
