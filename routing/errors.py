@@ -163,8 +163,11 @@ class InputError(ContractError):
 
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
-        """Say that the messages had another commit than an append since the last run."""
-        return cls.full_run_needed(f"version {version} of {quote(location)} is not an append ({operation})")
+        """Say that the messages had a commit since the last run that is neither an append nor a delete."""
+        return cls.full_run_needed(
+            f"version {version} of {quote(location)} is neither an append nor a delete ({operation}): it may have"
+            " changed messages that are decided already, or brought old ones back"
+        )
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:

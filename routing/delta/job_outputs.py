@@ -186,6 +186,13 @@ class MergingTables(OutputTables, Protocol):
     def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
         """Merge rows into a table by the columns of their key, in one commit; none where nothing changes."""
 
+    @abstractmethod
+    def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:
+        """Delete the rows that equal one of ``rows``, in one commit; none where there are none.
+
+        Returns how many were deleted.
+        """
+
 
 def changes_content(key: str, table_commit: TableCommit) -> bool:
     """Return True if a commit changes what a table holds."""

@@ -134,6 +134,16 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
     return _own_version(tables, start, key)
 
 
+def erase(tables: MergingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
+    """Delete rows from an output; return the version as this run leaves it, and how many rows were deleted.
+
+    Like every commit of a run it counts with the row in ``runs``. Otherwise the next run takes it back. Raises
+    StorageError as `commit` does.
+    """
+    count = tables.erase(key, rows, start.run)
+    return _own_version(tables, start, key), count
+
+
 def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
     since = _own_commits(tables, start, key)
     # Delta leaves out a commit that changes nothing; a new table has one in any case.

@@ -62,7 +62,7 @@ def choose(
     last, waiting = inputs.start.last, arrived.pending
     if last is None:
         return Retries(None, 0)
-    changes = _compare(inputs, last, digests, now)
+    changes = _compare(inputs, last, stored, digests, now)
     if waiting is None:
         return Retries(None, 0, changes.is_none)
     if changes.reaches_all:
@@ -94,7 +94,9 @@ class _InputChanges:
         return not (self.reaches_all or self.reaches_asking)
 
 
-def _compare(inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: datetime) -> _InputChanges:
+def _compare(
+    inputs: RunInputs, last: LastRun, stored: StoredOutputs, digests: Mapping[str, str], now: datetime
+) -> _InputChanges:
     before = last.input_digests or {}
     keys = {*before, *digests} - {_REQUESTS}
     reaches_all = (
@@ -108,7 +110,7 @@ def _compare(inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: 
     )
     opened = "new_route_requests"
     reaches_asking = before.get(_REQUESTS) != digests.get(_REQUESTS) or (
-        inputs.start.versions.get(opened) != last.output_versions.get(opened)
+        stored.versions.get(opened) != last.output_versions.get(opened)
     )
     return _InputChanges(reaches_all, reaches_asking)
 
