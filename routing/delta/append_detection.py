@@ -363,13 +363,19 @@ def _read_deletes(
 
 
 def _read_changed(
-    spark: SparkSession, table: MessageVersion, snapshot: TableSnapshot, files: Sequence[DataFile], names: Collection[str]
+    spark: SparkSession,
+    table: MessageVersion,
+    snapshot: TableSnapshot,
+    files: Sequence[DataFile],
+    names: Collection[str],
 ) -> DataFrame:
     """Read changed files of one version by path, and those that are called ``names`` through Delta.
 
     Another file of that name, which did not change, is read of both versions, so that its rows cancel.
     """
-    by_path = {file.path: file.partition for file in files if file.name not in names and file.partition is not None}
+    by_path = {
+        file.path: file.partition for file in files if file.name not in names and file.partition is not None
+    }
     rows = table.no_rows(spark).rows
     if by_path:
         rows = rows.unionByName(_read_files(spark, table, by_path, may_be_vacuumed=True), allowMissingColumns=True)

@@ -40,7 +40,7 @@ class ChangedFiles:
 
     @property
     def names_for_delta(self) -> frozenset[str]:
-        """The names of files that only Delta itself can read: those with deletion vectors or unknown partitions."""
+        """The names of files that only Delta can read, since they have deletion vectors or unknown partitions."""
         changed = (*self.added, *self.removed)
         return frozenset(file.name for file in changed if file.has_vector or file.partition is None)
 
@@ -85,4 +85,6 @@ def _key(file: Any) -> tuple[Any, ...]:
 
 def _file(file: Any) -> DataFile:
     partition = file["partitionValues"]
-    return DataFile(file["path"], None if partition is None else dict(partition), file["deletionVector"] is not None)
+    return DataFile(
+        file["path"], None if partition is None else dict(partition), file["deletionVector"] is not None
+    )

@@ -79,7 +79,9 @@ def _find_deleted(
     if not left_count:
         gone, count = removed, removed_count
     else:
-        gone = frame_cache.keep(deletes.without(removed, broadcasts.join_side("the messages left", left, left_count)))
+        gone = frame_cache.keep(
+            deletes.without(removed, broadcasts.join_side("the messages left", left, left_count))
+        )
         count = gone.count()
     if not count:
         return None
@@ -149,5 +151,3 @@ def _rows_to_delete(inputs: RunInputs, key: str, deleted: JoinSide) -> DataFrame
 
 def _read(spark: SparkSession, inputs: RunInputs, key: str) -> DataFrame:
     return TableSnapshot(inputs.config.output[key], inputs.start.versions[key]).read(spark)
-
-
