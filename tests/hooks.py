@@ -28,8 +28,8 @@ def hooked(hook: Hook) -> Iterator[None]:
 
     The moments are ``before KEY`` and ``after KEY`` for the commit of an output and of the row in ``runs``,
     ``before erasing KEY`` and ``erased KEY``, ``before restoring KEY`` and ``restored KEY``, ``before last_run``
-    (after reading the versions of outputs), and ``after last_run``. A run that the hook starts is hooked too, unless
-    `once` wraps the hook.
+    (after reading the versions of outputs), and ``after last_run``. A run that the hook starts is hooked too,
+    unless `once` wraps the hook.
     """
     from routing.delta.ledger import DeltaTables, LocalOutputs
 

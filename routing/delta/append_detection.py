@@ -1,8 +1,8 @@
 """Two detections of the message rows that a table gained and lost: by its change data feed or by its log.
 
 A detection works if the table keeps what it needs for all versions in question, and this session may read that.
-It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and the other is tried
-(`appended_rows`).
+It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and the
+other is tried (`appended_rows`).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class FeedDetection:
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
-        Raises InputError where anything else than appends and deletes happened since, or files of the feed are gone.
+        Raises InputError for a commit that is neither an append nor a delete, and where files of the feed are gone.
         """
         off = self.look(spark, table)
         if off is not None:
@@ -252,8 +252,8 @@ class LogDetection:
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
-        Raises InputError where anything else than appends, deletes and maintenance that leaves the rows as they are
-        happened since, or files are gone; StorageError where the log is damaged.
+        Raises InputError for a commit that is neither an append, a delete nor maintenance, and where files are gone.
+        Raises StorageError where the log is damaged.
         """
         if table.detail.has_column_mapping:
             return _closed_by_mapping()
@@ -331,7 +331,10 @@ def _actions(spark: SparkSession, files: list[str]) -> list[Row]:
 
 
 def check_appends(log: Iterable[Any], location: str) -> None:
-    """Refuse a log of anything but appends, deletes and maintenance. Raises InputError with the first such version."""
+    """Refuse a log of anything but appends, deletes and maintenance.
+
+    Raises InputError with the first such version.
+    """
     operations = {row["version"]: row["operation"] for row in log if row["operation"] is not None}
     for row in sorted(log, key=lambda row: int(row["version"])):
         operation = operations.get(row["version"]) or _UNKNOWN

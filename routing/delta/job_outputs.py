@@ -186,6 +186,10 @@ class MergingTables(OutputTables, Protocol):
     def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
         """Merge rows into a table by the columns of their key, in one commit; none where nothing changes."""
 
+
+class ErasingTables(OutputTables, Protocol):
+    """Outputs of which single rows can be deleted."""
+
     @abstractmethod
     def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:
         """Delete the rows that equal one of ``rows``, in one commit; none where there are none.

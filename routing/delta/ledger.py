@@ -152,7 +152,9 @@ class DeltaTables(JobTables):
             with _marking(self.spark, location, commit_mark):
                 return sql_statements.delete_matching(rows, location, folded=["conversation_id"])
         except Exception as error:
-            raise StorageError.failed(f"deleting rows from output.{key} at {location}", first_sentence(error)) from error
+            raise StorageError.failed(
+                f"deleting rows from output.{key} at {location}", first_sentence(error)
+            ) from error
 
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, by a commit that is marked. Raises StorageError.

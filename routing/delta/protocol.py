@@ -19,6 +19,7 @@ from routing.delta.job_outputs import (
     RESTORE,
     RUN,
     CommitMark,
+    ErasingTables,
     LastRun,
     MergingTables,
     OutputTables,
@@ -134,7 +135,7 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
     return _own_version(tables, start, key)
 
 
-def erase(tables: MergingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
+def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
     """Delete rows from an output; return the version as this run leaves it, and how many rows were deleted.
 
     Like every commit of a run it counts with the row in ``runs``. Otherwise the next run takes it back. Raises

@@ -124,9 +124,13 @@ class StoredOutputs:
 
 
 def find_arrived(
-    messages_table: TableSnapshot, changes: MessageChanges, stored: StoredOutputs, start: RunStart, context: RunContext
+    messages_table: TableSnapshot,
+    changes: MessageChanges,
+    stored: StoredOutputs,
+    start: RunStart,
+    context: RunContext,
 ) -> Arrived:
-    """Return the new messages of table ``messages_table``, and what earlier runs left of those that are not deleted.
+    """Return the new messages of table ``messages_table``, and what earlier runs left, without deleted messages.
 
     Raises InputError where files are gone that the last run read.
     """

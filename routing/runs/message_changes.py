@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from routing.config import size_in_bytes
 from routing.delta import protocol
 from routing.delta.appended_rows import check_detectable, files_of, read_appended
-from routing.delta.job_outputs import MergingTables
+from routing.delta.job_outputs import ErasingTables
 from routing.delta.spark_tables import TableSnapshot
 from routing.messages import deletes
 from routing.runs.run_work import RunInputs
@@ -106,7 +106,7 @@ class TakenOut:
 
 
 def take_out_deleted(
-    inputs: RunInputs, outputs: MergingTables, changes: MessageChanges, recorded: Mapping[str, int]
+    inputs: RunInputs, outputs: ErasingTables, changes: MessageChanges, recorded: Mapping[str, int]
 ) -> TakenOut:
     """Delete deleted messages from ``pending_messages``, and with `RunInputs.erases` from all outputs.
 

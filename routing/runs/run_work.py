@@ -136,7 +136,8 @@ class RunResult:
     """The versions that a run wrote, by key, and counts of its rows.
 
     ``unchanged`` messages were tried again and have the decision of their last row. ``next_due_at`` is when the
-    first delayed message is due. ``digests`` are of the configuration. ``erased`` is how many rows of deleted messages it deleted, None if it was not asked to.
+    first delayed message is due. ``digests`` are of the configuration. ``erased`` is the number of rows of deleted
+    messages that the run deleted, None if it was not asked to.
     """
 
     versions: Mapping[str, int]

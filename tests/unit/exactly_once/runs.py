@@ -22,8 +22,8 @@ def is_delayed(message: int) -> bool:
 class Job:
     """One run of the job: its id, its mode, the commit order of its outputs, and its attempt.
 
-    ``reads`` has the inputs, each of which it opens once. With ``erases`` it also deletes the decisions of messages
-    that were deleted.
+    ``reads`` has the inputs, each of which it opens once. With ``erases`` it also deletes the decisions of
+    deleted messages.
     """
 
     run_id: str
