@@ -1,8 +1,8 @@
 """Two detections of the message rows that a table gained and lost: by its change data feed or by its log.
 
 A detection works if the table keeps what it needs for all versions in question, and this session may read that.
-It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and the
-other is tried (`appended_rows`).
+It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and
+the other is tried (`appended_rows`).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class FeedDetection:
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
-        Raises InputError for a commit that is neither an append nor a delete, and where files of the feed are gone.
+        Raises InputError for a commit that is neither an append nor a delete, and if files of the feed are gone.
         """
         off = self.look(spark, table)
         if off is not None:
@@ -252,7 +252,7 @@ class LogDetection:
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
-        Raises InputError for a commit that is neither an append, a delete nor maintenance, and where files are gone.
+        Raises InputError for a commit that is neither an append, a delete nor maintenance, and if files are gone.
         Raises StorageError where the log is damaged.
         """
         if table.detail.has_column_mapping:

@@ -33,7 +33,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class ChangedFiles:
-    """The files that only the later version has, and those that only the earlier one has."""
+    """The files that only the later version has, and the files that only the earlier one has."""
 
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
@@ -78,7 +78,7 @@ def find_changed_files(log: Iterable[Any]) -> ChangedFiles:
 
 
 def _key(file: Any) -> tuple[Any, ...]:
-    """Return what tells a file, with the rows that are hidden, from others."""
+    """Return the identity of a file with its deletion vector."""
     vector = file["deletionVector"]
     return (file["path"], *(() if vector is None else (vector["pathOrInlineDv"], vector["offset"])))
 

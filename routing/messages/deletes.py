@@ -34,8 +34,8 @@ _NET = "_net"
 def net_changes(appended: DataFrame, removed: DataFrame) -> DataFrame:
     """Return each changed row once, with the number of times that it came in less that it was removed.
 
-    Both are conformed messages. Rows that cancel are left out: such as those that a DELETE only moved to another
-    file, and those that were appended and deleted since the last run.
+    Both are conformed messages. Rows that cancel are left out, for example rows that a DELETE only moved to
+    another file, and rows that were appended and deleted since the last run.
     """
     signed = appended.withColumn(_NET, F.lit(1)).unionByName(removed.withColumn(_NET, F.lit(-1)))
     return signed.groupBy(*MESSAGES.names).agg(F.sum(_NET).alias(_NET)).where(F.col(_NET) != 0)
@@ -53,7 +53,7 @@ def removed_messages(net: DataFrame) -> DataFrame:
 
 
 def still_stored(messages: DataFrame, removed: JoinSide) -> DataFrame:
-    """Return the removed messages of which the table still has a row. This reads the whole table."""
+    """Return the removed messages that still have a row in the table. This reads the whole table."""
     return messages.select(*MESSAGE_ROW).join(_other_side(removed), _is_same_message(), "left_semi").distinct()
 
 

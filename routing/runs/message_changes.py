@@ -1,4 +1,4 @@
-"""Find what an incremental run reads of table ``messages``, and take deleted messages out of the outputs."""
+"""Find new and deleted messages for an incremental run, and take deleted ones out of the outputs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PENDING = "pending_messages"
 class MessageChanges:
     """The new rows of ``messages``, conformed, and the messages that were deleted since the last run.
 
-    ``count`` is the number of new rows, None where it is unknown. ``deleted`` has `deletes.MESSAGE_ROW`, None if
-    there are none: only messages of which no row is left.
+    ``count`` is the number of new rows, None if it is unknown. ``deleted`` has `deletes.MESSAGE_ROW` of messages
+    without any row left, None if no message was deleted.
     """
 
     messages: DataFrame
@@ -40,9 +40,9 @@ class MessageChanges:
 
 
 def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameCache) -> MessageChanges:
-    """Find the new and the deleted messages since the last run; without one all messages are new.
+    """Find the new and the deleted messages since the last run. In the first run all messages are new.
 
-    Raises InputError where these cannot be determined, or columns are wrong.
+    Raises InputError if these cannot be determined, or columns are wrong.
     """
     spark, last = inputs.outputs.spark, inputs.start.last
     with inputs.clock.stage("new messages"):
@@ -64,7 +64,7 @@ def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameC
 def _find_deleted(
     inputs: RunInputs, messages: TableSnapshot, net: DataFrame, frame_cache: FrameCache
 ) -> JoinSide | None:
-    """Find the messages of which a row was removed and none is left; note them."""
+    """Find the messages that lost a row and have none left. A note says how many there are."""
     broadcasts = BroadcastBudget(
         size_in_bytes(inputs.config.resolve.broadcast_limit), inputs.notes, frame_cache.limits.task_bytes
     )
@@ -110,8 +110,8 @@ def take_out_deleted(
 ) -> TakenOut:
     """Delete deleted messages from ``pending_messages``, and with `RunInputs.erases` from all outputs.
 
-    Each output gets one commit of the run at most. ``recorded`` are the versions of the outputs that the last run
-    recorded. Raises StorageError.
+    Each output gets one marked commit, or none. ``recorded`` has the outputs that the last run recorded. Raises
+    StorageError.
     """
     erased = 0 if inputs.erases else None
     if changes.deleted is None:
@@ -130,7 +130,7 @@ def take_out_deleted(
 def _keys(inputs: RunInputs, recorded: Mapping[str, int]) -> Iterator[str]:
     """Yield the outputs that may hold rows of deleted messages.
 
-    After a full run ``pending_messages`` holds what an older run left there. Nothing reads it.
+    After a full run ``pending_messages`` still has rows of an older run. No run reads them.
     """
     for key in inputs.start.versions:
         if (inputs.erases or (key == _PENDING and key in recorded)) and not inputs.is_empty(key):
@@ -138,7 +138,7 @@ def _keys(inputs: RunInputs, recorded: Mapping[str, int]) -> Iterator[str]:
 
 
 def _rows_to_delete(inputs: RunInputs, key: str, deleted: JoinSide) -> DataFrame:
-    """Return what tells the rows of deleted messages in an output from others."""
+    """Return the key columns of the rows that deleted messages have in an output."""
     if key == "rejected_messages":
         return deletes.as_rejected(deleted.rows)
     if key != "new_route_requests":

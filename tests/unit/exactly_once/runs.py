@@ -62,8 +62,8 @@ class Job:
         """Return the messages that were deleted since the last run; a full run does not ask."""
         if self.mode == "full" or start.last is None:
             return frozenset()
-        before: frozenset[int] = tables.rows("messages", start.last.input_versions["messages"])
-        return before - tables.rows("messages", version)
+        gone: frozenset[int] = tables.rows("messages", start.last.input_versions["messages"])
+        return gone.difference(tables.rows("messages", version))
 
     def _erase(self, tables: Any, start: protocol.RunStart, gone: frozenset[int]) -> dict[str, int]:
         """Take deleted messages out of the outputs, each by one commit; return the versions."""
