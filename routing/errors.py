@@ -163,8 +163,9 @@ class InputError(ContractError):
 
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
-        """Say that the messages had another commit than an append since the last run."""
-        return cls.full_run_needed(f"version {version} of {quote(location)} is not an append ({operation})")
+        """Say that a commit to the messages since the last run is neither an append nor a delete."""
+        what = f"version {version} of {quote(location)} is neither an append nor a delete ({operation})"
+        return cls.full_run_needed(f"{what}: it may have changed decided messages, or brought old ones back")
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
@@ -178,10 +179,7 @@ class InputError(ContractError):
     def new_rows_unknown(
         cls, location: str, why: Sequence[str], statement: str | None, *, is_first: bool = False
     ) -> InputError:
-        """Report that an incremental run cannot determine the new rows.
-
-        ``is_first``: the run after a first one would fail. ``statement`` turns the feed on, None if it is on.
-        """
+        """Report that the new rows are unknown. ``statement`` turns the feed on, and is None if it is on."""
         problem = f"cannot determine which rows of {quote(location)} are new: {'; '.join(why)}"
         if statement is None:
             return cls.full_run_needed(problem)

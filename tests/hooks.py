@@ -27,14 +27,16 @@ def hooked(hook: Hook) -> Iterator[None]:
     """Make runs call the hook before and after their steps.
 
     The moments are ``before KEY`` and ``after KEY`` for the commit of an output and of the row in ``runs``,
-    ``before restoring KEY`` and ``restored KEY``, ``before last_run`` (after reading the versions of outputs), and
-    ``after last_run``. A run that the hook starts is hooked too, unless `once` wraps the hook.
+    ``before erasing KEY`` and ``erased KEY``, ``before restoring KEY`` and ``restored KEY``, ``before last_run``
+    (after reading the versions of outputs), and ``after last_run``. A run that the hook starts is hooked too,
+    unless `once` wraps the hook.
     """
     from routing.delta.ledger import DeltaTables, LocalOutputs
 
     with ExitStack() as hooks:
         for tables in (DeltaTables, LocalOutputs):
             hooks.enter_context(_hooked(tables, hook))
+        hooks.enter_context(_hooked_statements(hook))
         yield
 
 
@@ -67,6 +69,30 @@ def _hooked(tables: type[JobTables], hook: Hook) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, method in (("put", put), ("restore", restore), ("record", record), ("last_run", read)):
             patch.setattr(tables, name, method)
+        yield
+
+
+@contextmanager
+def _hooked_statements(hook: Hook) -> Iterator[None]:
+    """Hook the commits that only Spark makes, by statements."""
+    from routing.delta.ledger import DeltaTables
+
+    merged, erased = DeltaTables.merge, DeltaTables.erase
+
+    def merge(self: DeltaTables, key: str, *arguments: Any) -> None:
+        hook(f"before {key}")
+        merged(self, key, *arguments)
+        hook(f"after {key}")
+
+    def erase(self: DeltaTables, key: str, *arguments: Any) -> int:
+        hook(f"before erasing {key}")
+        count = erased(self, key, *arguments)
+        hook(f"erased {key}")
+        return count
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DeltaTables, "merge", merge)
+        patch.setattr(DeltaTables, "erase", erase)
         yield
 
 

@@ -144,6 +144,13 @@ class LogsInMemory:
             return
         self.logs[key] = log.and_then("WRITE", log.rows() | rows if adds else rows, metadata, **turn)
 
+    def erase(self, key: str, rows: Rows, mark: CommitMark) -> int:
+        log = self.logs[key]
+        erased = log.rows() & rows
+        if erased:
+            self.logs[key] = log.and_then("MERGE", log.rows() - rows, mark.as_text())
+        return len(erased)
+
     def restore(self, key: str, version: int, mark: CommitMark) -> None:
         log = self.logs[key]
         if log.rows(version) != log.rows():

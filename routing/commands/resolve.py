@@ -56,6 +56,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "--now", metavar="TIME", help="incremental mode: the time for retrying delayed messages (default: now)"
     )
     of_run.add_argument(
+        "--erase",
+        action="store_true",
+        help="incremental mode: delete the output rows of messages that were deleted from tables.messages",
+    )
+    of_run.add_argument(
         "--run-id",
         metavar="ID",
         help="the id of this run; another start with the id of a completed run does nothing",
@@ -74,6 +79,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options, *as_of, *engine_override(options))
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
+    if options.erase and settings.resolve.mode != "incremental":
+        raise ConfigError.erase_in_full_run()
     from routing.delta.opening import LocalOpener
     from routing.runs.lineage import check_client
 
@@ -81,14 +88,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     choice = choose_run_engine(settings, is_job=options.as_job)
     opening = LocalOpener() if choice.is_local else opener(settings, options, console)
     # Before Spark is started, where `runs` is read without it.
-    done = find_done(opening, settings, run_id, now) if is_given else None
+    done = find_done(opening, settings, run_id, now, erase=options.erase) if is_given else None
     if done is None:
         choice.check_installed()
         console.note(str(choice))
         if choice.is_local:
             done = _run_locally(settings, options, console, run_id)
         else:
-            done = _run(settings, opening, console, run_id, now)
+            done = _run(settings, opening, console, run_id, now, erase=options.erase)
     return _show(done, options, console)
 
 
@@ -105,7 +112,9 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None) -> Run:
+def _run(
+    settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None, *, erase: bool
+) -> Run:
     """Run by Spark. Its session starts when the first table needs it."""
     started = datetime.now(timezone.utc)
     from routing.runs import lineage, pipeline
@@ -117,6 +126,7 @@ def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, 
             settings,
             run_id=run_id,
             now=now,
+            erase=erase,
             progress=console.progress,
             recording=console.command_progress.recording,
         )

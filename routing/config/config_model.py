@@ -74,6 +74,11 @@ class ConfigError(ContractError):
         return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
 
     @classmethod
+    def erase_in_full_run(cls) -> ConfigError:
+        """Say that only an incremental run has rows of deleted messages to erase."""
+        return cls("--erase is for resolve.mode: incremental", "a full run replaces the outputs anyway")
+
+    @classmethod
     def no_output(cls, file: str, key: str, command: str) -> ConfigError:
         """Say that no key names the table that a command is to write."""
         return cls(

@@ -1,14 +1,14 @@
-"""Two detections of the message rows that were appended to a table: by its change data feed or by its log.
+"""Two detections of the message rows that a table gained and lost: by its change data feed or by its log.
 
 A detection works if the table keeps what it needs for all versions in question, and this session may read that.
-It then returns the rows, or refuses what happened to them. A closed one says why, and the other is tried
-(`appended_rows`).
+It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and
+the other is tried (`appended_rows`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -22,6 +22,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 from routing.config import TableLocation
 from routing.delta import commits
 from routing.delta.file_systems import as_pattern, normalize
+from routing.delta.log_changes import DELETES, DataFile, find_changed_files, removes_rows
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail, has_column_mapping
 from routing.errors import HistoryGap, InputError, StorageError, first_sentence
@@ -38,10 +39,15 @@ _UNKNOWN = "unknown operation"
 
 @dataclass(frozen=True)
 class AppendedRows:
-    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them."""
+    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them.
+
+    ``removed`` is None if no commit deleted rows. Otherwise each of its rows cancels one equal appended row. The
+    appended rows that remain are new, and the removed rows that remain were deleted.
+    """
 
     rows: DataFrame
     count: int | None
+    removed: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class MessageVersion:
 
     def no_rows(self, spark: SparkSession) -> AppendedRows:
         """Return no new rows, as an empty frame."""
-        return AppendedRows(self.snapshot.read(spark).where(F.lit(False)), 0)
+        return AppendedRows(columns_of_messages(self.snapshot.read(spark)).where(F.lit(False)), 0)
 
 
 def brings_files_back(operation: str) -> bool:
@@ -127,7 +133,7 @@ class FeedDetection:
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
-        Raises InputError where anything else than an append happened since, or files of the feed are gone.
+        Raises InputError for a commit that is neither an append nor a delete, and if files of the feed are gone.
         """
         off = self.look(spark, table)
         if off is not None:
@@ -148,12 +154,18 @@ class FeedDetection:
         if isinstance(change_counts, ClosedDetection):
             return change_counts
         for row in change_counts:
-            if row["kind"] != "insert":
-                raise InputError.not_append_only(table.place, row["version"], done[row["version"]])
+            operation = done[row["version"]]
+            if row["kind"] != "insert" and not (row["kind"] == "delete" and operation in DELETES):
+                raise InputError.not_append_only(table.place, row["version"], operation)
         if any(row["is_replaced"] for row in change_counts) and _holds_undecodable(spark, table):
             return ClosedDetection(
                 "its change data feed puts other characters in the place of bytes that are no UTF-8"
             )
+        if any(row["kind"] == "delete" for row in change_counts):
+            inserts, deletes = (
+                columns_of_messages(changes.where(F.col("_change_type") == kind)) for kind in ("insert", "delete")
+            )
+            return AppendedRows(inserts, None, deletes)
         count = sum(int(row["rows"]) for row in change_counts)
         return AppendedRows(columns_of_messages(changes), count) if count else table.no_rows(spark)
 
@@ -178,10 +190,15 @@ def _count_changes(changes: DataFrame, table: MessageVersion, since: int) -> Seq
                 f"its change data feed does not reach over the change of columns after {since}", error
             )
         if error_condition in GONE:
-            raise InputError.full_run_needed(
-                f"files that were appended to {table.place!r} since the last run have been vacuumed"
-            ) from error
+            raise _vacuumed(table) from error
         raise
+
+
+def _vacuumed(table: MessageVersion) -> InputError:
+    """Return the error that files are gone which the detection reads."""
+    return InputError.full_run_needed(
+        f"files that were appended to {table.place!r} or removed from it since the last run have been vacuumed"
+    )
 
 
 def _texts_of(messages: DataFrame) -> list[str]:
@@ -203,8 +220,9 @@ def _holds_undecodable(spark: SparkSession, table: MessageVersion) -> bool:
 _LOG = """
 commitInfo struct<operation: string>,
 add struct<path: string, partitionValues: map<string, string>, dataChange: boolean, stats: string,
-    deletionVector: struct<storageType: string>>,
-remove struct<path: string, dataChange: boolean>,
+    deletionVector: struct<storageType: string, pathOrInlineDv: string, offset: int>>,
+remove struct<path: string, partitionValues: map<string, string>, dataChange: boolean,
+    deletionVector: struct<storageType: string, pathOrInlineDv: string, offset: int>>,
 metaData struct<configuration: map<string, string>>,
 damaged string
 """
@@ -234,8 +252,8 @@ class LogDetection:
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
-        Raises InputError where anything else than an append, or maintenance that leaves the rows as they are,
-        happened since, or its files are gone; StorageError where the log is damaged.
+        Raises InputError for a commit that is neither an append, a delete nor maintenance, and if files are gone.
+        Raises StorageError where the log is damaged.
         """
         if table.detail.has_column_mapping:
             return _closed_by_mapping()
@@ -245,6 +263,8 @@ class LogDetection:
         check_appends(log, table.place)
         if any(_is_mapped(row) for row in log):
             return _closed_by_mapping()
+        if any(removes_rows(row) for row in log):
+            return _read_deletes(spark, table, since, log)
         appends = [row for row in log if row["add"] and row["add"]["dataChange"]]
         added = {row["add"]["path"]: row["records"] for row in appends}
         if not added:
@@ -253,7 +273,7 @@ class LogDetection:
         counts = [None if records is None else int(records) for records in added.values()]
         numbers = [count for count in counts if count is not None]
         partitions = {row["add"]["path"]: dict(row["add"]["partitionValues"] or {}) for row in appends}
-        rows = _read_files(spark, table, partitions, bool(gone.intersection(added)))
+        rows = _read_files(spark, table, partitions, may_be_vacuumed=bool(gone.intersection(added)))
         return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None)
 
 
@@ -311,18 +331,70 @@ def _actions(spark: SparkSession, files: list[str]) -> list[Row]:
 
 
 def check_appends(log: Iterable[Any], location: str) -> None:
-    """Refuse a log of anything but appends and maintenance. Raises InputError with the first such version."""
+    """Refuse a log of anything but appends, deletes and maintenance.
+
+    Raises InputError with the first such version.
+    """
     operations = {row["version"]: row["operation"] for row in log if row["operation"] is not None}
     for row in sorted(log, key=lambda row: int(row["version"])):
         operation = operations.get(row["version"]) or _UNKNOWN
-        removes = row["remove"] is not None and row["remove"]["dataChange"]
-        hides = row["add"] is not None and row["add"]["dataChange"] and row["add"]["deletionVector"] is not None
-        if removes or hides or brings_files_back(operation):
+        if (removes_rows(row) and operation not in DELETES) or brings_files_back(operation):
             raise InputError.not_append_only(location, int(row["version"]), operation)
 
 
+def _read_deletes(
+    spark: SparkSession, table: MessageVersion, since: int, log: Sequence[Row]
+) -> AppendedRows | ClosedDetection:
+    """Return the rows that appends and deletes brought and took: by the feed if it has them, else by files.
+
+    The rows of files that only the later version has, less those of files that only the earlier one has, are the
+    difference between both versions.
+    """
+    fed = FeedDetection().read(spark, table, since)
+    if isinstance(fed, AppendedRows):
+        return fed
+    changed = find_changed_files(log)
+    if not changed.has_plain_names:
+        return ClosedDetection("files with deletion vectors have names that Spark writes in another way")
+    names = changed.names_for_delta
+    before = TableSnapshot(table.location, since)
+    return AppendedRows(
+        _read_changed(spark, table, table.snapshot, changed.added, names),
+        None,
+        _read_changed(spark, table, before, changed.removed, names),
+    )
+
+
+def _read_changed(
+    spark: SparkSession,
+    table: MessageVersion,
+    snapshot: TableSnapshot,
+    files: Sequence[DataFile],
+    names: Collection[str],
+) -> DataFrame:
+    """Read changed files of one version by path, and those that are called ``names`` through Delta.
+
+    Another file of that name, which did not change, is read of both versions, so that its rows cancel.
+    """
+    by_path = {
+        file.path: file.partition for file in files if file.name not in names and file.partition is not None
+    }
+    rows = table.no_rows(spark).rows
+    if by_path:
+        rows = rows.unionByName(_read_files(spark, table, by_path, may_be_vacuumed=True), allowMissingColumns=True)
+    if names:
+        # Delta reads the whole version for it: it skips no file by its name.
+        named = snapshot.read(spark).where(F.col("_metadata.file_name").isin(*sorted(names)))
+        rows = rows.unionByName(columns_of_messages(named), allowMissingColumns=True)
+    return rows
+
+
 def _read_files(
-    spark: SparkSession, table: MessageVersion, partitions: Mapping[str, Mapping[str, str | None]], replaced: bool
+    spark: SparkSession,
+    table: MessageVersion,
+    partitions: Mapping[str, Mapping[str, str | None]],
+    *,
+    may_be_vacuumed: bool,
 ) -> DataFrame:
     """Read data files by path; ``partitions`` are the partition values of each file, as the log has them.
 
@@ -341,11 +413,9 @@ def _read_files(
         # On Spark Connect nothing is looked up before the schema is asked for.
         _ = rows.columns
     except AnalysisException as error:
-        if not replaced or condition(error) != _NO_FILE:
+        if not may_be_vacuumed or condition(error) != _NO_FILE:
             raise
-        raise InputError.full_run_needed(
-            f"files that were appended to {table.place!r} since the last run have been vacuumed"
-        ) from error
+        raise _vacuumed(table) from error
     return _with_partition_values(spark, rows, files, outside) if outside else rows
 
 

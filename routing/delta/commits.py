@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
-from routing.delta.job_outputs import RESTORE, CommitMark, TableCommit, is_maintenance, read_mark
+from routing.delta.job_outputs import RESTORE, RUN, CommitMark, TableCommit, is_maintenance, read_mark
 from routing.errors import HistoryGap, StorageError
 from routing.sessions.existing_session import condition
 from routing.tables import sql_statements
@@ -30,8 +30,10 @@ _COMMIT = re.compile(r"([0-9]{20})\.json")
 _STORED = re.compile(r"[0-9]{20}\.(?:json\Z|checkpoint\.)")
 # Spark lists as many of the newest commits at first, and ten times as many each time that more are asked for.
 _BLOCK, _GROWTH = 50, 10
-# The property that announces a RESTORE where the session refuses to mark the commit itself.
+# The property that announces a statement where the session refuses to mark the statement's commit itself.
 ANNOUNCEMENT = "sbroute.restore"
+# How a run deletes rows.
+_ERASING = "MERGE"
 _TOLD = (
     *("operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend"),
     *("operationMetrics", "userMetadata", "engineInfo"),
@@ -87,13 +89,14 @@ def read_history(asked: HasSession, location: TableLocation, block: int = _BLOCK
     They are read while they are asked for: files one by one, Spark's in blocks. Raises StorageError where the log
     is damaged.
     """
-    # What announces a RESTORE comes before it.
+    # What announces a commit comes before it.
     waiting: CommitInfos = []
     for version, info in _newest_first(asked, location, block):
         waiting.append((version, info))
         operation = str(info.get("operation"))
         is_restore = operation == RESTORE.upper()
-        if not is_restore and (len(waiting) == 1 or not is_maintenance(operation)):
+        may_be_announced = is_restore or (operation == _ERASING and read_mark(info.get("userMetadata")) is None)
+        if not may_be_announced and (len(waiting) == 1 or not is_maintenance(operation)):
             yield from reversed([*_read(reversed(waiting))])
             waiting = []
     yield from reversed([*_read(reversed(waiting))])
@@ -154,16 +157,20 @@ def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
 
 
 def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:
-    """Yield commits with their marks; a commit before a RESTORE may have announced that."""
+    """Yield commits with their marks; a commit may have announced a RESTORE, or the MERGE right after it."""
     announced: CommitMark | None = None
+    announced_by = -1
     for version, info in commit_infos:
         operation, metadata = str(info.get("operation")), info.get("userMetadata")
         parameters = info.get("operationParameters") or {}
         commit_mark = read_mark(metadata)
         if operation == "SET TBLPROPERTIES":
-            announced = _announcement(parameters.get("properties")) or announced
-        elif operation == "RESTORE" and commit_mark is None and _is_announced(announced, parameters):
-            commit_mark, announced = announced, None
+            mark = _announcement(parameters.get("properties"))
+            announced, announced_by = (announced, announced_by) if mark is None else (mark, version)
+        elif commit_mark is None and announced is not None:
+            is_next_merge = operation == _ERASING and announced.kind == RUN and version == announced_by + 1
+            if is_next_merge or (operation == "RESTORE" and _is_announced(announced, parameters)):
+                commit_mark, announced = announced, None
         yield TableCommit(version, operation, metadata, commit_mark, _restored_version(operation, parameters))
 
 
@@ -178,12 +185,11 @@ def _announcement(properties: Any) -> CommitMark | None:
         properties_read = json.loads(properties or "{}")
     except (TypeError, ValueError):
         return None
-    announced_mark = read_mark(properties_read.get(ANNOUNCEMENT)) if isinstance(properties_read, dict) else None
-    return announced_mark if announced_mark is not None and announced_mark.kind == RESTORE else None
+    return read_mark(properties_read.get(ANNOUNCEMENT)) if isinstance(properties_read, dict) else None
 
 
-def _is_announced(announced: CommitMark | None, parameters: JsonObject) -> bool:
-    return announced is not None and str(announced.version) == str(parameters.get("version"))
+def _is_announced(announced: CommitMark, parameters: JsonObject) -> bool:
+    return announced.kind == RESTORE and str(announced.version) == str(parameters.get("version"))
 
 
 def identity(asked: HasSession, location: TableLocation, version: int) -> str | None:

@@ -217,11 +217,13 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
     return opened.rows
 
 
-def find_recorded(runs: Table | None, config: Config, run_id: str, now: datetime | None = None) -> TableRow | None:
+def find_recorded(
+    runs: Table | None, config: Config, run_id: str, now: datetime | None = None, *, erase: bool = False
+) -> TableRow | None:
     """Return the row of the run that counts under an id, in the table ``runs``; None where none does.
 
-    ``now`` is the time at which delayed messages are to be tried again, where one was given. Raises RunError where
-    that run was told to do something else, of which this is no retry.
+    ``now`` is the time at which delayed messages are to be tried again, where one was given. ``erase``: the run is
+    to erase rows. Raises RunError where that run was told to do something else, of which this is no retry.
     """
     if runs is None:
         return None
@@ -231,6 +233,8 @@ def find_recorded(runs: Table | None, config: Config, run_id: str, now: datetime
     [row] = recorded_rows
     settings = plain_settings(row["settings"])
     different = next(_differences(settings, json.loads(config.as_json()), row["now"], now), None)
+    if different is None and erase and row["rows_erased"] is None:
+        different = "--erase was not given and is given"
     if different is not None:
         raise RunError.of_other_settings(run_id, str(config.output["runs"]), different)
     return {**row, "settings": json.dumps(settings, sort_keys=True)}

@@ -187,6 +187,17 @@ class MergingTables(OutputTables, Protocol):
         """Merge rows into a table by the columns of their key, in one commit; none where nothing changes."""
 
 
+class ErasingTables(OutputTables, Protocol):
+    """Outputs of which single rows can be deleted."""
+
+    @abstractmethod
+    def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:
+        """Delete the rows that equal one of ``rows``, in one commit; none where there are none.
+
+        Returns how many were deleted.
+        """
+
+
 def changes_content(key: str, table_commit: TableCommit) -> bool:
     """Return True if a commit changes what a table holds."""
     if table_commit.operation == DELETE:

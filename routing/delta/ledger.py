@@ -142,6 +142,20 @@ class DeltaTables(JobTables):
         with _marking(self.spark, location, commit_mark):
             spark_tables.merge(rows, f"output.{key}", location, on)
 
+    def erase(self, key: str, rows: DataFrame, commit_mark: CommitMark) -> int:
+        """Delete the rows that equal one of ``rows``; return how many. Raises StorageError.
+
+        They are compared by the columns of ``rows``, conversation ids without case.
+        """
+        location = self.config.output[key]
+        try:
+            with _marking(self.spark, location, commit_mark):
+                return sql_statements.delete_matching(rows, location, folded=["conversation_id"])
+        except Exception as error:
+            raise StorageError.failed(
+                f"deleting rows from output.{key} at {location}", first_sentence(error)
+            ) from error
+
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, by a commit that is marked. Raises StorageError.
 

@@ -19,6 +19,7 @@ from routing.delta.job_outputs import (
     RESTORE,
     RUN,
     CommitMark,
+    ErasingTables,
     LastRun,
     MergingTables,
     OutputTables,
@@ -132,6 +133,16 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
     """Merge rows into an output by their key; returns the version as `commit` does. Raises StorageError."""
     tables.merge(key, rows, start.run, on)
     return _own_version(tables, start, key)
+
+
+def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
+    """Delete rows from an output; return the version as this run leaves it, and how many rows were deleted.
+
+    Like every commit of a run it counts with the row in ``runs``. Otherwise the next run takes it back. Raises
+    StorageError as `commit` does.
+    """
+    count = tables.erase(key, rows, start.run)
+    return _own_version(tables, start, key), count
 
 
 def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:

@@ -14,8 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config, TableLocation, size_in_bytes
-from routing.delta.append_detection import AppendedRows
-from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
+from routing.delta.appended_rows import check_files, files_of
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
@@ -25,6 +24,7 @@ from routing.messages import due_times, openers, pending, results, validate
 from routing.messages.lookups import RunLookups
 from routing.messages.route_plan import RoutePlan
 from routing.run_context import RunContext
+from routing.runs.message_changes import MessageChanges
 from routing.runs.run_work import InternalError
 from routing.schemas import (
     MESSAGES,
@@ -125,20 +125,21 @@ class StoredOutputs:
 
 
 def find_arrived(
-    spark: SparkSession, messages_table: TableSnapshot, stored: StoredOutputs, start: RunStart, context: RunContext
+    messages_table: TableSnapshot,
+    changes: MessageChanges,
+    stored: StoredOutputs,
+    start: RunStart,
+    context: RunContext,
 ) -> Arrived:
-    """Find the new messages of table ``messages_table``, and what earlier runs left.
+    """Return the new messages of table ``messages_table``, and what earlier runs left, without deleted messages.
 
-    Raises InputError where the messages that are new cannot be told, or have wrong columns.
+    Raises InputError where files are gone that the last run read.
     """
-    last, clock = stored.last, context.clock
-    with clock.stage("new messages"):
-        new = _new(spark, messages_table, last)
-        arrived = Arrived(conform(new.rows, "messages"), new.count)
-    if last is None:
+    arrived = Arrived(changes.messages, changes.count)
+    if stored.last is None:
         return arrived
-    with clock.stage("pending"):
-        return _with_left(spark, arrived, messages_table, stored, start, stored.broadcasts(context.notes))
+    with context.clock.stage("pending"):
+        return _with_left(arrived, messages_table, changes, stored, start, stored.broadcasts(context.notes))
 
 
 def reduce_dialogs(
@@ -176,24 +177,16 @@ def read(
     return _with_retries(step, now)
 
 
-def _new(spark: SparkSession, messages: TableSnapshot, last: LastRun | None) -> AppendedRows:
-    if last is None:
-        check_detectable(spark, messages)
-        return AppendedRows(messages.read(spark), None)
-    since, table_id = last.input_versions["messages"], last.table_ids["messages"]
-    return read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
-
-
 def _with_left(
-    spark: SparkSession,
     arrived: Arrived,
     messages: TableSnapshot,
+    changes: MessageChanges,
     stored: StoredOutputs,
     start: RunStart,
     broadcasts: BroadcastBudget,
 ) -> Arrived:
     """Add what earlier runs left: messages to be tried again, and route requests."""
-    last = start.last
+    last, spark = start.last, arrived.messages.sparkSession
     if last is None:
         return arrived
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
@@ -219,6 +212,9 @@ def _with_left(
         row_count = again.count()
     if row_count != expected:
         raise InternalError.delayed(expected, row_count, tried.version)
+    if changes.deleted is not None:
+        again = stored.frame_cache.keep(changes.without_deleted(again))
+        row_count = again.count()
     return replace(arrived, pending=again if row_count else None, pending_count=row_count)
 
 

@@ -182,6 +182,7 @@ def run(
     *,
     run_id: str | None = None,
     now: datetime | None = None,
+    erase: bool = False,
     progress: Callable[[Progress], None] = lambda stage: None,
     on_note: Callable[[str], None] = lambda text: None,
 ) -> Run:
@@ -195,6 +196,7 @@ def run(
         config: the configuration.
         run_id: the id of the run; by default a new one.
         now: the time at which incremental mode tries delayed messages again (UTC without a zone); by default now.
+        erase: in incremental mode, also delete the rows of messages that were deleted from ``messages``.
         progress: called with each stage when it begins and when it has ended.
         on_note: called with a note on each table that is read otherwise than usual.
 
@@ -210,7 +212,8 @@ def run(
         >>> done.row["rows_read"], done.row["rows_resolved"], done.row["rows_rejected"]
         (7, 5, 2)
     """
-    return run_with(TableOpener.of_session(spark, on_note), config, run_id=run_id, now=now, progress=progress)
+    opener = TableOpener.of_session(spark, on_note)
+    return run_with(opener, config, run_id=run_id, now=now, erase=erase, progress=progress)
 
 
 def run_with(
@@ -219,6 +222,7 @@ def run_with(
     *,
     run_id: str | None = None,
     now: datetime | None = None,
+    erase: bool = False,
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
@@ -229,7 +233,15 @@ def run_with(
     """
     if config.resolve.engine == LOCAL_ENGINE:
         raise ConfigError.local_in_session()
-    return run_by(spark_engine(opener), config, run_id=run_id, now=now, progress=progress, recording=recording)
+    return run_by(
+        spark_engine(opener),
+        config,
+        run_id=run_id,
+        now=now,
+        erase=erase,
+        progress=progress,
+        recording=recording,
+    )
 
 
 def spark_engine(opener: TableOpener, limits: FrameLimits = FRAME_LIMITS) -> RunEngine:

@@ -67,7 +67,7 @@ def choose(
     last, waiting = inputs.start.last, arrived.pending
     if last is None:
         return Retries(None, 0)
-    changes = _compare(inputs, last, digests, now, dialogs_are_same=dialogs_are_same)
+    changes = _compare(inputs, last, stored, digests, now, dialogs_are_same=dialogs_are_same)
     if waiting is None:
         return Retries(None, 0, changes.is_none)
     if changes.reaches_all:
@@ -100,7 +100,13 @@ class _InputChanges:
 
 
 def _compare(
-    inputs: RunInputs, last: LastRun, digests: Mapping[str, str], now: datetime, *, dialogs_are_same: bool
+    inputs: RunInputs,
+    last: LastRun,
+    stored: StoredOutputs,
+    digests: Mapping[str, str],
+    now: datetime,
+    *,
+    dialogs_are_same: bool,
 ) -> _InputChanges:
     before = last.input_digests or {}
     keys = {*before, *digests} - {_REQUESTS}
@@ -115,7 +121,7 @@ def _compare(
     )
     opened = "new_route_requests"
     reaches_asking = before.get(_REQUESTS) != digests.get(_REQUESTS) or (
-        inputs.start.versions.get(opened) != last.output_versions.get(opened)
+        stored.versions.get(opened) != last.output_versions.get(opened)
     )
     return _InputChanges(reaches_all, reaches_asking)
 

@@ -62,7 +62,7 @@ class RunInputs:
 
     ``newest`` is when rows without a history were imported, by instance. ``moment`` is when incremental mode tries
     delayed messages again; None for a full run. ``earlier`` is the last run of this mode, ``unfinished`` are the
-    notes on imports that were not finished.
+    notes on imports that were not finished. ``erases``: rows of deleted messages are deleted from the outputs.
     """
 
     context: RunContext
@@ -73,6 +73,7 @@ class RunInputs:
     moment: datetime | None
     earlier: EarlierRun | None
     unfinished: tuple[str, ...]
+    erases: bool = False
 
     @property
     def options(self) -> ResolveOptions:
@@ -133,7 +134,8 @@ class RunResult:
     """The versions that a run wrote, by key, and counts of its rows.
 
     ``unchanged`` messages were tried again and have the decision of their last row. ``next_due_at`` is when the
-    first delayed message is due. ``digests`` are of the configuration.
+    first delayed message is due. ``digests`` are of the configuration. ``erased`` is the number of rows of deleted
+    messages that the run deleted, None if it was not asked to.
     """
 
     versions: Mapping[str, int]
@@ -145,6 +147,7 @@ class RunResult:
     digests: Mapping[str, str] | None = None
     outcomes: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
+    erased: int | None = None
 
 
 class ResolvedGroup(NamedTuple):

@@ -60,13 +60,17 @@ class Run:
     earlier: EarlierRun | None = None
 
 
-def find_done(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run | None:
+def find_done(
+    opener: TableOpener, config: Config, run_id: str, now: datetime | None, *, erase: bool = False
+) -> Run | None:
     """Return the run that counts under an id; None where none does. Raises OutputError, RunError."""
-    return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now)
+    return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now, erase=erase)
 
 
-def _find_done(runs: Table | None, config: Config, run_id: str, now: datetime | None) -> Run | None:
-    row = find_recorded(runs, config, run_id, now)
+def _find_done(
+    runs: Table | None, config: Config, run_id: str, now: datetime | None, *, erase: bool
+) -> Run | None:
+    row = find_recorded(runs, config, run_id, now, erase=erase)
     if row is None:
         return None
     earlier = find_earlier_run(runs, row["mode"], before=row["finished_at"])
@@ -98,6 +102,7 @@ def run_by(
     *,
     run_id: str | None = None,
     now: datetime | None = None,
+    erase: bool = False,
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
@@ -107,6 +112,8 @@ def run_by(
     is_full = config.resolve.mode == "full"
     if is_full and now is not None:
         raise ConfigError.now_without_retries()
+    if is_full and erase:
+        raise ConfigError.erase_in_full_run()
     options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
     context = RunContext(options, StageClock(progress))
     # Before anything is written: a committed run must not fail on settings that JSON cannot hold.
@@ -118,11 +125,11 @@ def run_by(
     with only_run(config.output["runs"], options.run_id):
         inputs = prepare(outputs, context, None if is_full else as_utc(now or started))
         if inputs is None:
-            done = _find_done(outputs.runs, config, options.run_id, now and as_utc(now))
+            done = _find_done(outputs.runs, config, options.run_id, now and as_utc(now), erase=erase)
             if done is None:
                 raise StorageError.overtaken("runs", str(config.output["runs"]))
             return done
-        result = engine.resolve(inputs)
+        result = engine.resolve(replace(inputs, erases=erase))
         facts = {"started_at": started, "settings": settings, "engine": engine.name}
         return record(inputs, result, facts, recording)
 
@@ -177,6 +184,7 @@ def record(
         "rows_unchanged": result.unchanged,
         "next_due_at": result.next_due_at,
         "input_digests": result.digests,
+        "rows_erased": result.erased,
         "outcome_counts": dict(result.outcomes),
         "reason_counts": dict(result.reasons),
         "dialog_hash": options.dialog_hash,

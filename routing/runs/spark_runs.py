@@ -18,6 +18,7 @@ from routing.messages.lookups import look_into
 from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedInputs
 from routing.runs import increment, retries
+from routing.runs.message_changes import find_changes, take_out_deleted
 from routing.runs.run_work import (
     Groups,
     PendingCounts,
@@ -177,28 +178,37 @@ def _run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) 
     if last is not None:
         ledger.check_succession(inputs.config, last)
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
-    stored = increment.StoredOutputs(
-        inputs.config, last, dict(versions), inputs.opener, frame_cache, inputs.outputs.lacking
-    )
     with clock.stage("read"):
         tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
     digests = retries.digest_inputs(tables.settings)
-    arrived = increment.find_arrived(spark, messages_table, stored, inputs.start, inputs.context)
+    changes = find_changes(inputs, messages_table, frame_cache)
+    checked = None
+    if changes.deleted is not None:
+        # Nothing is written before all inputs are valid.
+        with clock.stage("validate"):
+            checked = validate.check(tables)
+    taken_out = take_out_deleted(inputs, outputs, changes, versions)
+    versions |= taken_out.versions
+    stored = increment.StoredOutputs(
+        inputs.config, last, dict(versions), inputs.opener, frame_cache, inputs.outputs.lacking
+    )
+    arrived = increment.find_arrived(messages_table, changes, stored, inputs.start, inputs.context)
     dialogs_are_same = last is not None and ledger.is_same_input(
         inputs.opener, last, "dialogs", inputs.inputs.get("dialogs")
     )
     tried = retries.choose(inputs, arrived, digests, now, stored, dialogs_are_same=dialogs_are_same)
-    if tried.inputs_are_same and arrived.count == 0 and tried.count == 0 and last is not None:
-        kept = arrived.pending_count
-        return RunResult(versions, read=kept, unchanged=kept, next_due_at=last.next_due_at, digests=digests)
     is_idle = arrived.count == 0 and tried.count == 0 and last is not None
-    with clock.stage("validate"):
-        reduced = None
-        if tables.frame is not None and tables.in_arrow is None and last is not None and not is_idle:
-            reduced = increment.reduce_dialogs(tables.frame, arrived, tried.rows, stored, inputs.notes)
-        checked = validate.check(tables, reduced=reduced, is_valid=dialogs_are_same)
+    if is_idle and tried.inputs_are_same and checked is None and last is not None:
+        kept, due, erased = arrived.pending_count, last.next_due_at, taken_out.erased
+        return RunResult(versions, read=kept, unchanged=kept, next_due_at=due, digests=digests, erased=erased)
+    if checked is None or tables.frame is not None:
+        with clock.stage("validate"):
+            reduced = None
+            if tables.frame is not None and tables.in_arrow is None and last is not None and not is_idle:
+                reduced = increment.reduce_dialogs(tables.frame, arrived, tried.rows, stored, inputs.notes)
+            checked = validate.check(tables, reduced=reduced, is_valid=dialogs_are_same or checked is not None)
     if is_idle:
-        return _count_idle(inputs, versions, arrived.pending_count, digests)
+        return replace(_count_idle(inputs, versions, arrived.pending_count, digests), erased=taken_out.erased)
     with clock.stage("lookups"):
         lookups = look_into(spark, checked, frame_cache)
     step = increment.read(lookups, arrived, tried.rows, stored, now, inputs.context)
@@ -209,7 +219,8 @@ def _run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) 
         source = join_lookups(step.messages, asking, inputs.context)
     plan = compile_messages(source, find_keys(source))
     run = _IncrementalRun(inputs, outputs, step, plan, now, versions)
-    return run.write(plan.counts.rows_read + step.duplicate_count, arrived.pending_count - tried.count, digests)
+    done = run.write(plan.counts.rows_read + step.duplicate_count, arrived.pending_count - tried.count, digests)
+    return replace(done, erased=taken_out.erased)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from routing.config import TableLocation
 from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, Row, SparkSession
 
 
 class SqlText(str):
@@ -161,6 +161,21 @@ def merge(
             values=_join(_sql("s.{name}", name=name) for name in names),
         )
     )
+    _merge(rows, location, on, folded, _join(clauses, by=_BLANK))
+
+
+def delete_matching(rows: DataFrame, location: TableLocation, *, folded: Collection[str] = ()) -> int:
+    """Delete from a table the rows that equal one of ``rows`` in all columns of these; return how many there were.
+
+    Null equals null; columns in ``folded`` are compared without case. Without a match there is no commit.
+    """
+    merged = _merge(rows, location, rows.columns, folded, SqlText("WHEN MATCHED THEN DELETE"))
+    return int(merged[0]["num_deleted_rows"])
+
+
+def _merge(
+    rows: DataFrame, location: TableLocation, on: Sequence[str], folded: Collection[str], clauses: SqlText
+) -> list[Row]:
     # The name must be unique, because other imports and users may share the session.
     view = _sql("sbroute_merge_{number}", number=uuid.uuid4().int)
     text = _sql(
@@ -168,11 +183,11 @@ def merge(
         table=sql_name(location),
         view=quote(view),
         same=_join((_same(name, name in folded) for name in on), by=_AND),
-        clauses=_join(clauses, by=_BLANK),
+        clauses=clauses,
     )
     try:
         rows.createOrReplaceTempView(view)
-        rows.sparkSession.sql(text).collect()
+        return rows.sparkSession.sql(text).collect()
     finally:
         rows.sparkSession.catalog.dropTempView(view)
 

@@ -90,6 +90,7 @@ def summarize_run(done: Run) -> Document:
     return [
         _say_counts(row, seconds),
         LabelledFact("seconds", stages),
+        *_say_erased(row),
         _count_table("Reasons", "reason", row),
         *_compare_outcomes(row, done.earlier),
     ]
@@ -111,6 +112,11 @@ def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Bloc
     what = "The changes are" if any(changes.values()) else "Nothing changed"
     when = format_time(earlier.finished_at.replace(microsecond=0))
     yield Paragraph(f"{what} since run {earlier.run_id}, the {row['mode']} run before, which ended {when}.")
+
+
+def _say_erased(row: ReadRow) -> Iterator[LabelledFact]:
+    if row["rows_erased"] is not None:
+        yield LabelledFact("rows erased", f"{row['rows_erased']:,}")
 
 
 def _say_change(change: int) -> str:
@@ -143,6 +149,7 @@ def _run_facts(row: ReadRow) -> Iterator[LabelledFact]:
         if row[name] is not None:
             yield LabelledFact(label, format_time(row[name]))
     yield LabelledFact("dialog hash", row["dialog_hash"])
+    yield from _say_erased(row)
     if row["engine"] is not None:
         yield LabelledFact("engine", row["engine"])
     yield LabelledFact("release", row["release"])

@@ -323,7 +323,7 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) 
 
 @pytest.mark.long
 def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path) -> None:
-    """A full run gives rows of attempt 1, and incremental runs continue from it. A DELETE requires another one."""
+    """A full run gives rows of attempt 1, and incremental runs continue from it. An UPDATE needs another one."""
     estate = {**ESTATE, "messages": [*ESTATE["messages"], *SECOND]}
     save_estate(estate, tmp_path / "in", files=1)
     config = _config(tmp_path)
@@ -340,8 +340,10 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
     assert (after.row["rows_read"], after.row["rows_unchanged"]) == (4, 4)
     assert _decided(left["resolved_routes"], "after") == {}
     assert set(_pending(left["pending_messages"])) == {"m3", "m4", "m5", "m9"}
-    spark.sql(f"DELETE FROM delta.`{config.tables['messages'].text}` WHERE message_id = 'm2'")
-    with pytest.raises(InputError, match=r"version 1 of '.*messages' is not an append \(DELETE\)") as caught:
+    spark.sql(f"UPDATE delta.`{config.tables['messages'].text}` SET hops_remaining = 1 WHERE message_id = 'm2'")
+    with pytest.raises(
+        InputError, match=r"version 1 of '.*' is neither an append nor a delete \(UPDATE\)"
+    ) as caught:
         routing.run(spark, config, now=_at(15, 30))
     assert caught.value.exit_code == 2
     assert _tables(config) == left

@@ -140,7 +140,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     ),
     "an UPDATE of messages": (
         _sql("UPDATE TABLE_ITSELF SET hops_remaining = 3", "messages"),
-        r"tables.messages: version 3 of .* is not an append \(UPDATE\)" + ANEW,
+        r"tables.messages: version 3 of .* is neither an append nor a delete \(UPDATE\)" + ANEW,
     ),
 }
 

@@ -8,6 +8,7 @@ import pytest
 
 from routing.delta.append_detection import _absolute, check_appends
 from routing.delta.file_systems import as_pattern
+from routing.delta.log_changes import find_changed_files
 from routing.errors import InputError
 
 
@@ -15,9 +16,11 @@ def _commit(version: int, operation: str) -> dict[str, Any]:
     return {"version": version, "operation": operation, "add": None, "remove": None}
 
 
-def _file(version: int, action: str, *, data: bool, hides: bool = False) -> dict[str, Any]:
-    vector = {"storageType": "u"} if hides else None
-    told = {"path": "a.parquet", "dataChange": data, "deletionVector": vector}
+def _file(
+    version: int, action: str, path: str = "a.parquet", *, data: bool = True, hides: bool = False
+) -> dict[str, Any]:
+    vector = {"storageType": "u", "pathOrInlineDv": f"v{version}", "offset": 1} if hides else None
+    told = {"path": path, "dataChange": data, "deletionVector": vector, "partitionValues": {}}
     return {"version": version, "operation": None, "add": None, "remove": None, action: told}
 
 
@@ -30,18 +33,20 @@ def _file(version: int, action: str, *, data: bool, hides: bool = False) -> dict
         [_commit(1, "OPTIMIZE"), _file(1, "add", data=False), _file(1, "remove", data=False)],
         [_commit(1, "REORG"), _file(1, "add", data=False, hides=True)],
         [_commit(1, "VACUUM START"), _commit(2, "VACUUM END"), _commit(3, "SET TBLPROPERTIES")],
+        [_commit(1, "DELETE"), _file(1, "remove"), _file(1, "add", hides=True)],
+        [_commit(1, "TRUNCATE"), _file(1, "remove")],
         [],
     ],
 )
-def test_appends_and_maintenance(log: list[dict[str, Any]]) -> None:
+def test_appends_deletes_and_maintenance(log: list[dict[str, Any]]) -> None:
     check_appends(log, "/data/messages")
 
 
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        ([_commit(4, "DELETE"), _file(4, "remove", data=True)], r"version 4 .* is not an append \(DELETE\)"),
-        ([_commit(4, "DELETE"), _file(4, "add", data=True, hides=True)], r"\(DELETE\)"),
+        ([_commit(4, "MERGE"), _file(4, "remove", data=True)], r"version 4 .* neither .* nor a delete \(MERGE\)"),
+        ([_commit(4, "UPDATE"), _file(4, "add", data=True, hides=True)], r"\(UPDATE\)"),
         (
             [_commit(5, "UPDATE"), _file(5, "remove", data=True), _commit(4, "WRITE"), _file(4, "add", data=True)],
             r"version 5 .*\(UPDATE\)",
@@ -73,3 +78,42 @@ def test_paths_of_the_log(path: str, file: str) -> None:
 
 def test_a_path_is_no_pattern() -> None:
     assert as_pattern("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"
+
+
+CHANGES: dict[str, tuple[list[dict[str, Any]], set[str], set[str]]] = {
+    "a file is rewritten": ([_file(2, "remove"), _file(2, "add", "b.parquet")], {"b.parquet"}, {"a.parquet"}),
+    "rows are hidden": ([_file(2, "add", hides=True), _file(2, "remove")], {"a.parquet"}, {"a.parquet"}),
+    "appended, then removed": ([_file(3, "remove"), _file(2, "add")], set(), set()),
+    "hidden twice": (
+        [
+            *(_file(2, "remove"), _file(2, "add", hides=True)),
+            {**_file(3, "add", hides=True), "remove": _file(2, "add", hides=True)["add"]},
+        ],
+        {"a.parquet"},
+        {"a.parquet"},
+    ),
+    "appended, and rewritten by OPTIMIZE": (
+        [_file(2, "add"), _file(3, "remove", data=False), _file(3, "add", "b.parquet", data=False)],
+        {"b.parquet"},
+        set(),
+    ),
+    "statistics are computed": ([_file(2, "add", data=False)], set(), set()),
+    "a vector's file is removed": ([_file(2, "remove", "v.bin", data=False)], set(), set()),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_files_that_differ(what: str) -> None:
+    log, added, removed = CHANGES[what]
+    found = find_changed_files(log)
+    assert ({file.path for file in found.added}, {file.path for file in found.removed}) == (added, removed)
+    assert found.names_for_delta == ({"a.parquet"} if "hidden" in what else set())
+
+
+def test_names_that_spark_writes_in_another_way() -> None:
+    assert find_changed_files([_file(2, "add", "p=a%20b/a.parquet", hides=True)]).has_plain_names
+    assert not find_changed_files([_file(2, "add", "a b.parquet", hides=True)]).has_plain_names
+    # Only Delta knows the partition values that the log left out.
+    action = _file(2, "remove")
+    action["remove"]["partitionValues"] = None
+    assert find_changed_files([action]).names_for_delta == {"a.parquet"}

@@ -33,6 +33,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.only_by_spark": ("tables.routes", "read", "its reader version is 3"),
     "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
     "ConfigError.now_without_retries": (),
+    "ConfigError.erase_in_full_run": (),
     "ConfigError.no_observed": ("job.yaml",),
     "ConfigError.no_output": ("job.yaml", "message_paths", "trace --all"),
     "OutputError.out_is_taken": ("/data/routes", "is tables.routes of the configuration"),
@@ -44,7 +45,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "InputError.without_value": ("observed_routing", "observed_at", 3),
     "InputError.wrong_columns": ("routes", _FAULTS),
     "InputError.faulty_rows": (["routes (hub, Sales, Far): address is missing"], 1),
-    "InputError.not_append_only": ("/data/messages", 7, "DELETE"),
+    "InputError.not_append_only": ("/data/messages", 7, "UPDATE"),
     "InputError.nothing_recorded": ("/out/runs",),
     "InputError.full_run_needed": ("files that were appended to '/data/messages' have been vacuumed",),
     "InputError.new_rows_unknown": (

@@ -88,6 +88,7 @@ def runs(folder: Path) -> list[dict[str, Any]]:
         "output_versions": {"resolved_routes": 0},
         "rows_rejected": 1,
         "rows_unchanged": 0,
+        "rows_erased": None,
     }
     first = recorded("run-1", "2026-01-05T10:00:00Z", "2026-01-05T10:00:01Z", **shared)
     last = recorded("run-2", "2026-01-05T12:00:00Z", "2026-01-05T12:00:01Z", **shared)

@@ -36,6 +36,7 @@ def row_of(**columns: Any) -> dict[str, Any]:
         "rows_resolved": 10,
         "rows_rejected": 0,
         "rows_unchanged": 0,
+        "rows_erased": None,
         "outcome_counts": {"SENT": 6, "DELAYED": 4},
         "reason_counts": {},
         "stage_seconds": {"read": 2.0},

@@ -22,7 +22,8 @@ def is_delayed(message: int) -> bool:
 class Job:
     """One run of the job: its id, its mode, the commit order of its outputs, and its attempt.
 
-    ``reads`` has the inputs, each of which it opens once.
+    ``reads`` has the inputs, each of which it opens once. With ``erases`` it also deletes the decisions of
+    deleted messages.
     """
 
     run_id: str
@@ -30,6 +31,7 @@ class Job:
     order: tuple[str, ...] = KEYS
     attempt: str = "1"
     reads: tuple[str, ...] = ("messages",)
+    erases: bool = False
 
     @property
     def writer(self) -> str:
@@ -44,17 +46,38 @@ class Job:
             start = protocol.take_back(tables, start)
         inputs = {key: tables.newest(key) for key in in_reading_order(self.reads)}
         version = inputs["messages"]
-        outputs, adds = self._outputs(tables, start, version)
-        written = dict(start.versions) if adds else {}
+        gone = self._gone(tables, start, version)
+        erased = self._erase(tables, start, gone)
+        outputs, adds = self._outputs(tables, start, version, gone)
+        written = {**start.versions, **erased} if adds else {}
         for key in self.order:
             if key in outputs:
                 rows, is_added = outputs[key]
                 written[key] = protocol.commit(tables, start, key, rows, adds=is_added)
         row = {"run_id": self.run_id, "mode": self.mode, "messages": version, "output_versions": written}
-        row |= {"writer": self.writer, "inputs": inputs}
+        row |= {"writer": self.writer, "inputs": inputs, "erases": self.erases}
         protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
 
-    def _outputs(self, tables: Any, start: protocol.RunStart, version: int) -> tuple[dict[str, Any], bool]:
+    def _gone(self, tables: Any, start: protocol.RunStart, version: int) -> frozenset[int]:
+        """Return the messages that were deleted since the last run; a full run does not ask."""
+        if self.mode == "full" or start.last is None:
+            return frozenset()
+        gone: frozenset[int] = tables.rows("messages", start.last.input_versions["messages"])
+        return gone.difference(tables.rows("messages", version))
+
+    def _erase(self, tables: Any, start: protocol.RunStart, gone: frozenset[int]) -> dict[str, int]:
+        """Take deleted messages out of the outputs, each by one commit; return the versions."""
+        versions = {}
+        if gone and start.last is not None:
+            for key in sorted(start.last.output_versions):
+                if self.erases or key == "pending_messages":
+                    rows = {row for row in tables.rows(key, start.versions[key]) if row[0] in gone}
+                    versions[key], _ = protocol.erase(tables, start, key, frozenset(rows))
+        return versions
+
+    def _outputs(
+        self, tables: Any, start: protocol.RunStart, version: int, gone: frozenset[int]
+    ) -> tuple[dict[str, Any], bool]:
         messages = tables.rows("messages", version)
         if self.mode == "full":
             return {"resolved_routes": (resolved(messages, {}, self.writer), False)}, False
@@ -67,7 +90,8 @@ class Job:
             waiting = tables.rows("pending_messages", start.versions["pending_messages"])
         else:
             waiting = pending(tables.rows("resolved_routes", last.output_versions["resolved_routes"]))
-        rows = resolved(new, dict(waiting), self.writer)
+        waiting_still = {message: attempt for message, attempt in waiting if message not in gone}
+        rows = resolved(new, waiting_still, self.writer)
         return {"resolved_routes": (rows, True), "pending_messages": (pending(rows), False)}, True
 
 
@@ -100,6 +124,10 @@ def one_after_the_other(counted: list[dict[str, Any]], messages: Any) -> dict[st
         there = messages(row["messages"])
         if row["mode"] == "full":
             rows, attempts, seen = set(), {}, frozenset()
+        gone = seen - there
+        attempts = {message: attempt for message, attempt in attempts.items() if message not in gone}
+        if row["erases"]:
+            rows = {decided for decided in rows if decided[0] not in gone}
         tried = {message: attempts[message] + 1 for message in attempts if is_delayed(message)}
         tried |= dict.fromkeys(there - seen, 1)
         rows |= {(message, attempt, row["writer"]) for message, attempt in tried.items()}

@@ -57,6 +57,23 @@ def _runs_emptied() -> LogsInMemory:
     return tables
 
 
+def _messages_deleted(mode: str = "incremental") -> LogsInMemory:
+    """One delayed and one decided message are gone."""
+    tables = _one_run(mode)
+    tables.by_hand("messages", "DELETE", frozenset({2, 3}))
+    return tables
+
+
+def _a_killed_erasure() -> LogsInMemory:
+    """It has deleted a decision, and nothing more."""
+    from routing.delta import protocol
+
+    tables = _messages_deleted()
+    start = protocol.begin(tables, "killed", is_full=False)
+    protocol.erase(tables, start, "resolved_routes", frozenset({(0, 1, "first, attempt 1")}))
+    return tables
+
+
 BEGINNINGS = {
     "no run": _no_run,
     "one run": _one_run,
@@ -64,6 +81,9 @@ BEGINNINGS = {
     "killed": _a_killed_run,
     "runs restored": _runs_restored,
     "runs emptied": _runs_emptied,
+    "messages deleted": _messages_deleted,
+    "messages deleted after a full run": lambda: _messages_deleted("full"),
+    "killed while it erased": _a_killed_erasure,
 }
 PAIRS = {
     "two incremental runs": (Job("A"), Job("B", order=REVERSED)),
@@ -73,6 +93,13 @@ PAIRS = {
     "one run twice": (Job("A"), Job("A", order=REVERSED, attempt="2")),
     "one full run twice": (Job("A", "full"), Job("A", "full", attempt="2")),
 }
+# These are told apart from the others where messages were deleted.
+ERASING = {
+    "two runs that erase": (Job("A", erases=True), Job("B", erases=True, order=REVERSED)),
+    "one that erases and one that does not": (Job("A", erases=True), Job("B", order=REVERSED)),
+    "one run that erases twice": (Job("A", erases=True), Job("A", erases=True, attempt="2")),
+}
+WITH_DELETES = ("messages deleted", "messages deleted after a full run", "killed while it erased")
 
 
 def _messages(tables: LogsInMemory, version: int) -> frozenset[int]:
@@ -114,21 +141,29 @@ _WITH_NEW = [
 
 
 @pytest.mark.parametrize(
-    ("beginning", "pair", "to_come"), [*_WITH_NEW, *((start, pair, 0) for start in BEGINNINGS for pair in PAIRS)]
+    ("beginning", "pair", "to_come"),
+    [
+        *_WITH_NEW,
+        *((start, pair, 0) for start in BEGINNINGS if start not in WITH_DELETES for pair in PAIRS),
+        *((start, pair, 0) for start in WITH_DELETES[:1] for pair in ERASING),
+        *(pytest.param(start, pair, 0, marks=pytest.mark.long) for start in WITH_DELETES for pair in PAIRS),
+        *(pytest.param(start, pair, 0, marks=pytest.mark.long) for start in WITH_DELETES[1:] for pair in ERASING),
+    ],
 )
 def test_nothing_that_counts_is_lost(beginning: str, pair: str, to_come: int) -> None:
     ends: dict[tuple[str, ...], int] = {}
     # Many states have the same logs.
     ids_by_logs: dict[int, set[str]] = {}
     ended: set[int] = set()
-    for state in all_states(BEGINNINGS[beginning](), PAIRS[pair], to_come):
+    jobs = {**PAIRS, **ERASING}[pair]
+    for state in all_states(BEGINNINGS[beginning](), jobs, to_come):
         number = state.numbered.number
         if number not in ids_by_logs:
             assert not _faults(state), state
             ids = [row["run_id"] for row in told(state.tables(KEYS))]
             ids_by_logs[number] = set(ids)
             assert len(ids) == len(ids_by_logs[number]), state
-        for job, run in zip(PAIRS[pair], state.runs, strict=True):
+        for job, run in zip(jobs, state.runs, strict=True):
             if run.end is None or run.end == "dead" or run.end.startswith(LOST):
                 continue
             # Whoever is done counts, and nobody is refused for what another run did.
@@ -143,7 +178,7 @@ def test_nothing_that_counts_is_lost(beginning: str, pair: str, to_come: int) ->
                 assert not _faults_at_the_end(state, "full"), state
     # Both may count, one after the other; and each may win. Of one id only one does, and the other finds it.
     both = {("done", "done")}
-    if pair.endswith("twice"):
+    if "twice" in pair:
         assert not both & set(ends)
         both = {("done", RECORDED), (RECORDED, "done")}
     found = {tuple(RECORDED if end.startswith(RECORDED) else end for end in how) for how in ends}

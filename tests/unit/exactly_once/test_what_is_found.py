@@ -82,6 +82,8 @@ TABLE: dict[str, tuple[Found, str, bool | None]] = {
         TAKES_BACK,
         False,
     ),
+    "rows that a run erased": (_by("MERGE", OWN.as_text()), TAKES_BACK, False),
+    "rows that somebody merged": (_by("MERGE"), REFUSED, True),
     "another job's rows": (_by("WRITE", OTHERS.as_text()), REFUSED, True),
     "rows without a mark": (_by("WRITE"), REFUSED, True),
     "rows with a text of somebody else": (_by("WRITE", "4c1d"), REFUSED, True),

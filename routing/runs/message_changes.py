@@ -1,0 +1,153 @@
+"""Find new and deleted messages for an incremental run, and take deleted ones out of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from routing.config import size_in_bytes
+from routing.delta import protocol
+from routing.delta.appended_rows import check_detectable, files_of, read_appended
+from routing.delta.job_outputs import ErasingTables
+from routing.delta.spark_tables import TableSnapshot
+from routing.messages import deletes
+from routing.runs.run_work import RunInputs
+from routing.schemas import OUTPUTS
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
+from routing.tables.frames import with_columns_of
+from routing.tables.spark_forms import conform
+
+_PENDING = "pending_messages"
+
+
+@dataclass(frozen=True)
+class MessageChanges:
+    """The new rows of ``messages``, conformed, and the messages that were deleted since the last run.
+
+    ``count`` is the number of new rows, None if it is unknown. ``deleted`` has `deletes.MESSAGE_ROW` of messages
+    without any row left, None if no message was deleted.
+    """
+
+    messages: DataFrame
+    count: int | None
+    deleted: JoinSide | None = None
+
+    def without_deleted(self, rows: DataFrame) -> DataFrame:
+        """Leave out the rows of deleted messages."""
+        return rows if self.deleted is None else deletes.without(rows, self.deleted)
+
+
+def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameCache) -> MessageChanges:
+    """Find the new and the deleted messages since the last run. In the first run all messages are new.
+
+    Raises InputError if these cannot be determined, or columns are wrong.
+    """
+    spark, last = inputs.outputs.spark, inputs.start.last
+    with inputs.clock.stage("new messages"):
+        if last is None:
+            check_detectable(spark, messages)
+            return MessageChanges(conform(messages.read(spark), "messages"), None)
+        since, table_id = last.input_versions["messages"], last.table_ids["messages"]
+        found = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
+        new = conform(found.rows, "messages")
+        if found.removed is None:
+            return MessageChanges(new, found.count)
+    with inputs.clock.stage("deletes"):
+        with files_of(TableSnapshot(messages.location, since)):
+            net = frame_cache.keep(deletes.net_changes(new, conform(found.removed, "messages")))
+        new = deletes.new_messages(net)
+        return MessageChanges(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
+
+
+def _find_deleted(
+    inputs: RunInputs, messages: TableSnapshot, net: DataFrame, frame_cache: FrameCache
+) -> JoinSide | None:
+    """Find the messages that lost a row and have none left. A note says how many there are."""
+    broadcasts = BroadcastBudget(
+        size_in_bytes(inputs.config.resolve.broadcast_limit), inputs.notes, frame_cache.limits.task_bytes
+    )
+    removed = frame_cache.keep(deletes.removed_messages(net))
+    removed_count = removed.count()
+    if not removed_count:
+        return None
+    side = broadcasts.join_side("the deleted messages", removed, removed_count)
+    stored = conform(messages.read(inputs.outputs.spark), "messages")
+    left = frame_cache.keep(deletes.still_stored(stored, side))
+    left_count = left.count()
+    if not left_count:
+        gone, count = removed, removed_count
+    else:
+        gone = frame_cache.keep(
+            deletes.without(removed, broadcasts.join_side("the messages left", left, left_count))
+        )
+        count = gone.count()
+    if not count:
+        return None
+    if not inputs.erases:
+        have = "message was" if count == 1 else "messages were"
+        inputs.notes.append(
+            f"{count:,} {have} deleted from tables.messages since the last run and will not be retried; rows that"
+            " are decided stay (--erase deletes them)"
+        )
+    return broadcasts.join_side("the deleted messages", gone, count)
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """The versions of outputs from which rows of deleted messages were deleted, and how many rows.
+
+    ``erased`` is None unless the run was asked to erase.
+    """
+
+    versions: Mapping[str, int] = field(default_factory=dict)
+    erased: int | None = None
+
+
+def take_out_deleted(
+    inputs: RunInputs, outputs: ErasingTables, changes: MessageChanges, recorded: Mapping[str, int]
+) -> TakenOut:
+    """Delete deleted messages from ``pending_messages``, and with `RunInputs.erases` from all outputs.
+
+    Each output gets one marked commit, or none. ``recorded`` has the outputs that the last run recorded. Raises
+    StorageError.
+    """
+    erased = 0 if inputs.erases else None
+    if changes.deleted is None:
+        return TakenOut(erased=erased)
+    versions = dict[str, int]()
+    with inputs.clock.stage("deletes"):
+        for key in _keys(inputs, recorded):
+            rows = _rows_to_delete(inputs, key, changes.deleted)
+            version, count = protocol.erase(outputs, inputs.start, key, rows)
+            erased = None if erased is None else erased + count
+            if key in recorded:
+                versions[key] = version
+    return TakenOut(versions, erased)
+
+
+def _keys(inputs: RunInputs, recorded: Mapping[str, int]) -> Iterator[str]:
+    """Yield the outputs that may hold rows of deleted messages.
+
+    After a full run ``pending_messages`` still has rows of an older run. No run reads them.
+    """
+    for key in inputs.start.versions:
+        if (inputs.erases or (key == _PENDING and key in recorded)) and not inputs.is_empty(key):
+            yield key
+
+
+def _rows_to_delete(inputs: RunInputs, key: str, deleted: JoinSide) -> DataFrame:
+    """Return the key columns of the rows that deleted messages have in an output."""
+    if key == "rejected_messages":
+        return deletes.as_rejected(deleted.rows)
+    if key != "new_route_requests":
+        return deleted.rows
+    stored = _read(inputs.outputs.spark, inputs, key)
+    found = deletes.requests_of(with_columns_of(stored, OUTPUTS[key]), deleted)
+    # A column that the table lacks is null in all its rows.
+    return found.select(*(name for name in deletes.REQUEST_ROW if name in stored.columns))
+
+
+def _read(spark: SparkSession, inputs: RunInputs, key: str) -> DataFrame:
+    return TableSnapshot(inputs.config.output[key], inputs.start.versions[key]).read(spark)

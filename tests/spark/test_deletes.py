@@ -1,0 +1,388 @@
+"""Messages that were deleted: none of what a DELETE rewrote is new, and the outputs lose what they must lose."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing.config import ConfigError, TableLocation
+from routing.delta.appended_rows import read_appended
+from routing.delta.spark_tables import TableSnapshot
+from routing.errors import InputError, RunError
+from routing.messages import deletes
+from routing.schemas import MESSAGES
+from routing.tables import sql_statements
+from routing.tables.spark_forms import conform
+from tests.estate_rows import conversation, message, small_estate
+from tests.frames import frame_of
+from tests.hooks import Killed, hooked, kill, once
+from tests.imports import rows_at
+from tests.stored import config_of, save_estate, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
+FEED, VECTORS = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableDeletionVectors' = 'true'"
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def post(spark: SparkSession) -> Iterator[str]:
+    """A schema of the catalog."""
+    spark.sql("CREATE SCHEMA deleted")
+    yield "deleted"
+    spark.sql("DROP SCHEMA deleted CASCADE")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A table ``messages``: by path or by name, with its properties."""
+
+    name: str
+    is_name: bool = False
+    properties: str = "'x' = 'y'"
+    partitioned_by: str = ""
+
+    def make(self, spark: SparkSession, folder: Path) -> TableLocation:
+        """Create it without rows."""
+        location = (
+            TableLocation(f"deleted.{self.name}", is_name=True)
+            if self.is_name
+            else TableLocation(str(folder / "messages"))
+        )
+        columns = ", ".join(f"{field.name} {field.kind}" for field in MESSAGES)
+        parts = f"PARTITIONED BY ({self.partitioned_by})" if self.partitioned_by else ""
+        spark.sql(
+            f"CREATE TABLE {sql_statements.sql_name(location)} ({columns}) USING delta {parts}"
+            f" TBLPROPERTIES ({self.properties})"
+        )
+        return location
+
+
+KINDS = [
+    Kind("vectors", properties=VECTORS, partitioned_by="to_service_name, enqueue_time"),
+    Kind("fed", is_name=True, properties=f"{FEED}, {VECTORS}"),
+    *(
+        pytest.param(kind, marks=pytest.mark.long)
+        for kind in (
+            Kind("by_path"),
+            Kind("fed_path", properties=f"{FEED}, {VECTORS}"),
+            Kind("named", is_name=True, partitioned_by="database_name"),
+        )
+    ),
+]
+
+
+@dataclass
+class Messages:
+    """A table ``messages`` to which things are done."""
+
+    spark: SparkSession
+    location: TableLocation
+
+    @property
+    def table(self) -> str:
+        """Its name in SQL."""
+        return str(sql_statements.sql_name(self.location))
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return int(self.spark.sql(f"DESCRIBE HISTORY {self.table} LIMIT 1").collect()[0]["version"])
+
+    def append(self, *rows: Row, files: int = 1) -> None:
+        """Append rows in one commit."""
+        frame = frame_of(self.spark, list(rows), MESSAGES).repartition(files)
+        frame.write.format("delta").mode("append").saveAsTable(self.table) if self.location.is_name else (
+            frame.write.format("delta").mode("append").save(self.location.text)
+        )
+
+    def do(self, statement: str) -> None:
+        """Run a statement; ``{t}`` is the table."""
+        self.spark.sql(statement.format(t=self.table)).collect()
+
+    def delete(self, *numbers: int) -> None:
+        """Delete messages by number."""
+        ids = ", ".join(f"'m{number}'" for number in numbers)
+        self.do(f"DELETE FROM {{t}} WHERE message_id IN ({ids})")
+
+
+# What happens to every table of the law, a version each from 1 on.
+TWINS = (message(7, "//far"), message(7, "//far"))
+STEPS: list[Callable[[Messages], None]] = [
+    lambda t: t.append(*(message(n, "//far") for n in range(6)), *TWINS, files=3),
+    lambda t: t.append(message(8, "//stock"), message(9, "//far", database_name=None), message(3, "//other")),
+    lambda t: t.delete(3),
+    lambda t: t.do("OPTIMIZE {t}"),
+    lambda t: t.append(message(10, "//far"), message(11, "//stock"), message(12, "//far")),
+    # Of what came in just now, and of what came in before.
+    lambda t: t.delete(1, 10),
+    lambda t: t.append(message(1, "//far"), message(13, "//far"), files=2),
+    lambda t: t.delete(7, 8),
+    lambda t: t.do("REORG TABLE {t} APPLY (PURGE)"),
+    lambda t: t.do("TRUNCATE TABLE {t}"),
+    lambda t: t.append(message(14, "//far"), message(2, "//far")),
+]
+SPANS = [(2, 6), (4, 6), (5, 8), (1, 9), (0, 10), (1, 11)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_is_new_and_what_is_gone(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
+    """The law: exactly what one version has and the other has not, row by row, however they came to differ."""
+    messages = Messages(spark, kind.make(spark, tmp_path))
+    versions = [messages.version]
+    for step in STEPS:
+        step(messages)
+        # To OPTIMIZE and REORG nothing may be left to do, and a feed adds no commit.
+        versions.append(messages.version)
+    stored = {
+        step: Counter(tuple(row) for row in TableSnapshot(messages.location, versions[step]).read(spark).collect())
+        for step in {step for span in SPANS for step in span}
+    }
+    for before, after in SPANS:
+        snapshot = TableSnapshot(messages.location, versions[after])
+        found = read_appended(spark, snapshot, versions[before])
+        new = conform(found.rows, "messages")
+        gone: Counter[Any] = Counter()
+        if found.removed is not None:
+            net = deletes.net_changes(new, conform(found.removed, "messages"))
+            new = deletes.new_messages(net)
+            gone = Counter(tuple(row) for row in net.where("_net < 0").drop("_net").collect())
+        expected = stored[after] - stored[before], stored[before] - stored[after]
+        # Net changes list each row once.
+        told = Counter(tuple(row) for row in new.collect()), gone
+        assert (told[0], set(told[1])) == (expected[0], set(expected[1])), (kind.name, before, after)
+
+
+@pytest.mark.parametrize(
+    ("statement", "operation"),
+    [
+        ("UPDATE {t} SET hops_remaining = 1 WHERE message_id = 'm1'", "UPDATE"),
+        (
+            "MERGE INTO {t} AS t USING (SELECT 'm1' AS id) AS s ON t.message_id = s.id WHEN MATCHED THEN DELETE",
+            "MERGE",
+        ),
+        ("INSERT OVERWRITE {t} SELECT * FROM {t} WHERE message_id = 'm1'", "WRITE"),
+        ("RESTORE TABLE {t} TO VERSION AS OF 1", "RESTORE"),
+    ],
+    ids=["update", "merge", "overwrite", "restore"],
+)
+def test_what_still_needs_a_full_run(spark: SparkSession, tmp_path: Path, statement: str, operation: str) -> None:
+    """Also between deletes, and both by the log and by the feed."""
+    for kind in (Kind(f"refused_{operation}", properties=VECTORS), Kind(f"refused_{operation}", True, FEED)):
+        messages = Messages(spark, kind.make(spark, tmp_path))
+        messages.append(message(1, "//far"), message(2, "//far"), message(3, "//far"))
+        since = messages.version
+        messages.delete(2)
+        messages.do(statement)
+        messages.delete(3)
+        told = rf"is neither an append nor a delete \({operation}\): it may have changed messages .*mode=full"
+        with pytest.raises(InputError, match=told):
+            read_appended(spark, TableSnapshot(messages.location, messages.version), since)
+
+
+def test_files_that_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+    messages = Messages(spark, Kind("gone").make(spark, tmp_path))
+    messages.append(message(1, "//far"), message(2, "//far"))
+    before = list((tmp_path / "messages").glob("*.parquet"))
+    messages.delete(2)
+    for file in before:
+        file.unlink()
+    with pytest.raises(InputError, match=r"removed from it since the last run have been vacuumed .*mode=full"):
+        read_appended(spark, TableSnapshot(messages.location, 2), 1)
+
+
+# Whole runs.
+
+
+@dataclass
+class Job:
+    """A job over such a table, and what its runs left."""
+
+    messages: Messages
+    config: Config
+
+    def run(self, run_id: str, hour: int, **options: Any) -> routing.Run:
+        """Run once."""
+        now = datetime(2026, 1, 5, hour, tzinfo=timezone.utc)
+        return routing.run(self.messages.spark, self.config, run_id=run_id, now=now, **options)
+
+    def rows(self, key: str) -> list[Row]:
+        """The rows of an output."""
+        return rows_at(self.config.output[key])
+
+    def ids(self, key: str, *others: str) -> list[Any]:
+        """The messages in an output, with more columns if wanted."""
+        found = [tuple(row[name] for name in ("message_id", *others)) for row in self.rows(key)]
+        return sorted(row if others else row[0] for row in found)
+
+
+def _job(spark: SparkSession, folder: Path, kind: Kind, mode: str = "incremental") -> Job:
+    estate = small_estate()
+    del estate["messages"]
+    save_estate(estate, folder / "in", files=1)
+    location = kind.make(spark, folder / "in")
+    messages = Messages(spark, location)
+    messages.append(*FIRST, files=2)
+    named = {"messages": Path(location.text)} if not location.is_name else {}
+    given = [f"tables.messages=spark_catalog.{location.text}"] if location.is_name else []
+    pending = f"output.pending_messages={folder / 'out' / 'pending_messages'}"
+    changed = (f"resolve.mode={mode}", pending, *given)
+    return Job(messages, config_of(folder / "in", folder / "out", *changed, **named))
+
+
+FIRST = [
+    message(1, "//stock"),
+    message(2, "//far"),
+    # Each asks for a route; the second conversation waits for that of the third message.
+    message(3, "//nowhere"),
+    message(4, "//nowhere", enqueue_time="2026-01-05T12:10:00Z"),
+    message(5, "//never"),
+    message(6, "//far", conversation_id="no guid"),
+    # Two messages of one id, and one message that is stored twice.
+    message(7, "//far"),
+    message(7, "//far", conversation_id=conversation(70), enqueue_time="2026-01-05T12:30:00Z"),
+    message(8, "//far"),
+    message(8, "//far"),
+    message(9, "//far", instance_name="spoke"),
+]
+JOBS = [
+    Kind("job_vectors", properties=VECTORS),
+    pytest.param(Kind("job_fed", True, f"{FEED}, {VECTORS}"), marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("kind", JOBS, ids=lambda kind: kind.name)
+def test_deleted_messages_leave_and_their_rows_stay(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
+    job = _job(spark, tmp_path, kind)
+    job.run("first", 13)
+    assert job.ids("pending_messages") == ["m3", "m4", "m5"]
+    decided = job.rows("resolved_routes")
+    job.messages.append(message(10, "//far"), message(11, "//far"))
+    # One delayed and one decided message, and one that no run has seen.
+    job.messages.delete(1, 3, 10)
+    job.messages.do("OPTIMIZE {t}")
+    done = job.run("second", 14)
+    counts = ("rows_read", "rows_resolved", "rows_unchanged", "rows_erased")
+    assert [done.row[name] for name in counts] == [3, 1, 2, None]
+    assert [note for note in done.notes if "2 messages were deleted from tables.messages" in note]
+    assert job.ids("pending_messages") == ["m4", "m5"]
+    later = [row for row in job.rows("resolved_routes") if row["run_id"] == "second"]
+    assert [(row["message_id"], row["attempt"]) for row in later] == [("m11", 1)]
+    assert [row for row in decided if row not in job.rows("resolved_routes")] == []
+    assert "m3" in job.ids("new_route_requests")
+    # Nothing is left to be tried, and nothing is new: still the last delayed message has to go.
+    job.messages.delete(4, 5)
+    idle = job.run("idle", 15)
+    assert (idle.row["rows_read"], job.rows("pending_messages")) == (0, [])
+    job.messages.do("TRUNCATE TABLE {t}")
+    assert job.run("empty", 16).row["rows_read"] == 0
+    # What comes again is known, since its row stayed.
+    job.messages.append(message(1, "//stock"))
+    assert job.run("again", 17).row["rows_rejected"] == 1
+
+
+@pytest.mark.parametrize("kind", JOBS, ids=lambda kind: kind.name)
+def test_erased_rows(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
+    job = _job(spark, tmp_path, kind)
+    job.run("first", 13)
+    assert job.ids("new_route_requests") == ["m3", "m5"]
+    assert job.ids("rejected_messages") == ["m6", "m7", "m8", "m9"]
+    # Of two messages of one id only the first is deleted, which is the one that was decided.
+    job.messages.do(f"DELETE FROM {{t}} WHERE conversation_id = '{conversation(7)}'")
+    job.messages.delete(2, 3, 6)
+    done = job.run("erasing", 14, erase=True)
+    # m2, m3 and m7; m3 among the pending; its request; m6 among the rejected.
+    assert done.row["rows_erased"] == 6
+    # Its request is gone, so m4 asks.
+    assert (done.row["rows_unchanged"], done.row["reason_counts"]) == (1, {"ROUTE_REQUESTED": 1})
+    assert job.ids("resolved_routes", "attempt") == [("m1", 1), ("m4", 1), ("m4", 2), ("m5", 1), ("m8", 1)]
+    assert job.ids("pending_messages") == ["m4", "m5"]
+    assert job.ids("rejected_messages", "conversation_id") == [
+        ("m7", conversation(70)),
+        ("m8", conversation(8)),
+        ("m9", conversation(9)),
+    ]
+    assert job.ids("new_route_requests") == ["m4", "m5"]
+    # A retry does nothing, and one with other options is none.
+    files = written(tmp_path / "out")
+    assert job.run("erasing", 14, erase=True).was_recorded
+    assert written(tmp_path / "out") == files
+    with pytest.raises(RunError, match="--erase was not given and is given"):
+        job.run("first", 13, erase=True)
+    # One of two equal rows is gone: the message is still there.
+    job.messages.do("DELETE FROM {t} WHERE message_id = 'm8'")
+    job.messages.append(message(8, "//far"))
+    kept = job.run("kept", 15, erase=True)
+    assert (kept.row["rows_erased"], "m8" in job.ids("resolved_routes")) == (0, True)
+    # What was erased and comes again is new.
+    job.messages.append(message(2, "//far"))
+    again = job.run("again", 16, erase=True)
+    assert (again.row["rows_rejected"], ("m2", 1) in job.ids("resolved_routes", "attempt")) == (0, True)
+    job.messages.do("TRUNCATE TABLE {t}")
+    emptied = job.run("emptied", 17, erase=True)
+    assert emptied.row["rows_erased"] > 0
+    assert {key: job.rows(key) for key in job.config.output if key != "runs"} == {
+        key: [] for key in job.config.output if key != "runs"
+    }
+    # An older version still holds them.
+    recorded = done.row["output_versions"]["resolved_routes"]
+    resolved = TableSnapshot(job.config.output["resolved_routes"], recorded).read(spark)
+    assert resolved.where("message_id = 'm4'").count() == 2
+
+
+def test_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
+    """It keeps no pending_messages: what is delayed is found in its rows, without what was deleted since."""
+    job = _job(spark, tmp_path, Kind("after_full", properties=VECTORS))
+    job.run("first", 13)
+    full = config_of(tmp_path / "in", tmp_path / "out", "resolve.mode=full", messages=tmp_path / "in" / "messages")
+    routing.run(spark, full, run_id="full")
+    job.messages.delete(3, 4, 5)
+    done = job.run("erasing", 14, erase=True)
+    # Of each one decision, and of those of the first run the rows that it left pending; two requests.
+    assert (done.row["rows_read"], done.row["rows_erased"]) == (0, 8)
+    assert (job.rows("pending_messages"), job.rows("new_route_requests")) == ([], [])
+    assert job.run("next", 15).row["rows_read"] == 0
+
+
+@pytest.mark.parametrize("point", ["erased resolved_routes", "before runs"])
+def test_killed_while_it_erases(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    """What it erased is put back; the next run erases it if it is asked to."""
+    job = _job(spark, tmp_path, Kind("killed"))
+    job.run("first", 13)
+    left = {key: job.rows(key) for key in job.config.output}
+    job.messages.delete(2, 3)
+    for _ in range(2):
+        with hooked(once(point, kill)), pytest.raises(Killed):
+            job.run("killed", 14, erase=True)
+    assert "m2" not in job.ids("resolved_routes")
+    if point == "before runs":
+        done = job.run("plain", 14)
+        assert [note for note in done.notes if "was brought back to version" in note]
+        assert (job.ids("pending_messages"), done.row["rows_erased"]) == (["m4", "m5"], None)
+        assert [row for row in left["resolved_routes"] if row not in job.rows("resolved_routes")] == []
+        return
+    done = job.run("killed", 14, erase=True)
+    assert done.row["rows_erased"] == 4
+    assert job.ids("resolved_routes", "attempt") == [
+        *(("m1", 1), ("m4", 1), ("m4", 2), ("m5", 1), ("m7", 1), ("m8", 1)),
+    ]
+
+
+def test_only_an_incremental_run_erases(spark: SparkSession, tmp_path: Path) -> None:
+    job = _job(spark, tmp_path, Kind("full_mode"), mode="full")
+    with pytest.raises(ConfigError, match=r"--erase is for resolve\.mode: incremental"):
+        routing.run(spark, job.config, erase=True)
+    with suppress(FileNotFoundError):
+        assert not list((tmp_path / "out").rglob("*.parquet"))
