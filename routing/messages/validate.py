@@ -47,6 +47,11 @@ class InputTables:
     frame: DataFrame | None = None
     in_arrow: Table | None = None
 
+    @property
+    def stored_dialogs(self) -> DataFrame | None:
+        """The dialogs that each pass reads from their table, None for few ones and those of Arrow."""
+        return self.frame if self.in_arrow is None else None
+
 
 def read(tables: Mapping[str, Table], limits: FrameLimits = FRAME_LIMITS) -> InputTables:
     """Read the configuration and, where they are few by ``limits``, the dialogs. Raises InputError."""
@@ -78,7 +83,7 @@ def check(inputs: InputTables, *, reduced: DataFrame | None = None, is_valid: bo
     valid (``is_valid``), no other is read.
     """
     frame, in_arrow = inputs.frame, inputs.in_arrow
-    if frame is None or in_arrow is not None:
+    if frame is None or inputs.stored_dialogs is None:
         return check_inputs(inputs.settings, in_arrow if frame is None else frame, survey_dialogs(in_arrow))
     needed = frame if reduced is None else reduced
     survey = _survey(needed)

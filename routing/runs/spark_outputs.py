@@ -23,8 +23,8 @@ from routing.messages.dialog_hash import FUNCTION
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.rules.timeline import as_utc
 from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
+from routing.runs.run_tables import open_inputs, telling_what_may_change
 from routing.runs.run_work import TRACE_ALL, InternalError, WrittenPaths, count_paths
-from routing.runs.spark_runs import open_inputs, telling_what_may_change
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
 from routing.sessions.python_workers import prepare_workers
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure

@@ -10,8 +10,8 @@ import pytest
 from routing.config import TableLocation
 from routing.delta import ledger, spark_tables
 from routing.errors import InputError, OutputError, StorageError
+from routing.runs.run_tables import telling_what_may_change
 from routing.runs.run_work import InternalError
-from routing.runs.spark_runs import telling_what_may_change
 from routing.sessions.existing_session import ExistingSession
 from routing.tables import sql_statements
 
@@ -176,7 +176,7 @@ def test_a_failure_says_what_may_have_changed() -> None:
         "routes": spark_tables.AsItIs(NAME),
     }
     hint = "perhaps changed while the run was at work: tables.messages at 'main.broker.routes'; copy these"
-    for failed in (InternalError.counts(7, 6, 0), StorageError.failed("writing", "of a key")):
+    for failed in (InternalError.counts(7, 6, 0, 0), StorageError.failed("writing", "of a key")):
         with pytest.raises(type(failed)) as told, telling_what_may_change(loose):
             raise failed
         assert failed.message in str(told.value)

@@ -1,0 +1,201 @@
+"""Run a job by increment: what is new or may have changed is decided, and added to the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from routing.delta import ledger, protocol
+from routing.messages import openers, pending, results, validate
+from routing.messages.compiling import compile_messages, find_keys, join_lookups
+from routing.messages.lookups import look_into
+from routing.messages.route_plan import RoutePlan
+from routing.plan.checked_inputs import CheckedInputs
+from routing.runs import increment, retries
+from routing.runs.message_changes import TakenOut, find_changes, take_out_deleted
+from routing.runs.run_tables import commit_outputs, open_inputs
+from routing.runs.run_work import (
+    Groups,
+    PendingCounts,
+    RunInputs,
+    RunResult,
+    check_pending,
+    count_pending,
+    count_resolved,
+    count_rows,
+    note_unended_requests,
+)
+from routing.tables.cached_frames import FrameCache
+
+_PENDING = "pending_messages"
+
+
+def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
+    """Decide new messages, and delayed ones as of ``now`` if something may have changed; return what was written.
+
+    The first run of a job creates every table. Later ones add to those for which they have rows.
+    """
+    outputs = inputs.outputs
+    if not isinstance(outputs, ledger.DeltaTables):
+        raise TypeError("only Spark's outputs take the rows of an incremental run")
+    work = _find_work(inputs, outputs, frame_cache, now)
+    if work.checked is None:
+        return work.idle_result(next_due_at=None if inputs.start.last is None else inputs.start.last.next_due_at)
+    if work.is_idle:
+        waiting = count_pending(inputs, work.versions[_PENDING]) if work.arrived.pending_count else None
+        return work.idle_result(next_due_at=None if waiting is None else waiting.next_due_at)
+    step, plan = _decide(inputs, work, work.checked, now)
+    return _Outputs(inputs, outputs, step, plan, now, work.versions).commit_all(work)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What an incremental run has to do.
+
+    ``versions`` are those of the outputs. ``stored`` are the outputs of earlier runs. ``checked`` is None if there
+    is nothing to do, and the last run has validated the same inputs.
+    """
+
+    versions: dict[str, int]
+    stored: increment.StoredOutputs
+    arrived: increment.Arrived
+    tried: retries.Retries
+    checked: CheckedInputs | None
+    digests: Mapping[str, str]
+    taken_out: TakenOut
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message is to be decided; the first run creates its tables in any case."""
+        return self.stored.last is not None and self.arrived.count == 0 and self.tried.count == 0
+
+    def idle_result(self, next_due_at: datetime | None) -> RunResult:
+        """Return the counts of a run in which no message is decided."""
+        kept = self.arrived.pending_count
+        return RunResult(
+            self.versions,
+            read=kept,
+            unchanged=kept,
+            next_due_at=next_due_at,
+            digests=self.digests,
+            erased=self.taken_out.erased,
+        )
+
+
+def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> _Work:
+    """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs."""
+    last, clock = inputs.start.last, inputs.clock
+    messages = ledger.check_versions(inputs.inputs["messages"])
+    if last is not None:
+        ledger.check_succession(inputs.config, last)
+    versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
+    with clock.stage("read"):
+        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
+    digests = retries.digest_inputs(tables.settings)
+    changes = find_changes(inputs, messages, frame_cache)
+    checked = None
+    if changes.deleted is not None:
+        # Nothing is written before all inputs are valid.
+        with clock.stage("validate"):
+            checked = validate.check(tables)
+    taken_out = take_out_deleted(inputs, outputs, changes, versions)
+    versions |= taken_out.versions
+    stored = increment.StoredOutputs(
+        inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking
+    )
+    arrived = increment.find_arrived(messages, changes, stored, inputs.start, inputs.context)
+    dialogs_are_same = last is not None and ledger.is_same_input(
+        inputs.opener, last, "dialogs", inputs.inputs.get("dialogs")
+    )
+    tried = retries.choose(inputs, arrived, digests, now, stored, dialogs_are_same=dialogs_are_same)
+    work = _Work(versions, stored, arrived, tried, checked, digests, taken_out)
+    if work.is_idle and (tried.inputs_are_same or checked is not None):
+        return work
+    reduced = None
+    with clock.stage("validate"):
+        dialogs = tables.stored_dialogs
+        if dialogs is not None and last is not None and not work.is_idle:
+            reduced = increment.reduce_dialogs(dialogs, arrived, tried.rows, stored, inputs.notes)
+        if checked is None or reduced is not None:
+            is_valid = dialogs_are_same or checked is not None
+            checked = validate.check(tables, reduced=reduced, is_valid=is_valid)
+    return replace(work, checked=checked)
+
+
+def _decide(
+    inputs: RunInputs, work: _Work, checked: CheckedInputs, now: datetime
+) -> tuple[increment.NewMessages, RoutePlan]:
+    """Return the messages of a run and the plan that decides them."""
+    clock = inputs.clock
+    with clock.stage("lookups"):
+        lookups = look_into(inputs.outputs.spark, checked, work.stored.frame_cache)
+    step = increment.read(lookups, work.arrived, work.tried.rows, work.stored, now, inputs.context)
+    unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
+    note_unended_requests(inputs.notes, unended)
+    asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
+    with clock.stage("lookups"):
+        source = join_lookups(step.messages, asking, inputs.context)
+    return step, compile_messages(source, find_keys(source))
+
+
+@dataclass
+class _Outputs:
+    """Commits the outputs of an incremental run, and counts its rows as they are stored.
+
+    ``versions`` are those of the outputs, and grow with each commit.
+    """
+
+    inputs: RunInputs
+    tables: ledger.DeltaTables
+    step: increment.NewMessages
+    plan: RoutePlan
+    now: datetime
+    versions: dict[str, int]
+
+    def commit_all(self, work: _Work) -> RunResult:
+        """Commit resolved routes and requests, then the delayed messages, then rejected ones."""
+        inputs, step, plan, versions, clock = self.inputs, self.step, self.plan, self.versions, self.inputs.clock
+        is_first = inputs.start.last is None
+        broadcasts = plan.source.broadcasts
+        with clock.stage("write"):
+            rows: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
+            if plan.requests is not None or is_first:
+                requests = openers.new_route_requests(plan)
+                rows["new_route_requests"] = increment.not_on_record(requests, step, broadcasts)
+            rows["resolved_routes"] = results.resolved_routes(plan, has_attempts=True)
+            versions |= commit_outputs(inputs, rows, adds=not is_first)
+        with clock.stage("counts"):
+            groups = count_resolved(inputs, versions)
+        waiting = self._commit_pending(groups)
+        left_alone = work.arrived.pending_count - work.tried.count
+        decided = groups.total() + waiting.others - left_alone
+        if step.duplicate_count or decided < plan.counts.rows_read:
+            with clock.stage("rejected"):
+                rejected = results.rejected_messages(plan)
+                rows["rejected_messages"] = increment.combine_rejected(
+                    rejected, step, inputs.options.run_id, broadcasts
+                )
+                versions |= commit_outputs(inputs, {"rejected_messages": rows["rejected_messages"]}, adds=True)
+        with clock.stage("counts") as tally:
+            read = plan.counts.rows_read + step.duplicate_count + left_alone
+            done = count_rows(inputs, versions, groups, rows, read, waiting.others)
+            tally.rows = done.resolved
+        return replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
+
+    def _commit_pending(self, groups: Groups) -> PendingCounts:
+        """Commit what changes in ``pending_messages``, and count its rows; a first table is written as a whole."""
+        inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
+        if _PENDING not in versions or _PENDING in self.tables.lacking:
+            with inputs.clock.stage(_PENDING):
+                rows = increment.still_pending(plan, step, self.now)
+                versions |= commit_outputs(inputs, {_PENDING: rows}, adds=False)
+        elif step.tried_again is not None or any(pending.tries_again(g.outcome, g.database) for g in groups):
+            with inputs.clock.stage(_PENDING):
+                changed = increment.changed_pending(plan, step, self.now)
+                versions[_PENDING] = protocol.merge(self.tables, inputs.start, _PENDING, changed, pending.KEY)
+        counts = count_pending(inputs, versions[_PENDING])
+        check_pending(counts, groups)
+        return counts

@@ -1,0 +1,93 @@
+"""Open the inputs of a run by Spark, and commit its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame
+
+from routing.delta import protocol, spark_tables
+from routing.delta.opening import TableOpener
+from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
+from routing.runs.run_work import RunInputs
+from routing.schemas import OUTPUTS
+from routing.tables import frames
+from routing.tables.cached_frames import FrameCache
+from routing.tables.spark_forms import no_rows
+from routing.tables.table_columns import Table
+
+
+def open_inputs(
+    opener: TableOpener, inputs: Mapping[str, spark_tables.Input], frame_cache: FrameCache
+) -> dict[str, Table]:
+    """Return the inputs without the messages, each at its version: dialogs as a frame, others as they are opened.
+
+    What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
+    same rows as long as the session keeps them; the others are read once.
+    """
+    tables = dict[str, Table]()
+    for key, snapshot in inputs.items():
+        if isinstance(snapshot, spark_tables.AsItIs):
+            opener.on_note(f"tables.{key}: as it is, at no version")
+        if key == "messages":
+            continue
+        if isinstance(snapshot, spark_tables.AsItIs):
+            rows = snapshot.read(opener.spark)
+            tables[key] = frame_cache.store(rows) if key == "dialogs" else rows
+        elif key == "dialogs":
+            tables[key] = snapshot.read(opener.spark)
+        else:
+            tables[key] = opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
+    return tables
+
+
+# Several passes read these; what is small is read once.
+_READ_AGAIN = ("messages", "dialogs")
+
+
+@contextmanager
+def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterator[None]:
+    """Add to what fails within that an input may have changed between two passes, where one has no versions.
+
+    A pass that meets a message which the first one did not see fails (`messages.results`), and so do counts that
+    do not add up. Raises StorageError where it was no error of this package.
+    """
+    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), spark_tables.AsItIs)}
+    if not loose:
+        yield
+        return
+    try:
+        yield
+    except ContractError:
+        raise
+    except RoutingError as error:
+        raise error.with_hint(_hint(loose)) from error
+    except Exception as error:
+        doing = " and ".join(f"reading tables.{key}" for key in loose)
+        raise StorageError.failed(doing, first_sentence(error)).with_hint(_hint(loose)) from error
+
+
+def _hint(loose: Mapping[str, object]) -> str:
+    named = ", ".join(f"tables.{key} at {quote(location)}" for key, location in loose.items())
+    why = "read at no version, and perhaps changed while the run was at work"
+    return f"{why}: {named}; copy these to Delta tables"
+
+
+def commit_outputs(inputs: RunInputs, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
+    """Commit rows to tables, to what stands there or in its place; the versions by key.
+
+    None is no rows: a table that has none is left alone then. All at once, for none depends on another, and no
+    run counts before its row in ``runs``.
+    """
+    spark = inputs.outputs.spark
+
+    def commit_one(key: str) -> int:
+        rows = outputs[key]
+        if rows is None:
+            if inputs.is_empty(key):
+                return inputs.start.versions[key]
+            rows = no_rows(spark, OUTPUTS[key])
+        return protocol.commit(inputs.outputs, inputs.start, key, rows, adds=adds)
+
+    return dict(zip(outputs, frames.at_once(spark, commit_one, list(outputs)), strict=True))
