@@ -28,6 +28,7 @@ from routing.config.config_model import (
     journal_beside,
     parse_time,
     path_in,
+    read_duration,
     size_in_bytes,
 )
 from routing.config.secrets import refuse_secrets, without_content
@@ -148,12 +149,18 @@ class ConfigChecker:
             size_in_bytes(limit)
         except ValueError as error:
             self._faults.append(f"resolve.broadcast_limit: {error}")
+        within = self._words(section, "resolve.duplicates_within") or None
+        try:
+            _ = None if within is None else read_duration(within)
+        except ValueError as error:
+            self._faults.append(f"resolve.duplicates_within: {error}")
         return ResolveSettings(
             mode=self._choice(section, "resolve.mode", MODES),
             as_of=as_of,
             dialog_hash=self._choice(section, "resolve.dialog_hash", ("builtin", "udf")),
             broadcast_limit=limit,
             engine=self._choice(section, "resolve.engine", ENGINES),
+            duplicates_within=within,
         )
 
     def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, TableLocation]) -> None:

@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +20,17 @@ _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
 # Of one slash as well, as Databricks writes dbfs:/; a scheme of one letter is a drive of Windows.
 _URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:/")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+_DURATION = re.compile(r"\A(\d{1,6})\s*(minute|hour|day|week)s?\Z", re.IGNORECASE)
+
+
+def read_duration(text: str) -> timedelta:
+    """Return a duration such as ``7 days``. Raises ValueError."""
+    parts = _DURATION.match(text.strip())
+    if parts is None or not int(parts[1]):
+        raise ValueError(f"{quote(text)} is not a duration such as 7 days or 12 hours")
+    return timedelta(**{f"{parts[2].lower()}s": int(parts[1])})
 
 
 class ConfigError(ContractError):
@@ -321,6 +332,7 @@ class ResolveSettings:
     dialog_hash: str = "builtin"
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
     engine: str = AUTO
+    duplicates_within: str | None = None
 
 
 @dataclass(frozen=True)

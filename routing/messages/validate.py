@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import reduce
 from typing import Any
 
@@ -259,6 +260,21 @@ def find_doubles(
         doubled = doubled.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
     keys = frame_cache.keep(doubled.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
     return DoubledKeys(keys, keys.count())
+
+
+def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:
+    """Select the stored rows whose ``enqueue_time`` is no further than ``within`` from that of some message.
+
+    Messages without a time are rejected anyway.
+    """
+    time = F.unix_micros("enqueue_time")
+    [bounds] = messages.agg(F.min(time).alias("first"), F.max(time).alias("last")).collect()
+    if bounds["first"] is None:
+        return stored.limit(0)
+    distance = within // timedelta(microseconds=1)
+    # Constants, so that the statistics of files tell which of them to read.
+    first, last = (F.timestamp_micros(F.lit(n)) for n in (bounds["first"] - distance, bounds["last"] + distance))
+    return stored.where(F.col("enqueue_time").between(first, last))
 
 
 def _judge(messages: DataFrame, doubled: JoinSide, scopes: DataFrame) -> DataFrame:

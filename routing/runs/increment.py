@@ -13,7 +13,7 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config, TableLocation, size_in_bytes
+from routing.config import Config, TableLocation, read_duration, size_in_bytes
 from routing.delta.appended_rows import check_files, files_of
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
@@ -168,13 +168,19 @@ def read(
     step = NewMessages(messages, messages, tried_again, lookups.requests)
     if arrived.count != 0:
         with clock.stage("duplicates"):
-            before = None if stored.last is None else stored.read(spark, "resolved_routes")
+            before = None if stored.last is None else _stored_near(spark, messages, stored)
             doubled = validate.find_doubles(messages, before, stored.frame_cache, broadcasts, arrived.count)
             step = _without_duplicates(step, doubled, lookups.scopes, broadcasts, stored.frame_cache)
     if arrived.requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, arrived.requests, broadcasts)
     return _with_retries(step, now)
+
+
+def _stored_near(spark: SparkSession, messages: DataFrame, stored: StoredOutputs) -> DataFrame:
+    """Return the stored rows among which duplicates of new messages are looked for."""
+    rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
+    return rows if within is None else validate.select_near(rows, messages, read_duration(within))
 
 
 def _with_left(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from routing.messages import validate
@@ -55,3 +56,20 @@ def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
         assert _found(validate.find_doubles(new, stored, frame_cache, budget)) == FOUND
         assert _found(validate.find_doubles(new, None, frame_cache, budget)) == {**TWICE, ("hub", "m4"): False}
         assert validate.find_doubles(new.limit(1), stored, frame_cache, budget).count == 0
+
+
+def test_duplicates_within_a_distance(spark: SparkSession) -> None:
+    """A stored row that is further away than the distance is no duplicate, at neither end."""
+    new = [
+        message(n, "//new", enqueue_time=f"2026-01-{day}T12:00:00Z")
+        for n, day in ((1, 10), (2, 11), (3, 12), (4, 12))
+    ]
+    times = {1: "09T12:00:00", 2: "09T11:59:59.999999", 3: "13T12:00:00", 4: "13T12:00:00.000001"}
+    stored = [message(n, "//stored", enqueue_time=f"2026-01-{time}Z") for n, time in times.items()]
+    with FrameCache() as frame_cache:
+        rows = frame_of(spark, new, MESSAGES)
+        near = validate.select_near(frame_of(spark, stored, RESOLVED_ROUTES), rows, timedelta(days=1))
+        found = _found(validate.find_doubles(rows, near, frame_cache, BroadcastBudget(1_000_000)))
+        assert found == {("hub", "m1"): True, ("hub", "m3"): True}
+        nothing = frame_of(spark, [message(1, "//new", enqueue_time=None)], MESSAGES)
+        assert validate.select_near(near, nothing, timedelta(days=1)).count() == 0

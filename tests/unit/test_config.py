@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 import yaml
 
-from routing.config import Config, ConfigError, TableLocation, is_uri, load, parse_time, size_in_bytes
+from routing.config import (
+    Config,
+    ConfigError,
+    TableLocation,
+    is_uri,
+    load,
+    parse_time,
+    read_duration,
+    size_in_bytes,
+)
 from routing.delta.spark_tables import read_text
 
 UTC = timezone.utc
@@ -65,7 +74,13 @@ def test_every_fault_is_told_at_once() -> None:
     values = {
         "tables": {**WHOLE["tables"], "mesages": "x", "routes": 5, "services": None},
         "output": {key: path for key, path in WHOLE["output"].items() if key != "runs"},
-        "resolve": {"mode": "fast", "as_of": "yesterday", "broadcast_limit": "much", "dialog_hash": 7},
+        "resolve": {
+            "mode": "fast",
+            "as_of": "yesterday",
+            "broadcast_limit": "much",
+            "dialog_hash": 7,
+            "duplicates_within": "soon",
+        },
         "dynamic_routing": "on",
         "spark": {"spark.a": {"b": 1}},
         "resolv": {},
@@ -83,12 +98,13 @@ def test_every_fault_is_told_at_once() -> None:
         "resolve.mode must be full or incremental, not 'fast'",
         "resolve.as_of: 'yesterday' is not an ISO 8601 time",
         "resolve.broadcast_limit: 'much' is not a size",
+        "resolve.duplicates_within: 'soon' is not a duration such as 7 days or 12 hours",
         "resolve.dialog_hash must be text, not '7'",
         "dynamic_routing must be a mapping",
         "spark.spark.a must be one value",
     ):
         assert fault in text
-    assert "has 14 faults" in text
+    assert "has 15 faults" in text
 
 
 def test_an_unknown_key_far_from_all_lists_the_known_ones() -> None:
@@ -169,6 +185,7 @@ def test_overrides() -> None:
         "resolve.as_of=2026-01-05T12:00:00+02:00",
         "resolve.broadcast_limit=1KB",
         "resolve.dialog_hash=udf",
+        "resolve.duplicates_within=7 days",
         "output.runs=shop.audit.runs",
         "spark.spark.sql.shuffle.partitions=2",
         "spark.spark.sql.ansi.enabled=true",
@@ -177,6 +194,7 @@ def test_overrides() -> None:
     assert config.tables["dialogs"] == TableLocation("/conf/data/dialogs")
     assert config.resolve.as_of == datetime(2026, 1, 5, 10, tzinfo=UTC)
     assert (config.resolve.broadcast_limit, config.resolve.dialog_hash) == ("1KB", "udf")
+    assert read_duration(str(config.resolve.duplicates_within)) == timedelta(days=7)
     assert config.output["runs"] == TableLocation("shop.audit.runs", is_name=True)
     assert config.spark == {"spark.sql.shuffle.partitions": "2", "spark.sql.ansi.enabled": "true"}
     assert config.missing_route_namespace == "urn:a=b"
