@@ -126,8 +126,7 @@ class MessageSource:
         return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
-        """Return the messages to be resolved, bound and keyed. Facts that all messages have are not checked again.
-        """
+        """Return the messages to be resolved, bound and keyed. Facts of all messages are not checked again."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.options.as_of)
         if checks_scopes or self.lookups.checked.has_transport:

@@ -111,8 +111,7 @@ class StoredOutputs:
         return TableSnapshot(self.config.output[key], self.versions[key])
 
     def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
-        """Read some columns of an output table for several passes, and count its rows. Returns None without rows.
-        """
+        """Read some columns of an output table for several passes, and count its rows. Return None without rows."""
         known_count = count_by_files(self.open(key))
         count = self.read(spark, key).count() if known_count is None else known_count
         if count == 0:
