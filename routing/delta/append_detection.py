@@ -1,8 +1,8 @@
-"""Two detections of the message rows that a table gained and lost: by its change data feed or by its log.
+"""Find the message rows that a table gained and lost, by its change data feed or by its log.
 
-A detection works if the table keeps what it needs for all versions in question, and this session may read that.
-It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and
-the other is tried (`appended_rows`).
+A detection works if the table has the necessary data for all versions in question, and this session may read it.
+It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed detection gives the
+reason, and the other one is tried (`appended_rows`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _UNKNOWN = "unknown operation"
 
 @dataclass(frozen=True)
 class AppendedRows:
-    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them.
+    """Appended rows as a frame. ``count`` is their number, or None if only reading them would show it.
 
     ``removed`` is None if no commit deleted rows. Otherwise each of its rows cancels one equal appended row. The
-    appended rows that remain are new, and the removed rows that remain were deleted.
+    remaining appended rows are new, and the remaining removed rows were deleted.
     """
 
     rows: DataFrame
@@ -372,9 +372,9 @@ def _read_changed(
     files: Sequence[DataFile],
     names: Collection[str],
 ) -> DataFrame:
-    """Read changed files of one version by path, and those that are called ``names`` through Delta.
+    """Read changed files of one version by path, and the files with ``names`` through Delta.
 
-    Another file of that name, which did not change, is read of both versions, so that its rows cancel.
+    An unchanged file with such a name is read in both versions, so that its rows cancel.
     """
     by_path = {
         file.path: file.partition for file in files if file.name not in names and file.partition is not None

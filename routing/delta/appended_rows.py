@@ -63,11 +63,11 @@ def read_appended(
     table_id: str | None = None,
     commit_identity: str | None = None,
 ) -> AppendedRows:
-    """Return the rows that were appended after a version, up to the snapshot's version.
+    """Return the rows that were appended or deleted after a version, up to the snapshot's version.
 
-    ``table_id`` and ``commit_identity`` are the recorded values of the last run, or None. Raises InputError if
-    this is another or a restored table, if a commit since then did more than append rows or maintain files, if
-    files are missing, or if no detection works. Raises StorageError if the log is damaged.
+    ``table_id`` and ``commit_identity`` are the recorded values of the last run, or None. Raises InputError for
+    another or a restored table, for other commits since then than appends, deletes and maintenance, for missing
+    files, and if no detection works. Raises StorageError if the log is damaged.
     """
     location = messages.location
     table = MessageVersion(messages, detail(spark, location))

@@ -157,7 +157,7 @@ def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
 
 
 def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:
-    """Yield commits with their marks; a commit may have announced a RESTORE, or the MERGE right after it."""
+    """Yield commits with their marks. A commit may have announced a RESTORE, or the MERGE right after it."""
     announced: CommitMark | None = None
     announced_by = -1
     for version, info in commit_infos:

@@ -220,10 +220,10 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
 def find_recorded(
     runs: Table | None, config: Config, run_id: str, now: datetime | None = None, *, erase: bool = False
 ) -> TableRow | None:
-    """Return the row of the run that counts under an id, in the table ``runs``; None where none does.
+    """Return the row of the recorded run with an id in the table ``runs``, or None.
 
-    ``now`` is the time at which delayed messages are to be tried again, where one was given. ``erase``: the run is
-    to erase rows. Raises RunError where that run was told to do something else, of which this is no retry.
+    ``now`` is the given time for retrying delayed messages. With ``erase``, the run must erase rows. Raises
+    RunError if that run had other settings, so that this is no retry.
     """
     if runs is None:
         return None

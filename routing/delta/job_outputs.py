@@ -192,9 +192,9 @@ class ErasingTables(OutputTables, Protocol):
 
     @abstractmethod
     def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:
-        """Delete the rows that equal one of ``rows``, in one commit; none where there are none.
+        """Delete the rows that equal one of ``rows`` in one commit, or make none without such rows.
 
-        Returns how many were deleted.
+        Returns the number of deleted rows.
         """
 
 

@@ -143,9 +143,9 @@ class DeltaTables(JobTables):
             spark_tables.merge(rows, f"output.{key}", location, on)
 
     def erase(self, key: str, rows: DataFrame, commit_mark: CommitMark) -> int:
-        """Delete the rows that equal one of ``rows``; return how many. Raises StorageError.
+        """Delete the rows that equal one of ``rows``, and return their number. Raises StorageError.
 
-        They are compared by the columns of ``rows``, conversation ids without case.
+        The columns of ``rows`` are compared, with conversation ids in any case.
         """
         location = self.config.output[key]
         try:

@@ -136,9 +136,9 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
 
 
 def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
-    """Delete rows from an output; return the version as this run leaves it, and how many rows were deleted.
+    """Delete rows from an output, and return this run's version and the number of deleted rows.
 
-    Like every commit of a run it counts with the row in ``runs``. Otherwise the next run takes it back. Raises
+    Like every commit of a run, it counts with the row in ``runs``. Otherwise the next run rolls it back. Raises
     StorageError as `commit` does.
     """
     count = tables.erase(key, rows, start.run)

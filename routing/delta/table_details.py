@@ -80,5 +80,5 @@ def check_writable(key: str, location: TableLocation) -> None:
 
 
 def relative_path(start: str, to: str) -> str:
-    """Return the relative path between two local paths, which a moved folder keeps. Other locations are unchanged."""
+    """Return the relative path between two local paths, which a moved folder keeps. Others stay unchanged."""
     return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

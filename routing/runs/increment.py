@@ -111,7 +111,7 @@ class StoredOutputs:
         return TableSnapshot(self.config.output[key], self.versions[key])
 
     def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
-        """Read some columns of an output table for several passes, and count its rows. Return None without rows."""
+        """Read some columns of an output table for several passes, and count its rows, or return None."""
         known_count = count_by_files(self.open(key))
         count = self.read(spark, key).count() if known_count is None else known_count
         if count == 0:
@@ -132,9 +132,9 @@ def find_arrived(
     start: RunStart,
     context: RunContext,
 ) -> Arrived:
-    """Return the new messages of table ``messages_table``, and what earlier runs left, without deleted messages.
+    """Return the new messages of table ``messages_table``, and the leftovers of earlier runs.
 
-    Raises InputError where files are gone that the last run read.
+    Deleted messages are left out. Raises InputError if files are missing that the last run read.
     """
     arrived = Arrived(changes.messages, changes.count)
     if stored.last is None:
@@ -186,7 +186,7 @@ def _with_left(
     start: RunStart,
     broadcasts: BroadcastBudget,
 ) -> Arrived:
-    """Add what earlier runs left: messages to be tried again, and route requests."""
+    """Add the leftovers of earlier runs: messages to retry, and route requests."""
     last, spark = start.last, arrived.messages.sparkSession
     if last is None:
         return arrived

@@ -60,9 +60,9 @@ class InternalError(RoutingError):
 class RunInputs:
     """The inputs of a run, each at one version, and its outputs from earlier runs.
 
-    ``newest`` is when rows without a history were imported, by instance. ``moment`` is when incremental mode tries
-    delayed messages again; None for a full run. ``earlier`` is the last run of this mode, ``unfinished`` are the
-    notes on imports that were not finished. ``erases``: rows of deleted messages are deleted from the outputs.
+    ``newest`` has the last import times of tables without a history, by instance. ``moment`` is the time for
+    retrying delayed messages, or None for a full run. ``earlier`` is the last run of this mode. ``unfinished`` has
+    notes on unfinished imports. With ``erases``, rows of deleted messages are deleted from the outputs.
     """
 
     context: RunContext

@@ -63,7 +63,7 @@ class Run:
 def find_done(
     opener: TableOpener, config: Config, run_id: str, now: datetime | None, *, erase: bool = False
 ) -> Run | None:
-    """Return the run that counts under an id; None where none does. Raises OutputError, RunError."""
+    """Return the recorded run with an id, or None. Raises OutputError, RunError."""
     return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now, erase=erase)
 
 
