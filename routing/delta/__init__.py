@@ -1,1 +1,1 @@
-"""Delta tables: where they are, their commits and versions, new rows, locks; how a run commits exactly once."""
+"""Delta tables: locations, commits, versions, new rows and locks, and how a run commits exactly once."""

@@ -1,8 +1,8 @@
-"""Two detections of the message rows that a table gained and lost: by its change data feed or by its log.
+"""Find the message rows that a table gained and lost, by its change data feed or by its log.
 
-A detection works if the table keeps what it needs for all versions in question, and this session may read that.
-It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed one says why, and
-the other is tried (`appended_rows`).
+A detection works if the table has the necessary data for all versions in question, and this session may read it.
+It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed detection gives the
+reason, and the other one is tried (`appended_rows`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _UNKNOWN = "unknown operation"
 
 @dataclass(frozen=True)
 class AppendedRows:
-    """Appended rows as a frame; ``count`` is their number, None where it cannot be told without reading them.
+    """Appended rows as a frame. ``count`` is their number, or None if only reading them would show it.
 
     ``removed`` is None if no commit deleted rows. Otherwise each of its rows cancels one equal appended row. The
-    appended rows that remain are new, and the removed rows that remain were deleted.
+    remaining appended rows are new, and the remaining removed rows were deleted.
     """
 
     rows: DataFrame
@@ -60,7 +60,7 @@ class ClosedDetection:
 
 @dataclass(frozen=True)
 class MessageVersion:
-    """The table ``messages`` at the version that a run reads, and what it says of itself."""
+    """The table ``messages`` at the version that a run reads, with its details."""
 
     snapshot: TableSnapshot
     detail: TableDetail
@@ -90,12 +90,12 @@ class MessageVersion:
 
 
 def brings_files_back(operation: str) -> bool:
-    """Return True if what a commit of this operation adds to a table need not be new."""
+    """Return whether a commit of this operation may add old rows to a table."""
     return operation in _NO_APPENDS
 
 
 def columns_of_messages(rows: DataFrame) -> DataFrame:
-    """Return the columns that messages have by contract, as far as they are there: others are nobody's trouble."""
+    """Return the existing columns that messages have by contract. Other columns cannot cause trouble."""
     wanted = INPUTS["messages"].names
     return rows.select(*(name for name in rows.columns if name.lower() in wanted))
 
@@ -121,13 +121,13 @@ GONE = (
 
 
 class FeedDetection:
-    """Finds new rows by the table's change data feed: its rows of the versions in question, by its name.
+    """Finds new rows by the table's change data feed in the versions in question, by its name.
 
-    Only what was committed in these versions is read, whatever is stored. The feed tells inserts from all else.
+    Only the commits of these versions are read, and the feed separates inserts from all other changes.
     """
 
     def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-        """Return the reason why the change data feed will not tell new rows; None where it will."""
+        """Return the reason why the change data feed cannot find new rows, or None if it can."""
         return None if table.detail.is_on(FEED_PROPERTY) else ClosedDetection("its change data feed is off")
 
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
@@ -171,9 +171,9 @@ class FeedDetection:
 
 
 def _count_changes(changes: DataFrame, table: MessageVersion, since: int) -> Sequence[Row] | ClosedDetection:
-    """Count the rows of each kind that each commit brought, the first version first.
+    """Count the rows of each kind in each commit, the first version first.
 
-    ``is_replaced``: a text of them holds the character that stands in the place of bytes that are no UTF-8.
+    ``is_replaced`` is true if a text has the character that replaces invalid UTF-8.
     """
     replaced = (F.col(name).contains(_REPLACEMENT) for name in _texts_of(changes))
     is_replaced = F.max(reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in replaced)))
@@ -234,14 +234,14 @@ _NO_VALUES = "Spark names a file of new messages in another way than before: its
 
 
 class LogDetection:
-    """Finds new rows by the files of Delta's log, which name the data files of each commit.
+    """Finds new rows by Delta's log, which names the data files of each commit.
 
-    Only these are read, by their paths: so it is the way of tables that are given by path, and of names whose
-    paths this session may read.
+    Only these files are read, by their paths. This works for tables given by path, and for names if this session
+    may read their paths.
     """
 
     def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-        """Return the reason why the log will not tell new rows; None where it will."""
+        """Return the reason why the log cannot find new rows, or None if it can."""
         if table.detail.has_column_mapping:
             return _closed_by_mapping()
         if table.location.is_name:
@@ -250,7 +250,7 @@ class LogDetection:
         return None
 
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
-        """Return the rows that came in after a version.
+        """Return the rows that were added after a version.
 
         Raises InputError for a commit that is neither an append, a delete nor maintenance, and if files are gone.
         Raises StorageError where the log is damaged.
@@ -372,9 +372,9 @@ def _read_changed(
     files: Sequence[DataFile],
     names: Collection[str],
 ) -> DataFrame:
-    """Read changed files of one version by path, and those that are called ``names`` through Delta.
+    """Read changed files of one version by path, and the files with ``names`` through Delta.
 
-    Another file of that name, which did not change, is read of both versions, so that its rows cancel.
+    An unchanged file with such a name is read in both versions, so that its rows cancel.
     """
     by_path = {
         file.path: file.partition for file in files if file.name not in names and file.partition is not None
@@ -396,9 +396,9 @@ def _read_files(
     *,
     may_be_vacuumed: bool,
 ) -> DataFrame:
-    """Read data files by path; ``partitions`` are the partition values of each file, as the log has them.
+    """Read data files by path. ``partitions`` has the partition values of each file from the log.
 
-    The names of folders say nothing: Delta lets a writer encode or choose them at will.
+    Names of folders are not used, because Delta lets a writer encode or choose them freely.
     """
     # Only the columns of the contract, so that an odd type elsewhere is nobody's trouble; Delta writes no void.
     wanted = columns_of_messages(table.snapshot.read(spark)).schema
@@ -425,7 +425,7 @@ def _with_partition_values(
     files: Mapping[str, Mapping[str, str | None]],
     columns: Sequence[StructField],
 ) -> DataFrame:
-    """Add the columns of partitions to the rows of files; each file's values are texts, an empty one is NULL."""
+    """Add the partition columns to the rows of files. Each file's values are texts, and an empty one is NULL."""
     by_path = {normalize(path): values for path, values in files.items()}
     values_by_uri = []
     for uri in rows.inputFiles():

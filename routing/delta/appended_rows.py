@@ -63,11 +63,11 @@ def read_appended(
     table_id: str | None = None,
     commit_identity: str | None = None,
 ) -> AppendedRows:
-    """Return the rows that were appended after a version, up to the snapshot's version.
+    """Return the rows that were appended or deleted after a version, up to the snapshot's version.
 
-    ``table_id`` and ``commit_identity`` are those that the last run recorded, if it did. Raises InputError where
-    this is another table or was restored, where a commit since then did something else than append rows or
-    maintain files, where files are gone, or where no detection works; StorageError where the log is damaged.
+    ``table_id`` and ``commit_identity`` are the recorded values of the last run, or None. Raises InputError for
+    another or a restored table, for other commits since then than appends, deletes and maintenance, for missing
+    files, and if no detection works. Raises StorageError if the log is damaged.
     """
     location = messages.location
     table = MessageVersion(messages, detail(spark, location))
@@ -90,7 +90,7 @@ def read_appended(
 
 
 def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
-    """Return the error that no detection works; its hint turns the change data feed on if it is off."""
+    """Return the error that no detection works. Its hint turns on the change data feed if it is off."""
     turn_on = f"ALTER TABLE {table.snapshot.name_in_sql} SET TBLPROPERTIES ('{FEED_PROPERTY}' = 'true')"
     return InputError.new_rows_unknown(
         table.place,
@@ -108,9 +108,9 @@ def _cause(closed: Sequence[ClosedDetection]) -> Exception | None:
 def files_of(
     table: TableSnapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
 ) -> Iterator[None]:
-    """Refuse within it a version of a table of which files are gone; ``messages``, if not told otherwise.
+    """Report missing files of a table's version within the block, by default of ``messages``.
 
-    ``refused`` makes the error of the sentence that says so.
+    ``refused`` creates the error from the sentence on the files.
     """
     try:
         yield

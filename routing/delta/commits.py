@@ -1,7 +1,7 @@
-"""Read the history of a Delta table, commit by commit, and tell a commit from any other of its number.
+"""Read the history of a Delta table by commit, and distinguish commits with the same number.
 
-Of a table on a local file system the log is read without asking Spark: a table's version is the number of its
-newest commit, which is a file of that name. Everywhere else DESCRIBE HISTORY says the same, by a query each time.
+The log of a table on a local file system is read without Spark: the newest commit's file has the table's version
+as its name. Otherwise DESCRIBE HISTORY gives the same, with a query each time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CommitInfos = list[tuple[int, CommitInfo]]
 
 
 def is_local(location: TableLocation) -> bool:
-    """Return True if a table's path is on this machine's disk; a configuration makes such paths absolute."""
+    """Return whether a table's path is on this machine's disk. A configuration makes such paths absolute."""
     return not (location.is_name or location.is_elsewhere) and Path(location.text).is_absolute()
 
 
@@ -60,7 +60,7 @@ def has_commits(location: TableLocation) -> bool:
 
 
 def newest_version(location: TableLocation) -> int | None:
-    """Return the number of the newest commit of a local table; None where there is none, or no log at hand."""
+    """Return the number of the newest commit of a local table, or None without one or without a local log."""
     return max(_files(location), default=None)
 
 
@@ -84,10 +84,10 @@ def commit_infos_after(asked: HasSession, location: TableLocation, version: int)
 
 
 def read_history(asked: HasSession, location: TableLocation, block: int = _BLOCK) -> Iterator[TableCommit]:
-    """Read the commits of a table, the newest first, as far back as the log goes without a gap.
+    """Read the commits of a table, newest first, as far back as the log goes without a gap.
 
-    They are read while they are asked for: files one by one, Spark's in blocks. Raises StorageError where the log
-    is damaged.
+    They are read as needed: files one at a time, and Spark's history in blocks. Raises StorageError if the log is
+    damaged.
     """
     # What announces a commit comes before it.
     waiting: CommitInfos = []
@@ -105,7 +105,7 @@ def read_history(asked: HasSession, location: TableLocation, block: int = _BLOCK
 def _newest_first(
     asked: HasSession, location: TableLocation, block: int = _BLOCK, after: int = -1
 ) -> Iterator[tuple[int, CommitInfo]]:
-    """Yield the commit infos after a version, the newest first; files up to the first that is missing."""
+    """Yield the commit infos after a version, newest first, up to the first missing file."""
     files = _files(location)
     if not files:
         yield from _back_by_spark(asked.spark, location, block, after)
@@ -157,7 +157,7 @@ def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
 
 
 def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:
-    """Yield commits with their marks; a commit may have announced a RESTORE, or the MERGE right after it."""
+    """Yield commits with their marks. A commit may have announced a RESTORE, or the MERGE right after it."""
     announced: CommitMark | None = None
     announced_by = -1
     for version, info in commit_infos:
@@ -175,7 +175,7 @@ def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommi
 
 
 def _restored_version(operation: str, parameters: JsonObject) -> int | None:
-    """Return the version that a RESTORE names; None where it names a time."""
+    """Return the version that a RESTORE names, or None for a time."""
     version = str(parameters.get("version")) if operation == "RESTORE" else ""
     return int(version) if version.isascii() and version.isdigit() else None
 
@@ -193,10 +193,11 @@ def _is_announced(announced: CommitMark, parameters: JsonObject) -> bool:
 
 
 def identity(asked: HasSession, location: TableLocation, version: int) -> str | None:
-    """Return the digest of a commit's log file; None where the log does not go back so far.
+    """Return the digest of a commit's log file, or None if the log does not go back so far.
 
-    The SHA-256 of its file in the log where that can be read; by name, where a catalog may keep its paths to
-    itself, that of its row in the history, without its time unless that is part of the commit.
+    This is the SHA-256 of its file if that can be read. A catalog may hide the paths of its tables. For a table by
+    name it is therefore the digest of the commit's row in the history, without its time unless the commit includes
+    it.
     """
     if location.is_name:
         return _identity_by_name(asked.spark, location, version)

@@ -33,7 +33,7 @@ _RELEASE = RUNS.only("release")
 
 
 def release() -> str:
-    """Return the release, such as ``0.2.0``; ``unknown`` where the package runs uninstalled (from a zip, say)."""
+    """Return the release, such as ``0.2.0``. It is ``unknown`` if the package is not installed, as in a zip."""
     try:
         return version("service-broker-routing")
     except PackageNotFoundError:
@@ -41,10 +41,10 @@ def release() -> str:
 
 
 def check_release(runs: Table, location: str) -> None:
-    """Refuse tables that a newer release wrote: each run says in ``runs`` which one it was.
+    """Refuse tables of a newer release. Each run records its release in ``runs``.
 
-    ``runs`` is that table as it stands, of which the column ``release`` is read; ``location`` is for the
-    message. Raises OutputError.
+    ``runs`` is the current table with the column ``release``, and ``location`` is for the message. Raises
+    OutputError.
     """
     if types_of(runs).get("release") == str(ColumnKind.STRING):
         refuse_newer((str(row["release"]) for row in read_rows(runs, _RELEASE)), location)
@@ -58,7 +58,7 @@ def refuse_newer(releases: Iterable[str], location: str) -> None:
 
 
 def newer_than(own_release: str, others: Iterable[str]) -> str | None:
-    """Return the newest of the releases if it is newer than one's own; skip texts that are no version."""
+    """Return the newest of the releases if it is newer than the own one. Other texts are skipped."""
     own_version = read_version(own_release)
     versions = [(version, text) for text in others if (version := read_version(text)) is not None]
     if own_version is None or not versions:
@@ -68,7 +68,7 @@ def newer_than(own_release: str, others: Iterable[str]) -> str | None:
 
 
 def read_version(text: str) -> Version | None:
-    """Return the version that a text names; None where it names none, as ``unknown`` does."""
+    """Return the version in a text, or None for other texts such as ``unknown``."""
     # A number of some thousand digits is a ValueError too.
     with suppress(ValueError):
         return Version(text)
@@ -84,16 +84,16 @@ _LAST = RUNS.only(
 
 
 def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None) -> LastRun | None:
-    """Return the last run that counts; None where there is none yet.
+    """Return the last recorded run, or None without any.
 
-    Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
-    RecordedAlready where ``coming``, the id of the run that is to be the next, counts.
+    Raises OutputError if a newer release wrote these tables, or if ``runs`` is another kind of table. Raises
+    RecordedAlready if ``coming``, the id of the next run, is already recorded.
     """
     return read_last_run(opener.find("output.runs", runs), runs, coming)
 
 
 def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str | None = None) -> LastRun | None:
-    """Return the last run in the table ``runs`` as it was opened; the rest as `last_run` does."""
+    """Return the last run in the opened table ``runs``. Everything else is as in `last_run`."""
     if opened is None:
         return None
     if opened.version is None:
@@ -198,16 +198,16 @@ def new_run_id() -> str:
 
 
 def check_run_id(run_id: str) -> str:
-    """Return a run id as it is. Raises RunError where it is empty, too long, or cannot be printed in one line."""
+    """Return a run id unchanged. Raises RunError if it is empty, too long, or cannot be printed on one line."""
     if not run_id.strip() or run_id != run_id.strip() or not run_id.isprintable() or len(run_id) > LONGEST_ID:
         raise RunError.unfit_id(run_id, LONGEST_ID)
     return run_id
 
 
 def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
-    """Return the table ``runs`` at its newest version; None where there is none.
+    """Return the table ``runs`` at its newest version, or None without one.
 
-    Raises OutputError where another table stands there, or a newer release has written to it.
+    Raises OutputError if another table is there, or if a newer release wrote to it.
     """
     opened = opener.find("output.runs", location)
     if opened is None:
@@ -220,10 +220,10 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
 def find_recorded(
     runs: Table | None, config: Config, run_id: str, now: datetime | None = None, *, erase: bool = False
 ) -> TableRow | None:
-    """Return the row of the run that counts under an id, in the table ``runs``; None where none does.
+    """Return the row of the recorded run with an id in the table ``runs``, or None.
 
-    ``now`` is the time at which delayed messages are to be tried again, where one was given. ``erase``: the run is
-    to erase rows. Raises RunError where that run was told to do something else, of which this is no retry.
+    ``now`` is the given time for retrying delayed messages. With ``erase``, the run must erase rows. Raises
+    RunError if that run had other settings, so that this is no retry.
     """
     if runs is None:
         return None
@@ -247,7 +247,7 @@ def has_other_settings(last: LastRun, config: Config) -> bool:
 
 
 def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None = None) -> EarlierRun | None:
-    """Return the last run of a mode in the table ``runs``, the last before a time if given; None for none."""
+    """Return the last run of a mode in the table ``runs``, before a time if it is given, or None."""
     if runs is None:
         return None
     limit = 1 if before is None else None
@@ -257,13 +257,13 @@ def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None =
 
 
 def plain_settings(recorded: str) -> JsonObject:
-    """Return the settings of a run as they were recorded, without what an older release let into them."""
+    """Return the recorded settings of a run without secrets that an older release stored."""
     settings: JsonObject = without_secrets(json.loads(recorded))
     return settings
 
 
 def say_recorded(row: ReadRow) -> str:
-    """Return the note on a run id whose run counts already."""
+    """Return the note on a run id that is already recorded."""
     when = row["finished_at"].isoformat(timespec="seconds").replace("+00:00", "Z")
     return (
         f"run {quote(row['run_id'])} was already recorded at {when}: this is its row, and the command did nothing"

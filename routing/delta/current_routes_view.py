@@ -43,10 +43,10 @@ def location_of_view(config: Config) -> TableLocation | None:
 
 @dataclass(frozen=True)
 class ShownView:
-    """The tables and the version that the view of a name shows.
+    """The tables and the version behind a view.
 
-    ``tables`` are the full names of the tables that it selects from, folded; none where it is no view. ``version``
-    is the version that it shows; None where it names none.
+    ``tables`` are the folded full names of the tables that it selects from, or empty if it is no view. ``version``
+    is the shown version, or None if it names none.
     """
 
     tables: frozenset[tuple[str, ...]]
@@ -60,7 +60,7 @@ class ShownView:
 
 
 def find_view(spark: SparkSession, view: TableLocation) -> ShownView | None:
-    """Read the view of a name; None where the catalog has nothing of that name."""
+    """Read the view with a name, or return None if the catalog does not have the name."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -76,7 +76,7 @@ def find_view(spark: SparkSession, view: TableLocation) -> ShownView | None:
 def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
     """Read the tables and the version of a view from DESCRIBE TABLE EXTENDED.
 
-    ``catalog`` stands in where it does not tell in which one the view was made.
+    ``catalog`` is the default if the catalog of the view is missing there.
     """
     text = _OTHER_THAN_CODE.sub(lambda match: match.group(1) or " ", details.get("View Text", ""))
     # Where a name has fewer parts than three, the rest is that of the session which made the view.
@@ -94,16 +94,16 @@ def _parts(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ViewRefusal:
-    """Why the view does not show what it should; ``is_stale``: there is one that shows something older."""
+    """The reason why the view could not be updated. With ``is_stale``, there is a view of an older version."""
 
     note: str
     is_stale: bool
 
 
 def show(opener: TableOpener, config: Config, version: int) -> ViewRefusal | None:
-    """Show a version of ``resolved_routes`` in the view; outputs that are no names of a catalog have none.
+    """Show a version of ``resolved_routes`` in the view. Only outputs with catalog names have a view.
 
-    A run counts whatever a catalog says to its view, so that nothing is raised.
+    A run counts independent of the view, so nothing is raised.
     """
     view = location_of_view(config)
     if view is None:

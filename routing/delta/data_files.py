@@ -1,8 +1,8 @@
-"""Write files of Parquet for a table, part by part, with their statistics.
+"""Write Parquet files for a table, part by part and with statistics.
 
-``write_deltalake`` would take an eighth more processor time over three million rows. A write that fails would
-leave its files, and an error of the code that makes the rows would come out as one of delta-rs. It would also open
-the table before the rows are made, so that maintenance meanwhile fails the run.
+``write_deltalake`` would take an eighth more processor time over three million rows. After a failure it would
+leave its files, and an error in the code that creates the rows would look like one of delta-rs. It would also open
+the table before the rows are created, so that maintenance in between would fail the run.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that was written: its name in the table's folder, and what Delta's log says of it.
+    """A written file: its name in the table's folder, and its entry in Delta's log.
 
-    ``modified_at`` is in milliseconds since 1970; ``statistics`` are JSON.
+    ``modified_at`` is in milliseconds since 1970, and ``statistics`` are JSON.
     """
 
     name: str
@@ -47,9 +47,9 @@ class DataFile:
 
 @dataclass
 class DataFileWriter:
-    """Writes one file, a group of rows for each part; without any part there is no file.
+    """Writes one file with a row group for each part. Without any part there is no file.
 
-    ``measured`` are the columns of which the log says the least and the greatest value.
+    The log gets the minimum and maximum of the ``measured`` columns.
     """
 
     folder: Path
@@ -58,7 +58,7 @@ class DataFileWriter:
     _writer: ParquetWriter | None = None
 
     def add(self, rows: pyarrow.Table) -> None:
-        """Write some rows. Columns that are dictionaries are written as such; all parts have the same types."""
+        """Write some rows. Dictionary columns are written as dictionaries, and all parts have the same types."""
         from pyarrow.parquet import ParquetWriter
 
         if self._writer is None:
@@ -76,7 +76,7 @@ class DataFileWriter:
         self._writer.write_table(rows, row_group_size=len(rows))
 
     def close(self) -> DataFile | None:
-        """Finish the file; None where nothing was written."""
+        """Finish the file, or return None if nothing was written."""
         if self._writer is None:
             return None
         self._writer.close()
@@ -104,7 +104,7 @@ class DataFileWriter:
 
 @dataclass
 class DataFiles:
-    """The files of one commit; they are removed where the block fails, in which they are written."""
+    """The files of one commit. They are removed if the block fails in which they are written."""
 
     folder: Path
     measured: Collection[str] = ()
@@ -117,7 +117,7 @@ class DataFiles:
         return self._writers[-1]
 
     def close(self) -> None:
-        """Finish all files; ``written`` has them then."""
+        """Finish all files. ``written`` then has them."""
         self.written = [file for writer in self._writers if (file := writer.close()) is not None]
 
     def remove(self) -> None:
@@ -156,7 +156,7 @@ def _dictionaries_in(name: str, kind: Any) -> Iterator[str]:
 
 
 def statistics_of(file_metadata: FileMetaData, names: Collection[str]) -> str:
-    """Return the statistics of a file as Delta's log has them; a column that cannot be told is left out."""
+    """Return the statistics of a file for Delta's log, without columns whose values are unknown."""
     statistics: JsonObject = {
         "numRecords": file_metadata.num_rows,
         "minValues": {},
@@ -179,7 +179,7 @@ def statistics_of(file_metadata: FileMetaData, names: Collection[str]) -> str:
 
 
 def _limits_of(groups: list[Any], kind: str) -> tuple[str, str] | None:
-    """Return the least and the greatest value of a column, as texts of JSON; None where they are not known."""
+    """Return the minimum and maximum of a column as JSON texts, or None if they are unknown."""
     if not groups or not all(group is not None and group.has_min_max for group in groups):
         return None
     least, most = min(group.min_raw for group in groups), max(group.max_raw for group in groups)
@@ -197,7 +197,7 @@ def _cut(text: str) -> str:
 
 
 def _cut_above(text: str) -> str:
-    """Return a text that is no less than another one, and not much longer than what is kept of one."""
+    """Return a text of limited length that is not less than a given one."""
     return text if len(text) <= _CHARACTERS else text[:_CHARACTERS] + _LAST_CHARACTER * 2
 
 

@@ -1,9 +1,9 @@
-"""Tell whose disk a path is on: this machine's, or one that only the Spark session reads.
+"""Find out if a path is on this machine's disk or only readable by the Spark session.
 
-Spark takes a path without a scheme by the default file system of its cluster, which is HDFS on EMR and Databricks'
-own on Databricks; a server of Spark Connect takes it by its own machine. A look at this machine's disk then
-finds nothing there, or another table of the very same path. So a session is asked, once, whether it sees a file
-that has just been made here; where there is none yet, it is started if anything names another file system.
+Spark reads a path without a scheme from the default file system of its cluster, which is HDFS on EMR and
+Databricks' own on Databricks. A Spark Connect server uses its own machine. This machine's disk may then have
+nothing at that path, or another table. So a session is asked once if it sees a file that was just created here. If
+there is no session yet, it is started if a setting names another file system.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def is_there(spark: SparkSession, path: str) -> bool:
 
 
 def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
-    """Look up a URI or path: a file, or a folder with all files in it at any depth; None for neither.
+    """Return a file, or a folder with all its files at any depth, at a URI or path. Returns None for neither.
 
-    Spark lists no files whose names begin with ``.`` or ``_``. Raises OSError where it has no permission.
+    Spark does not list files with names that begin with ``.`` or ``_``. Raises OSError without permission.
     """
     try:
         with _errors_of_files(path):
@@ -162,7 +162,7 @@ _seen_by_session: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDict
 
 
 def place(location: TableLocation, spark: SparkSession | None) -> TableLocation:
-    """Return the location with ``is_elsewhere`` set; without a session, by this machine's settings."""
+    """Return the location with ``is_elsewhere`` set. Without a session, this machine's settings decide."""
     scheme = _scheme_of(location)
     return location if scheme is None else replace(location, is_elsewhere=not _is_here(scheme, spark))
 
@@ -173,14 +173,14 @@ def place_all(config: Config, spark: SparkSession) -> Config:
 
 
 def is_open(location: TableLocation, settings: Mapping[str, str]) -> bool:
-    """Return True if only a session with ``settings`` can tell whose disk a path is on."""
+    """Return whether only a session with ``settings`` can decide which disk has a path."""
     if _scheme_of(location) != "" or _DATABRICKS in os.environ:
         return False
     return session.is_of_platform() or _names_another(settings)
 
 
 def _scheme_of(location: TableLocation) -> str | None:
-    """Return the scheme of a path on some disk, empty without one; None for names and other URIs."""
+    """Return the scheme of a path on a disk, empty without one, or None for names and other URIs."""
     if location.is_name:
         return None
     if _FILE.match(location.text):

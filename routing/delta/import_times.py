@@ -1,7 +1,7 @@
-"""Find when a table without history was last imported: only routes have a history, the rest is known as it is now.
+"""Find the last import of tables without a history. Only routes have a history.
 
-Databases with their ids and brokers, services and instances are taken as the newest import left them, whatever the
-time of a decision. Times are microseconds since 1970 in UTC.
+Databases with their ids and brokers, services and instances are used in the state of the newest import, for
+decisions at any time. Times are microseconds since 1970 in UTC.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ AHEAD = timedelta(hours=1)
 
 
 def read_newest(opener: TableOpener, imports: TableLocation | None) -> dict[str, int]:
-    """Read the times of `newest_of` from ``imports``; none where it is not configured or not there yet."""
+    """Read the times of `newest_of` from ``imports``, or nothing if this table is not configured or missing."""
     imports_table = None if imports is None else opener.find("tables.imports", imports)
     return {} if imports_table is None else newest_of(read_rows(imports_table.rows, IMPORTS))
 
 
 def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[str]:
-    """Return a note on each import whose rows stand in the journal; none where no journal is known or there."""
+    """Return a note on each import with rows in the journal, if there is a journal."""
     try:
         journal_table = None if journal is None else opener.find("tables.unfinished_imports", journal)
     except StorageError as error:
@@ -70,7 +70,7 @@ def say_events(started_at: datetime | None) -> str:
 
 
 def begun_at(started_at: datetime | None) -> str:
-    """Return the time of an import as sentences have it; None where the journal does not say it."""
+    """Return the time of an import as sentences need it, or None if the journal does not have it."""
     if started_at is None:
         return "an unknown time"
     return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -98,13 +98,13 @@ def newest_of(rows: Iterable[ReadRow]) -> dict[str, int]:
 
 
 def newest_after(newest: Mapping[str, int], instance: str | None, t: int) -> int | None:
-    """Return the time of an instance's newest import if it is after a time; else None."""
+    """Return the time of an instance's newest import if it is after a time, or None."""
     at = None if instance is None else newest.get(instance)
     return at if at is not None and t < at else None
 
 
 def taken_as_now(late: Mapping[str, int]) -> str:
-    """Return the sentence on decisions that lie before the newest imports, by instance; the first five by name."""
+    """Return the sentence on decisions before the newest imports, by instance, with the first five names."""
     shown = [phrase("%s (%s)", name, _in_iso(late[name])) for name in sorted(late)[:_SHOWN]]
     more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
     return (

@@ -38,8 +38,8 @@ _MAY_BE_DELETED_FROM = frozenset({"resolved_routes", "rejected_messages", "new_r
 class CommitMark:
     """The mark of a run in a commit's user metadata.
 
-    ``kind`` is `RUN` or `RESTORE`, ``runs`` where the job keeps its table ``runs``, ``version`` what is restored.
-    ``attempt`` tells apart what was tried under one run id.
+    ``kind`` is `RUN` or `RESTORE`. ``runs`` is the location of the job's table ``runs``, and ``version`` is the
+    restored version. ``attempt`` distinguishes the attempts with one run id.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class CommitMark:
 
 
 def read_mark(text: str | None) -> CommitMark | None:
-    """Return the mark that a commit's user metadata holds; None where it is somebody else's text."""
+    """Return the mark in a commit's user metadata, or None for other text."""
     try:
         metadata = json.loads(text or "")
     except ValueError:
@@ -79,10 +79,10 @@ def read_mark(text: str | None) -> CommitMark | None:
 
 @dataclass(frozen=True)
 class TableCommit:
-    """One commit of a table's history; ``metadata`` is its user metadata as it stands there.
+    """One commit of a table's history. ``metadata`` is its unchanged user metadata.
 
-    ``restored`` is the version to which a RESTORE brought the table back; None where its commit names none, as one
-    to a time.
+    ``restored`` is the version of a RESTORE. It is None if the commit names no version, such as a RESTORE to a
+    time.
     """
 
     version: int
@@ -99,10 +99,10 @@ class TableCommit:
 
 @dataclass(frozen=True)
 class LastRun:
-    """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
+    """The last recorded run. ``read_at`` is the version of ``runs`` that has it.
 
-    ``input_versions`` are those of the inputs that have versions. ``settings`` are JSON. ``now``,
-    ``next_due_at`` and ``input_digests`` are those of an incremental run.
+    ``input_versions`` has the inputs with versions. ``settings`` are JSON. ``now``, ``next_due_at`` and
+    ``input_digests`` belong to an incremental run.
     """
 
     run_id: str
@@ -140,7 +140,7 @@ class OutputTables(Protocol):
         """Return a table's location, for sentences and marks."""
 
     def newest(self, key: str) -> int | None:
-        """Return the newest version; None where there is no table."""
+        """Return the newest version, or None without a table."""
 
     def commits(self, key: str, after: int) -> list[TableCommit]:
         """Return every commit after a version, in order.
@@ -152,10 +152,10 @@ class OutputTables(Protocol):
         """Return the commits of a table, the newest first, as far back as the log goes."""
 
     def table_id(self, key: str) -> str | None:
-        """Return the id of a table, which no other has that stood or will stand there; None without a table."""
+        """Return the unique id of a table, or None without a table."""
 
     def identity(self, key: str, version: int) -> str | None:
-        """Return the digest of a commit's log file; None where the log does not go back so far."""
+        """Return the digest of a commit's log file, or None if the log does not go back so far."""
 
     def last_run(self, coming: str | None = None) -> LastRun | None:
         """Return the last run that counts.
@@ -165,17 +165,17 @@ class OutputTables(Protocol):
 
     @abstractmethod
     def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
-        """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
+        """Append rows to a table or replace its rows in one commit, or make none without changes."""
 
     @abstractmethod
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
-        """Restore a table to a version, in one commit; none where nothing changes."""
+        """Restore a table to a version in one commit, or make none without changes."""
 
     @abstractmethod
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
-        """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
+        """Add the row of a run. Return False without adding it if a run already had this turn or a later one.
 
-        With ``since``, a version of ``runs``, turns are those of runs that went on from that version.
+        With ``since``, a version of ``runs``, only the turns of runs that continued from that version count.
         """
 
 
@@ -184,7 +184,7 @@ class MergingTables(OutputTables, Protocol):
 
     @abstractmethod
     def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
-        """Merge rows into a table by the columns of their key, in one commit; none where nothing changes."""
+        """Merge rows into a table by their key columns in one commit, or make none without changes."""
 
 
 class ErasingTables(OutputTables, Protocol):
@@ -192,19 +192,19 @@ class ErasingTables(OutputTables, Protocol):
 
     @abstractmethod
     def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:
-        """Delete the rows that equal one of ``rows``, in one commit; none where there are none.
+        """Delete the rows that equal one of ``rows`` in one commit, or make none without such rows.
 
-        Returns how many were deleted.
+        Returns the number of deleted rows.
         """
 
 
 def changes_content(key: str, table_commit: TableCommit) -> bool:
-    """Return True if a commit changes what a table holds."""
+    """Return whether a commit changes the content of a table."""
     if table_commit.operation == DELETE:
         return key not in _MAY_BE_DELETED_FROM
     return not is_maintenance(table_commit.operation)
 
 
 def is_maintenance(operation: str) -> bool:
-    """Return True if commits of this operation bring no rows in and take none away, whatever they do to files."""
+    """Return whether commits of this operation change files, but never rows."""
     return operation in _MAINTENANCE

@@ -1,6 +1,6 @@
-"""The outputs of a job as Delta tables (`job_outputs`), and those that another command replaces as a whole.
+"""The outputs of a job as Delta tables (`job_outputs`), and outputs that other commands replace completely.
 
-Outputs on this machine's disk are written by delta-rs where it writes them rightly, all others by Spark.
+delta-rs writes outputs on this machine's disk if it supports them, and Spark writes all others.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @dataclass
 class JobTables(OutputTables):
-    """A job's outputs as Delta tables, for one run or a reader, whichever engine writes them.
+    """A job's outputs as Delta tables, for one run or a reader, with either engine.
 
-    ``notes``, those of the run, say what was strange about its commits, and which columns somebody has added.
-    ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
+    ``notes`` of the run report unusual commits and columns that users added. ``lacking`` has the keys of tables
+    from an older release, which get their new columns in the next write.
     """
 
     opener: TableOpener
@@ -69,7 +69,7 @@ class JobTables(OutputTables):
         return str(self.config.output[key])
 
     def newest(self, key: str) -> int | None:
-        """Return the newest version; None where there is no table."""
+        """Return the newest version, or None without a table."""
         return spark_tables.current_version(self, self.config.output[key])
 
     def commits(self, key: str, after: int) -> list[TableCommit]:
@@ -81,7 +81,7 @@ class JobTables(OutputTables):
         return commits.read_history(self, self.config.output[key])
 
     def table_id(self, key: str) -> str | None:
-        """Return the table's own id, which stays with it wherever it is moved; None where there is no table."""
+        """Return the table's own id, which moves with it, or None without a table."""
         if self.newest(key) is None:
             return None
         return table_details.find_table_id(self, self.config.output[key])
@@ -143,9 +143,9 @@ class DeltaTables(JobTables):
             spark_tables.merge(rows, f"output.{key}", location, on)
 
     def erase(self, key: str, rows: DataFrame, commit_mark: CommitMark) -> int:
-        """Delete the rows that equal one of ``rows``; return how many. Raises StorageError.
+        """Delete the rows that equal one of ``rows``, and return their number. Raises StorageError.
 
-        They are compared by the columns of ``rows``, conversation ids without case.
+        The columns of ``rows`` are compared, with conversation ids in any case.
         """
         location = self.config.output[key]
         try:
@@ -170,7 +170,7 @@ class DeltaTables(JobTables):
         self.look_at_columns(key)
 
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
-        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+        """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
         from routing.tables import frames
 
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
@@ -244,7 +244,7 @@ def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -
 
 
 def is_same_input(asked: HasSession, last: LastRun, key: str, now: spark_tables.Input | None) -> bool:
-    """Return True if an input is the table that the last run read, at the same version; or neither run has it."""
+    """Return whether an input is the table and version of the last run, or missing in both runs."""
     if now is None:
         return key not in last.input_versions and json.loads(last.settings)["tables"].get(key) is None
     if not isinstance(now, spark_tables.TableSnapshot) or now.version != last.input_versions.get(key):
@@ -326,7 +326,7 @@ class LocalOutputs(JobTables):
         self.look_at_columns(key)
 
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
-        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+        """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
         location = self.config.output["runs"]
         try:
             rows = table_of([row], schemas.RUNS.optional())
@@ -343,9 +343,9 @@ class LocalOutputs(JobTables):
 
     @contextmanager
     def _believe_log(self, key: str, commit_mark: CommitMark, known_version: int) -> Iterator[None]:
-        """Accept a commit that failed although the log has it, after the version that is known.
+        """Accept a failed commit that is in the log after the known version.
 
-        delta-rs commits first, and then fails at what follows a commit, such as a checkpoint. A note says so.
+        delta-rs may fail after its commit, for example while writing a checkpoint. A note reports this.
         """
         try:
             yield
@@ -367,11 +367,11 @@ class LocalOutputs(JobTables):
 
 @dataclass(frozen=True)
 class ReplacedOutput:
-    """An output of section ``output``, looked at before anything is computed.
+    """An output of section ``output``, checked before anything is computed.
 
-    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark; None where it
-    is to be made so. ``lacks``: columns that an older release did not write. ``notes`` name columns that somebody
-    has added.
+    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark, and is None if
+    it must first be created. ``lacks`` has columns that an older release did not write. ``notes`` names columns
+    that users added.
     """
 
     key: str
@@ -383,9 +383,9 @@ class ReplacedOutput:
     notes: tuple[str, ...] = ()
 
     def replace(self, rows: RowSource, metadata: str) -> LocalTable:
-        """Replace the table by delta-rs, and return it at the version that made; ``metadata``: the commit's.
+        """Replace the table with delta-rs, and return it at its new version. ``metadata`` is the commit's.
 
-        Raises StorageError, and what making the rows raises.
+        Raises StorageError, and the errors of creating the rows.
         """
         if isinstance(self.writer, UnreadableTable):
             raise ValueError("the table is Spark's to write")
@@ -414,10 +414,10 @@ class ReplacedOutput:
 
 
 def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema) -> ReplacedOutput:
-    """Open an output to be replaced; refuse a location that holds another table, or cannot be written to.
+    """Open an output to be replaced. Refuse a location with another table, or without write access.
 
-    The configuration is a `placed` one. Columns that may be null may be missing, as in a table of an older
-    release. Raises OutputError.
+    The configuration must be a `placed` one. Nullable columns may be missing, as in a table of an older release.
+    Raises OutputError.
     """
     location, job = config.other_outputs[key], str(config.output["runs"])
     check_writable(key, location)
@@ -434,6 +434,6 @@ def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema)
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:
-    """Return the user metadata of a commit as one line of JSON: what was read by which command of this release."""
+    """Return the user metadata of a commit as one line of JSON: the command, its release and its inputs."""
     run_facts = {"command": command, "release": release(), "as_of": as_of and as_of.isoformat()}
     return json.dumps({**run_facts, "input_versions": dict(versions)}, sort_keys=True)

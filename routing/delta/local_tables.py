@@ -1,9 +1,9 @@
-"""Read and write local Delta tables by delta-rs (`deltalake`), without a JVM: those alone that it handles rightly.
+"""Read and write local Delta tables with delta-rs (`deltalake`), without a JVM, if it handles them correctly.
 
-Tables of reader version 1 are read, by way of Arrow's datasets, where their files lie in their folder. Whatever a
-later version brings (deletion vectors, column mapping, further types) is left out there without a word, or is an
-error; and delta-rs's own readers give wrong times for the years 1 and 9999 in files that Spark wrote. For the same
-reason nothing is written here but whole rows: its MERGE, UPDATE and DELETE would read by those readers.
+Tables of reader version 1 are read through Arrow datasets if their files are in their folder. delta-rs silently
+ignores features of later versions (deletion vectors, column mapping, further types), or fails. Its own readers
+give wrong times for the years 1 and 9999 in files of Spark. For the same reason only complete rows are written
+here, because its MERGE, UPDATE and DELETE would use those readers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class UnreadableTable:
 
 
 def look_at_path(location: TableLocation) -> UnreadableTable | None:
-    """Return the reason why delta-rs takes no table at a local path; None where it does."""
+    """Return the reason why delta-rs cannot use a table at a local path, or None if it can."""
     if find_spec("deltalake") is None or find_spec("pyarrow") is None:
         return UnreadableTable("deltalake is not installed")
     return UnreadableTable("its path is one that deltalake mistakes") if _MISTAKEN.search(location.text) else None
@@ -77,7 +77,7 @@ def open_local(location: TableLocation, version: int | None = None) -> DeltaTabl
 
 
 def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
-    """Return the reason why delta-rs would read an open table wrongly; None where it reads it rightly."""
+    """Return the reason why delta-rs would read an open table incorrectly, or None if it reads it correctly."""
     import pyarrow
 
     reader = table.protocol().min_reader_version
@@ -92,7 +92,7 @@ def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
 
 
 def find_id(location: TableLocation) -> str | None:
-    """Return the id of a table with a log on this disk, a new one for a table made anew; None: ask Spark."""
+    """Return the id of a table with a log on this disk, which a recreated table changes. None means ask Spark."""
     if not has_commits(location) or look_at_path(location) is not None:
         return None
     from deltalake import DeltaTable
@@ -105,7 +105,7 @@ def find_id(location: TableLocation) -> str | None:
 
 
 def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
-    """Return the rows of an open table, read when they are asked for; times of Spark's files are microseconds."""
+    """Return the rows of an open table, which are read later. Times in files of Spark are microseconds."""
     from pyarrow.dataset import ParquetReadOptions
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
@@ -118,10 +118,10 @@ def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
 
 
 def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Dataset:
-    """Return a dataset without the statistics that a file holds no row.
+    """Return a dataset without misleading statistics.
 
-    Where the log has the least or the greatest value of a column and not both, as of texts that are no UTF-8,
-    delta-rs has Arrow believe that all values are below null: then a file has no row for any condition.
+    The log may have only the minimum or the maximum of a column, for example for invalid UTF-8. delta-rs then
+    makes Arrow treat all values as less than null, so that no condition selects any row of the file.
     """
     from pyarrow.dataset import FileSystemDataset
 
@@ -138,7 +138,7 @@ def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Datase
 
 
 def _partitions_of(table: DeltaTable) -> JsonObject:
-    """Return by file what its rows have in the columns of the table's partitions, as a condition for Arrow."""
+    """Return the partition values of each file as a condition for Arrow."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -154,7 +154,7 @@ def _partitions_of(table: DeltaTable) -> JsonObject:
 
 
 def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
-    """Create a table of these rows, in one commit. Raises DeltaError where a table stands there."""
+    """Create a table of these rows in one commit. Raises DeltaError if a table exists."""
     from deltalake import write_deltalake
 
     write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
@@ -162,10 +162,10 @@ def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatch
 
 
 def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | UnreadableTable:
-    """Return a table of reader version 1 as delta-rs writes it, or why it does not write it rightly.
+    """Return a table of reader version 1 for delta-rs to write, or the reason why it cannot write it correctly.
 
-    What is allowed is named, all else goes by Spark: further writer versions, partitions, and columns that have
-    more than a comment, such as checks and lengths.
+    Supported features are listed here. Spark writes tables with others, such as further writer versions,
+    partitions, and columns with more than a comment, such as checks and lengths.
     """
     protocol, metadata = table.protocol(), table.metadata()
     if protocol.min_writer_version > _WRITER or protocol.writer_features:
@@ -240,9 +240,9 @@ class LocalTable:
     def replace_rows(
         self, rows: RowSource, schema: Schema, measured: Collection[str] = (), metadata: str | None = None
     ) -> LocalTable:
-        """Replace all rows by others, which are made while they are written, in one commit; return its version.
+        """Replace all rows in one commit by rows that are created while they are written. Return its version.
 
-        ``measured`` are the columns of which the log says the least and the greatest value.
+        The log gets the minimum and maximum of the ``measured`` columns.
         """
         from deltalake import DeltaTable
 
@@ -253,10 +253,10 @@ class LocalTable:
         return LocalTable(self.folder, DeltaTable(self.folder, version=self.version + 1))
 
     def commit_files(self, files: DataFiles, schema: Schema, *, adds: bool, metadata: str | None) -> None:
-        """Add closed files to the table, or put them in the place of all that it has.
+        """Append closed files to the table, or replace all its files by them.
 
-        Where the commit fails, the files are removed again. The table keeps its columns as they are, comments
-        included, and gains those of the schema that it lacks.
+        If the commit fails, the files are removed again. The table keeps its columns and comments, and gets the
+        missing columns of the schema.
         """
         try:
             self._commit_files(files.written, schema, adds=adds, metadata=metadata)
@@ -311,7 +311,7 @@ class LocalTable:
     def commit(
         self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool, metadata: str | None = None
     ) -> None:
-        """Add rows to the table, or replace all that it has by them; with the commit's user metadata, if any."""
+        """Append rows to the table or replace all its rows, with the commit's user metadata if there is any."""
         from deltalake import write_deltalake
 
         mode = "append" if adds else "overwrite"

@@ -36,7 +36,7 @@ ANOTHER_DISK = UnreadableTable("its path may be one of another file system than 
 
 @dataclass(frozen=True)
 class OpenedTable:
-    """A table at one version: a dataset of Arrow, or a DataFrame; version None where it has none (a view)."""
+    """A table at one version as an Arrow dataset or a DataFrame. The version is None if it has none (a view)."""
 
     rows: Table
     version: int | None
@@ -55,12 +55,12 @@ def say_nothing(_: str) -> None:
 class TableOpener:
     """Opens tables for one command or run.
 
-    ``start`` returns the Spark session; it is called when the first table needs one. ``settings`` are the
-    configuration's own for the session. ``on_note`` is called with a note on how each table is read.
-    ``on_missing`` is called with a note on each optional table that does not exist; by default ``on_note`` is.
-    ``waiting`` is the block within which the session starts; a run makes it one of its stages. ``unfit`` is the
-    reason why Spark reads and writes every table; None: only those that delta-rs does not. ``on_start`` is called
-    with a note on the table that a session is started for.
+    ``start`` returns the Spark session when the first table needs one. ``settings`` are the configuration's own
+    for the session. ``on_note`` is called with a note on how each table is read. ``on_missing`` is called with a
+    note on each missing optional table, by default ``on_note``. ``waiting`` is the block in which the session
+    starts, which a run makes one of its stages. ``unfit`` is the reason why Spark reads and writes every table. If
+    it is None, Spark only handles tables that delta-rs cannot. ``on_start`` is called with a note on the table
+    that needs the session.
     """
 
     start: Callable[[], SparkSession]
@@ -92,7 +92,7 @@ class TableOpener:
         return self._spark
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
-        """Return a location, told whether it is another disk's; a session is asked where it takes one to tell.
+        """Return a location with the disk that it is on. A session is asked if only it can decide.
 
         ``key`` is for `on_note`. Raises EnvironmentFault.
         """
@@ -102,7 +102,7 @@ class TableOpener:
         return file_systems.place(location, session_at_hand)
 
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
-        """Return a table at a version, or its newest one; None where there is none. ``key`` is for `on_note`."""
+        """Return a table at a version or the newest one, or None without a table. ``key`` is for `on_note`."""
         location = self.placed(key, location)
         if is_local(location) and not has_commits(location):
             return None
@@ -138,9 +138,9 @@ class TableOpener:
             (self.on_missing or self.on_note)(note)
 
     def open_at(self, key: str, location: TableLocation, version: int | None = None) -> Table:
-        """Return a table by its configuration key, at a version or the newest.
+        """Return a table by its configuration key, at a version or the newest one.
 
-        Raises InputError if there is none.
+        Raises InputError if it is missing.
         """
         opened = self.find(key, location, version)
         if opened is None:
@@ -148,9 +148,9 @@ class TableOpener:
         return opened.rows
 
     def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
-        """Return the newest version of every table, those that an import commits last opened first.
+        """Return the newest version of every table. Tables that an import commits last are opened first.
 
-        Raises InputError where one is missing.
+        Raises InputError if one is missing.
         """
         opened = {key: self.open_at(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
         return {key: opened[key] for key in tables}
@@ -162,10 +162,10 @@ class TableOpener:
         done: str,
         writer: LocalTable | UnreadableTable | None = None,
     ) -> dict[str, OpenedTable]:
-        """Return tables that one engine reads: Arrow, or Spark where it reads one of them or writes the output.
+        """Return tables read by one engine: by Arrow, or by Spark if it must read one of them or write the output.
 
-        ``locations`` say where they are, ``done`` is what becomes of their rows, ``writer`` writes the output.
-        Raises EnvironmentFault.
+        ``locations`` are their locations, ``done`` describes the use of their rows, and ``writer`` writes the
+        output. Raises EnvironmentFault.
         """
         why = find_reason_for_spark(opened, writer)
         if why is None:
@@ -182,7 +182,10 @@ class TableOpener:
         }
 
     def open_to_write(self, location: TableLocation, version: int | None) -> LocalTable | UnreadableTable | None:
-        """Open a `placed` table for delta-rs to write, or say why Spark has to; None: delta-rs makes it."""
+        """Open a `placed` table for delta-rs to write, or return why Spark must.
+
+        None means that delta-rs creates it.
+        """
         if version is None:
             has_session = self._spark is not None or session.is_given()
             if not is_local(location) or has_session or file_systems.is_open(location, self.settings):
@@ -192,7 +195,7 @@ class TableOpener:
         return table if isinstance(table, UnreadableTable) else look_at_writing(location.text, table)
 
     def start_for(self, key: str, done: str, unfit: UnreadableTable) -> SparkSession:
-        """Return the session, for what is done (read, written) to a table. Raises EnvironmentFault."""
+        """Return the session for an action on a table (read, written). Raises EnvironmentFault."""
         self.on_note(f"{key}: {done} by Spark ({unfit.why})")
         if self._spark is None:
             self.on_start(f"Spark: {key} cannot be {done} by the local engine, {unfit.why}")
@@ -211,7 +214,7 @@ class TableOpener:
         )
 
     def _look_at_place(self, location: TableLocation) -> UnreadableTable | None:
-        """Return the reason why a table's place or the session requires Spark; None where they do not."""
+        """Return the reason why a table's place or the session requires Spark, or None."""
         if self.unfit is not None:
             return self.unfit
         if not has_commits(location):
@@ -224,9 +227,9 @@ class TableOpener:
 def find_reason_for_spark(
     opened: Mapping[str, OpenedTable | UnreadableTable], writer: LocalTable | UnreadableTable | None = None
 ) -> UnreadableTable | None:
-    """Return why Spark reads some tables together; None where Arrow does, and delta-rs writes the output.
+    """Return why Spark reads some tables together, or None if Arrow reads them and delta-rs writes the output.
 
-    Whatever reads several tables by one engine picks it here.
+    Commands that read several tables with one engine choose it here.
     """
     for key, one in opened.items():
         if isinstance(one, UnreadableTable) or one.is_read_by_spark:
@@ -237,9 +240,9 @@ def find_reason_for_spark(
 def find_shape(
     opened: OpenedTable | None, key: str, location: TableLocation, schema: Schema, job: str
 ) -> TableShape | None:
-    """Refuse a location that holds anything but a table of this schema, before anything is written to it.
+    """Refuse a location with anything but a table of this schema, before anything is written to it.
 
-    Returns how the columns of the ``opened`` table differ, None where none stands. ``key`` is that of the output;
+    Returns the column differences of the ``opened`` table, or None without one. ``key`` is the output's, and
     ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
     """
     if opened is None:
@@ -254,7 +257,7 @@ def find_shape(
 
 
 class LocalOpener(TableOpener):
-    """Opens tables without a session; what only Spark reads is refused."""
+    """Opens tables without a session, and refuses tables that only Spark reads."""
 
     def __init__(
         self, on_note: Callable[[str], None] = say_nothing, on_missing: Callable[[str], None] | None = None
@@ -281,7 +284,7 @@ class LocalOpener(TableOpener):
 
 
 def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | None:
-    """Return why a table is not one of the local engine's; None where it is, or where none stands."""
+    """Return why the local engine cannot use a table, or None if it can or if there is no table."""
     if not is_local(location):
         return UnreadableTable("it is no path of this machine's disk")
     why = look_at_path(location)

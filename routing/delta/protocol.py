@@ -1,10 +1,10 @@
-"""Commit exactly once: what a run does to its outputs, in which order, and what it makes of what it finds there.
+"""Commit exactly once: the steps of a run on its outputs, their order, and its reactions to existing content.
 
-A run counts once its row is in ``runs``, and the versions which that row records are the truth. What was
-committed after them is maintenance, or was marked by a run that does not count and is taken back, or is somebody
-else's: then an incremental run does not go on. Two runs may be at it at once, and each may die at any moment.
+A run counts once its row is in ``runs``, and the versions in that row are the truth. Later commits are either
+maintenance, or marked by a run that does not count and then rolled back, or made by others. In the last case an
+incremental run does not continue. Two runs may do this at the same time, and each may die at any moment.
 
-Plain Python over `OutputTables`: the tests explore every state of two runs with this very code, on a log in
+This is plain Python over `OutputTables`. The tests explore every state of two runs with this code, on a log in
 memory.
 """
 
@@ -34,12 +34,12 @@ FIRST_TURN = 1
 
 @dataclass(frozen=True)
 class RunStart:
-    """The start of a run: the last one that counts, and the outputs as they stand, by key.
+    """The start of a run: the last recorded one, and the current outputs by key.
 
-    ``ids`` are those of the tables that were looked at. ``left_over`` are the keys of outputs that hold something
-    else than what the last run recorded, such as rows of unfinished runs, each with a phrase that says so: they
-    are taken back before anything is read. ``runs_since`` is the version of ``runs`` that the last run is of.
-    ``thinned`` are the keys of outputs from which rows have been deleted since.
+    ``ids`` are those of the checked tables. ``left_over`` has the keys of outputs that differ from the last
+    recorded run, for example by rows of unfinished runs, each with a phrase on it. They are rolled back before
+    anything is read. ``runs_since`` is the version of ``runs`` with the last run. ``thinned`` has the keys of
+    outputs with rows deleted since.
     """
 
     run: CommitMark
@@ -56,8 +56,8 @@ class RunStart:
 class _Finding:
     """The state of an output since it was recorded.
 
-    ``why`` says why an incremental run cannot go on from it, ``left_over`` what is to be taken back.
-    ``is_thinned``: rows have been deleted from it.
+    ``why`` is the reason why an incremental run cannot continue from it, and ``left_over`` describes the changes
+    to roll back. With ``is_thinned``, rows have been deleted from it.
     """
 
     why: str | None = None
@@ -66,12 +66,12 @@ class _Finding:
 
 
 def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | None = None) -> RunStart:
-    """Inspect the outputs of earlier runs, without a write.
+    """Check the outputs of earlier runs without writing.
 
-    ``attempt`` tells this run from others that were given the same id. Raises RecordedAlready where one of them
-    counts, OutputError where a table is another than the recorded one and, for an incremental run, where somebody
-    else has committed to it or to ``runs``, or what was recorded is gone. A full run, which replaces all, notes
-    that. Raises StorageError where another run counts meanwhile.
+    ``attempt`` distinguishes this run from others with the same id. Raises RecordedAlready if a run with this id
+    is recorded, and OutputError if a table is not the recorded one. For an incremental run, OutputError is also
+    raised if another writer committed to it or to ``runs``, or if recorded rows are missing. A full run replaces
+    all rows, so it only notes this. Raises StorageError if another run is recorded in the meantime.
     """
     run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
@@ -121,24 +121,24 @@ def take_back(tables: OutputTables, start: RunStart) -> RunStart:
 
 
 def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: bool) -> int:
-    """Commit rows to an output; returns the version as this run leaves it, in which all new rows are its own.
+    """Commit rows to an output, and return the version of this run, in which all new rows are its own.
 
-    Raises StorageError, where another run has written there meanwhile too: it may be another attempt at this one.
+    Raises StorageError, also if another run wrote there in the meantime, such as another attempt at this one.
     """
     tables.put(key, rows, start.run, adds=adds)
     return _own_version(tables, start, key)
 
 
 def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Sequence[str]) -> int:
-    """Merge rows into an output by their key; returns the version as `commit` does. Raises StorageError."""
+    """Merge rows into an output by their key, and return the version as `commit` does. Raises StorageError."""
     tables.merge(key, rows, start.run, on)
     return _own_version(tables, start, key)
 
 
 def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
-    """Delete rows from an output; return the version as this run leaves it, and how many rows were deleted.
+    """Delete rows from an output, and return this run's version and the number of deleted rows.
 
-    Like every commit of a run it counts with the row in ``runs``. Otherwise the next run takes it back. Raises
+    Like every commit of a run, it counts with the row in ``runs``. Otherwise the next run rolls it back. Raises
     StorageError as `commit` does.
     """
     count = tables.erase(key, rows, start.run)
@@ -156,12 +156,11 @@ def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
 def finish(
     tables: OutputTables, start: RunStart, written: Mapping[str, int], row: ReadRow
 ) -> tuple[TableRow, tuple[str, ...]]:
-    """Make a run count by its row in ``runs``, and check that its outputs still hold what it wrote.
+    """Record a run in ``runs``, and check that its outputs still have its rows.
 
-    Returns the row as it is recorded, and notes.
-
-    ``written`` are the versions as this run leaves them. ``row`` has table_ids and commit_identities of inputs,
-    by key; those of the outputs are added here. Raises StorageError where another run was faster.
+    Returns the recorded row and notes. ``written`` has the versions of this run. ``row`` has table_ids and
+    commit_identities of inputs by key, and those of the outputs are added here. Raises StorageError if another run
+    was faster.
     """
     for key in written:
         _own_commits(tables, start, key)
@@ -178,10 +177,10 @@ def finish(
 
 
 def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
-    """Add the row of a run; return False where another run counts that did not when this one began.
+    """Add the row of a run. Return False if another run has been recorded since this one began.
 
-    A RESTORE, a DELETE or a backup takes rows out of ``runs``, but not the turns that their runs have had: then
-    all runs that go on from there have turns of their own.
+    A RESTORE, a DELETE or a backup removes rows from ``runs``, but not the turns of these runs. All runs that
+    continue from there then have separate turns.
     """
     turn = FIRST_TURN if start.last is None else start.last.turn
     if tables.record(row, start.run, turn):
@@ -203,7 +202,7 @@ def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableC
 
 
 def settled_version(read_commits: Callable[[str, int], Sequence[TableCommit]], key: str, recorded: int) -> int:
-    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it.
+    """Return the version with the result of a run: the recorded one, or that of maintenance right after it.
 
     ``read_commits`` returns the commits to an output after a version, or raises HistoryGap.
     """
@@ -220,7 +219,7 @@ def settled_version(read_commits: Callable[[str, int], Sequence[TableCommit]], k
 
 
 def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[str, int]) -> tuple[str, ...]:
-    """Restore outputs that another run restored while this one was about to count; return notes."""
+    """Restore outputs that another run restored just before this one was recorded, and return notes."""
     touched = {
         key
         for key, version in written.items()
@@ -245,7 +244,7 @@ def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[
 
 
 def _bring_back(tables: OutputTables, run: CommitMark, key: str, version: int, current: int) -> int:
-    """Restore a version, by a commit that is marked; returns the version of that commit."""
+    """Restore a version by a marked commit, and return the version of that commit."""
     restore_mark = replace(run, kind=RESTORE, version=version)
     tables.restore(key, version, restore_mark)
     since = tables.commits(key, current)
@@ -260,7 +259,7 @@ def _look_at(
     current: int | None,
     places: Collection[str] = (),
 ) -> _Finding:
-    """Judge an output by its commits since a run recorded it; ``places`` as `_RunsAccount` has them."""
+    """Judge an output by its commits since a run recorded it. ``places`` is as in `_RunsAccount`."""
     if current is None:
         return _Finding(f"the rows of run {last.run_id!r} no longer exist")
     if current < recorded:
@@ -300,7 +299,7 @@ def _content_after(
 
 
 def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _Finding:
-    """Judge a table after a RESTORE; ``holds`` has the versions from the recorded one to that."""
+    """Judge a table after a RESTORE. ``holds`` has the versions from the recorded one up to the RESTORE."""
     version = restore.restored
     if version is None:
         # To a time, which may be that of any version.
@@ -312,9 +311,9 @@ def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _F
 def _look_at_unrecorded(
     tables: OutputTables, newest_versions: Mapping[str, int | None], places: Collection[str]
 ) -> tuple[str, ...]:
-    """Return notes on what stands at the outputs before any run counts. Raises OutputError for another job's.
+    """Return notes on content of the outputs before any recorded run. Raises OutputError for another job's.
 
-    ``places`` are those at which this job has had its table ``runs``.
+    ``places`` has the locations of this job's table ``runs``.
     """
     notes = []
     for key, version in newest_versions.items():
@@ -333,9 +332,10 @@ def _look_at_unrecorded(
 
 @dataclass(frozen=True)
 class _Past:
-    """The newest commits to a table, in order, as far back as its content is to be explained.
+    """The newest commits to a table, in order, back to the origin of its content.
 
-    ``shows_content``: the commits that made the content are among them; False where the log has been cleaned up.
+    ``shows_content`` is false if the log has been cleaned up, so that the commits that wrote the content are
+    missing.
     """
 
     commits: tuple[TableCommit, ...] = ()
@@ -348,9 +348,9 @@ class _Past:
 
 
 def _read_past(tables: OutputTables, key: str, newest: int | None = None) -> _Past:
-    """Read the commits to a table back to the newest content of a run; ``newest`` is the version to start at.
+    """Read the commits to a table back to the newest content of a run. ``newest`` is the version to start at.
 
-    A RESTORE has the content of an older version, which is what counts then; one to a time may have that of any.
+    After a RESTORE, the content is that of an older version, or of any version for a RESTORE to a time.
     """
     past = list[TableCommit]()
     content_of, is_of_any_time, shows_content = newest, False, False
@@ -375,9 +375,9 @@ _NOT_IN_LOG = -1
 
 
 def _newest_content(newest_first: Iterable[TableCommit]) -> int | None:
-    """Return the version of the last commit to ``runs`` that is no maintenance.
+    """Return the version of the last commit to ``runs`` apart from maintenance.
 
-    None where there is none, `_NOT_IN_LOG` where the log has been cleaned up that far.
+    Returns None without any, and `_NOT_IN_LOG` if the log has been cleaned up that far.
     """
     oldest = 0
     for c in newest_first:
@@ -394,12 +394,12 @@ def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _RunsAccount:
-    """The state of ``runs``, from whose newest row a run goes on.
+    """The state of ``runs``. A run continues from its newest row.
 
-    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit by which its rows are not
-    those that runs wrote, ``restorable`` the newest version before in which they are. ``places`` are those of
-    ``runs`` by which the runs marked their commits whose rows are gone: the tables may have been moved since.
-    ``unknown_before`` is the oldest version in the log where nothing shows who wrote the newest row.
+    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit that changed the rows of
+    runs, and ``restorable`` is the newest earlier version with these rows. ``places`` has the locations of
+    ``runs`` in the marks of runs with missing rows, because the tables may have been moved. ``unknown_before`` is
+    the oldest version in the log if the writer of the newest row is unknown.
     """
 
     since: int | None

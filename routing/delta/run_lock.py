@@ -1,11 +1,12 @@
-"""Allow one run at a time on a local file system, by a lock file beside the table ``runs``.
+"""Allow one run at a time on a local file system, with a lock file beside the table ``runs``.
 
-The holder of the file's lock (flock) works; the operating system lets go of it when that process ends, however
-it ends, so that the file of a killed run is taken over by the next one. Windows and some file systems have no such
-lock. There a second file names its owner: host, process and when that process started. The next run takes over the
-file of a process of this host that has ended; that of another host stays until it is removed.
-Object stores, catalogs and whatever else is not this machine's have no lock. There, and
-in any case, the last commit of a run decides (`ledger.record`).
+The process with the lock of the file (flock) works. The operating system releases the lock at any end of that
+process, so the next run takes over the file of a killed run. Windows and some file systems have no such lock.
+There a second file names its owner: host, process and the start of that process. The next run takes over the file
+of an ended process of this host. The file of another host stays until it is removed.
+
+Object stores, catalogs and other places have no lock. There, and in any case, the last commit of a run decides
+(`ledger.record`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _MOST = 4096
 
 
 def lock_file(runs: TableLocation) -> Path | None:
-    """Return the lock file of a table ``runs``; None where the table is not on this machine's file system."""
+    """Return the lock file of a table ``runs``, or None if the table is not on this machine's file system."""
     path = re.sub(r"\Afile:(//(?=/))?", "", runs.text)
     # A configuration makes local paths absolute; whatever else is not absolute is a URI.
     if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute():
@@ -83,7 +84,7 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
 
 
 def give_up() -> None:
-    """Remove the lock files of this process, which is about to end; the system then releases the locks."""
+    """Remove the lock files of this process before its end. The system then releases the locks."""
     for lock in list(_held.values()):
         # The thread that holds it may have released it meanwhile.
         with suppress(OSError):
@@ -130,7 +131,7 @@ class SystemLock:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Remove the file. If this run's was removed meanwhile, the file of this name is another run's."""
+        """Remove the file. If this run's file was removed before, the file of this name is another run's."""
         if _stands(self.file, self.descriptor):
             self.file.unlink(missing_ok=True)
 
@@ -141,7 +142,7 @@ class SystemLock:
 
 @dataclass(frozen=True)
 class OwnedFile:
-    """A file that stands as long as its owner works; ``content`` names the owner."""
+    """A file that exists as long as its owner works. ``content`` names the owner."""
 
     file: Path
     content: bytes
@@ -168,7 +169,7 @@ class OwnedFile:
         return own
 
     def _create(self) -> bool:
-        """Create the file with its content at once; return False where one stands."""
+        """Create the file with its content atomically. Return False if it exists."""
         draft = self.file.with_name(f"{self.file.name}.{os.getpid()}")
         try:
             draft.write_bytes(self.content)
@@ -192,7 +193,7 @@ class OwnedFile:
         return True
 
     def _read(self) -> bytes | None:
-        """Return the content of the file of this name; None where it has been removed."""
+        """Return the content of the file with this name, or None if it was removed."""
         try:
             if not stat.S_ISREG(self.file.lstat().st_mode):
                 raise StorageError.no_lock_file(str(self.file))
@@ -239,7 +240,7 @@ def _has_ended(owner: JsonObject) -> bool:
 
 
 def find_process_start(pid: int) -> str | None:
-    """Return when a process of this host started, as its system writes it; None where there is no such process."""
+    """Return the start time of a process of this host in the system's notation, or None without the process."""
     if sys.platform == "win32":  # pragma: no cover
         command = f"(Get-Process -Id {pid}).StartTime.Ticks"
         answer = subprocess.run(
@@ -257,7 +258,7 @@ def find_process_start(pid: int) -> str | None:
 
 
 def _open(file: Path) -> int:
-    """Open the lock file, and create it if there is none; never follow a link, since the file is written to."""
+    """Open or create the lock file. Links are never followed, because the file is written to."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
@@ -287,7 +288,7 @@ def _write_holder(descriptor: int, holder: dict[str, object]) -> None:
 
 
 def _decode(content: bytes) -> JsonObject:
-    """Return the holder that a lock file names; nothing where it is no JSON object."""
+    """Return the holder in a lock file, or an empty one if the file is not a JSON object."""
     try:
         holder = json.loads(content or b"{}")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Read and write tables by Spark: by path, object-store URI or catalog name; no other module does."""
+"""Read and write tables with Spark by path, object-store URI or catalog name. No other module does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WITHOUT_VERSIONS = (
 
 
 def is_absent(error: BaseException, location: TableLocation) -> bool:
-    """Return True if an error says that nothing stands there; at a path, no Delta table."""
+    """Return whether an error means that there is nothing, or at a path no Delta table."""
     return _is_one(error, _ABSENT) or (not location.is_name and is_no_delta(error))
 
 
@@ -53,7 +53,7 @@ def is_no_delta(error: BaseException) -> bool:
 
 
 def has_no_versions(error: BaseException, location: TableLocation) -> bool:
-    """Return True if an error says that what stands there can be read as it is, but at no version."""
+    """Return whether an error means that a table can be read, but not at a version."""
     return location.is_name and _is_one(error, (*_WITHOUT_VERSIONS, *_NOT_DELTA))
 
 
@@ -83,7 +83,7 @@ class TableSnapshot:
 
     @property
     def name_in_sql(self) -> str:
-        """The table's name in a statement; a path is named by Delta."""
+        """The table's name in a statement. Delta names a path."""
         return str(sql_statements.sql_name(self.location))
 
     def read(self, spark: SparkSession) -> DataFrame:
@@ -139,9 +139,9 @@ def table_names(config: Config) -> dict[str, str]:
 
 
 def find(asked: HasSession, location: TableLocation) -> Input | None:
-    """Find the newest version of a table, or its rows as they are without versions; None where none stands.
+    """Find the newest version of a table, or its current rows without versions. Returns None without a table.
 
-    Raises StorageError where that cannot be told, as where a permission is missing.
+    Raises StorageError if this cannot be determined, for example without permission.
     """
     newest = _look_at_history(asked, location)
     if not location.is_name or newest is None:
@@ -175,7 +175,7 @@ def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None
 
 
 def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
-    """Return True if of a table in the catalog nothing is left but its name."""
+    """Return whether only the name of a table is left in the catalog."""
     try:
         _ = AsItIs(location).read(spark).schema
     except Exception as error:  # noqa: BLE001
@@ -196,9 +196,9 @@ def holds_files(spark: SparkSession, location: TableLocation) -> bool:
 
 
 def current_version(asked: HasSession, location: TableLocation) -> int | None:
-    """Return the newest version of a Delta table that is to be written to; None where nothing stands.
+    """Return the newest version of a Delta table to write to, or None without a table.
 
-    Raises OutputError where a view or another kind of table stands there, and StorageError as `find` does.
+    Raises OutputError if a view or another kind of table is there, and StorageError as `find` does.
     """
     newest = _look_at_history(asked, location)
     if isinstance(newest, AsItIs):
@@ -207,9 +207,11 @@ def current_version(asked: HasSession, location: TableLocation) -> int | None:
 
 
 def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
-    """Return every input at its newest version, if it has any, those that an import commits last opened first.
+    """Return every input at its newest version, if it has any.
 
-    Raises InputError where one is missing, StorageError.
+    Tables that an import commits last are opened first.
+
+    Raises InputError if one is missing, and StorageError.
     """
     inputs = {}
     for key in in_reading_order(tables):
@@ -225,7 +227,7 @@ ORDER_OF_RUNS = "sbroute"
 
 
 def order_since(order: str, since: int | None) -> str:
-    """Return the application id of the turns of runs that went on from a version of ``runs``; None: of all."""
+    """Return the application id of the turns of runs that continued from a version of ``runs``, or of all runs."""
     return order if since is None else f"{order} since {since}"
 
 
@@ -233,9 +235,9 @@ def order_since(order: str, since: int | None) -> str:
 class WriteOptions:
     """The options of a commit to an output.
 
-    ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
-    ``widens``: the rows have columns that the table lacks. With ``turn`` nothing is added where somebody has made
-    a commit with this turn of ``order``, or a later one.
+    ``metadata`` is the commit's user metadata. With ``adds``, rows are appended, and otherwise they replace all
+    rows. With ``widens``, the rows have columns that the table lacks. With ``turn``, nothing is added if another
+    writer already committed with this turn of ``order`` or a later one.
     """
 
     metadata: str
@@ -246,7 +248,7 @@ class WriteOptions:
 
 
 def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:
-    """Write an output table in one commit; none where nothing changes. Raises StorageError."""
+    """Write an output table in one commit, or make none without changes. Raises StorageError."""
     writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
     writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
     if how.turn is not None:
@@ -306,11 +308,10 @@ def merge(
     folded: Collection[str] = (),
     insert_only: bool = False,
 ) -> None:
-    """Merge rows into table ``what`` in one commit: those with a stored key replace its row, others are added.
+    """Merge rows into table ``what`` in one commit. Rows with a stored key replace its row, and others are added.
 
-    ``on`` are the columns of the key, of which no two rows may share one; ``folded`` those compared without
-    case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
-    Raises StorageError.
+    ``on`` has the key columns, and no two rows may share a key. Those in ``folded`` are compared without case. A
+    row with a true `REMOVE` is deleted. With ``insert_only``, existing rows stay unchanged. Raises StorageError.
     """
     try:
         sql_statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)

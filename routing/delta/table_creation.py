@@ -1,8 +1,9 @@
 """Create tables on this disk so that an interrupted creation can be completed.
 
-A folder that holds files but no commit could be anybody's, so it is refused. Before a job creates a table, it
-writes a marker beside the folder, ``NAME.creating``, that names the job. If the command is interrupted, the job's
-next command finds the marker, removes the leftover files and creates the table. The first commit ends the marker.
+A folder with files but no commit could belong to another program, so it is refused. Before a job creates a table,
+it writes a marker beside the folder, ``NAME.creating``, that names the job. If the command is interrupted, the
+job's next command finds the marker, removes the leftover files and creates the table. The first commit ends the
+marker.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableDetail:
-    """The row of DESCRIBE DETAIL; ``root`` is where the table's files lie.
+    """The row of DESCRIBE DETAIL. ``root`` is the location of the table's files.
 
-    ``table_id`` stays with a table wherever its folder is moved, and is another one for a table made anew.
+    ``table_id`` moves with a table's folder, and changes if the table is recreated.
     """
 
     root: str
@@ -38,7 +38,7 @@ class TableDetail:
         return has_column_mapping(self.properties)
 
     def is_on(self, name: str) -> bool:
-        """Return True if a property that is on or off is on; off where the table says nothing of it."""
+        """Return whether a boolean property is on. It is off if the table does not have it."""
         return self.properties.get(name, "false").lower() == "true"
 
 
@@ -48,7 +48,7 @@ def has_column_mapping(properties: Mapping[str, str]) -> bool:
 
 
 def find_table_id(asked: HasSession, location: TableLocation) -> str:
-    """Return the id of the table that stands there, of a local one without asking Spark."""
+    """Return the id of an existing table, without Spark for a local one."""
     table_id = find_id(location)
     return detail(asked.spark, location).table_id if table_id is None else table_id
 
@@ -80,5 +80,5 @@ def check_writable(key: str, location: TableLocation) -> None:
 
 
 def relative_path(start: str, to: str) -> str:
-    """Return the relative path between two local paths, which a moved folder keeps; another location as it is."""
+    """Return the relative path between two local paths, which a moved folder keeps. Others stay unchanged."""
     return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

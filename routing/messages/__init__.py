@@ -1,1 +1,1 @@
-"""Resolve messages by the million on Spark: conform, key, look up, resolve; no more than keys are collected."""
+"""Resolve millions of messages on Spark. Only their keys are collected."""

@@ -95,7 +95,7 @@ def _side_of(plan: RoutePlan, lists: CandidateLists) -> JoinSide:
 
 
 def _rank(joined: DataFrame) -> DataFrame:
-    """Return candidates with candidate_rank, and tier_rank: 1 for all of the tier, or step, that comes first."""
+    """Return candidates with candidate_rank, and with tier_rank, which is 1 in the first tier or step."""
     of_message = Window.partitionBy(MESSAGE_ROW)
     window = of_message.orderBy(*_ordered(CANDIDATE_ORDER))
     numbered = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)

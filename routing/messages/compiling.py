@@ -1,6 +1,6 @@
 """Compile messages to a plan: their keys, the decisions on these, each message's choice, and requests.
 
-This room alone acts on the messages before anything is written: it collects their distinct routing keys.
+Only this module reads the messages before anything is written: it collects their distinct routing keys.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def open_source(
     *,
     is_exact: bool = False,
 ) -> MessageSource:
-    """Return conformed messages with the tables that they are looked up in.
+    """Return conformed messages with the tables that decide them.
 
-    What ``frame_cache`` is given must stay until the frames of the plan have been read.
+    The frames in ``frame_cache`` must stay until the frames of the plan have been read.
     """
     with context.clock.stage("lookups"):
         lookups = look_into(messages.sparkSession, checked, frame_cache)
@@ -104,9 +104,9 @@ def compile_messages(
     *,
     decide: DecideKeys = decide_keys,
 ) -> RoutePlan:
-    """Return the plan of messages whose keys are known.
+    """Return the plan of messages with known keys.
 
-    ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
+    ``decide`` decides the keys of an instance if a choice needs more than the result of `decide_keys`.
     """
     clock, options, frame_cache = source.context.clock, source.options, source.lookups.frame_cache
     with clock.stage("plan") as tally:

@@ -1,8 +1,8 @@
 """The dialog-ID hash (rule book, section 6): xxhash64 of the lower-case conversation id, seed 42.
 
-The definition of `rules.hashing` as a Column, as a function of SQL (``dialog_id_hash`` for people, one of another
-name for ranked candidates), and as an Arrow UDF for those who replace the hash by another. This is the only room
-with a Python UDF.
+It is `rules.hashing` as a Column, as an SQL function and as an Arrow UDF. Users call the SQL function as
+``dialog_id_hash``, and ranked candidates use another name. The UDF lets users replace the hash. Only this module
+has a Python UDF.
 """
 
 from __future__ import annotations
@@ -27,16 +27,13 @@ from routing.tables.spark_forms import hash_dialog_id
 def ensure_hash_function(
     spark: SparkSession, name: str, answers: Mapping[str, int], make: Callable[[], object] | None = None
 ) -> bool:
-    """Create the dialog-ID hash as a function; return False where another function has its name.
+    """Create the dialog-ID hash as a function. Return False if another function has its name.
 
-    Args:
-        spark: the session.
-        name: the function's name, in the session and in its current schema.
-        answers: what the function returns for some texts: a function that does so is taken for the same.
-        make: makes the function, if that is not to be one of SQL.
+    Args: spark: the session. name: the function's name, in the session and in its current schema. answers: the
+    function's results for some texts. A function with these results counts as the same. make: creates the
+    function, by default as an SQL function.
 
-    Raises:
-        PySparkException: the session makes no such function.
+    Raises: PySparkException: the session cannot create the function.
     """
     if sql_statements.has_function(spark, name):
         return _gives(spark, name, answers)
@@ -54,7 +51,7 @@ def ensure_hash_function(
 
 
 def _gives(spark: SparkSession, name: str, answers: Mapping[str, int]) -> bool:
-    """Return True if a function gives these answers; one that takes no text, or fails for these, does not."""
+    """Return whether a function gives these answers. A function that takes no text or fails does not."""
     try:
         return sql_statements.call_function(spark, name, list(answers)) == list(answers.values())
     except PySparkException:
@@ -112,7 +109,7 @@ def choose_implementation(spark: SparkSession, name: str) -> DialogHash:
 
 
 def _has_own_function(spark: SparkSession) -> bool:
-    """Return True if the session has, or takes, this package's function; nobody's function is replaced by it."""
+    """Return whether the session has or accepts this package's function. Other functions are never replaced."""
     if not _inlines_functions(spark):
         return False
     try:

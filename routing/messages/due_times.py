@@ -16,9 +16,9 @@ _OF_A_SERVICE = ["instance_name", "to_service_name"]
 def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | None, now: datetime) -> DataFrame:
     """Add due_at and may_ask to decided messages.
 
-    ``due_at`` is the first bound after the time of the decision at which time alone may change it: an end of a
-    route's validity, of a dialog, of a request for the same service. A decision as of a time after ``now`` is due
-    at once, as is one that a bound before ``now`` may have changed.
+    ``due_at`` is the first time after the decision at which time alone may change it. It is the end of a route's
+    validity, of a dialog, or of a request for the same service. If the decision is as of a time after ``now``, or
+    such an end before ``now`` may have changed it, the message is due at once.
     """
     t = F.col("decided_at")
     of_dialog = (F.when(F.col(name) > t, F.col(name)) for name in ("acknowledged_at", "dialog_lifetime"))

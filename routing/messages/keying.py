@@ -39,9 +39,10 @@ DIALOG = {
 
 
 def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
-    """Add decided_at (`t` of the rule book) to conformed messages; clean database_name and conversation_id.
+    """Add decided_at (`t` of the rule book) to conformed messages, and clean database_name and conversation_id.
 
-    Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
+    This is a narrow step that keeps every row. A conversation id that is not a GUID is not folded, because its
+    message is rejected.
     """
     return messages.withColumns(
         {
@@ -53,7 +54,7 @@ def clean(messages: DataFrame, as_of: datetime | None) -> DataFrame:
 
 
 def time_of(as_of: datetime | None) -> Column:
-    """Return the time as of which a message is decided."""
+    """Return the time at which a message is decided."""
     return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
@@ -79,14 +80,16 @@ def look_up(
     optional: Sequence[str] = (),
     shuffled: bool = False,
 ) -> DataFrame:
-    """Join messages with the row of ``lookup`` that has the same values ``on``; a left join.
+    """Join messages with the row of ``lookup`` that has the same values ``on``, by a left join.
 
-    ``lookup`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
-    number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
-    of the columns, and their equality its condition: Spark looks up a bigint in a fraction of the time that it
-    needs for several texts. The condition tells two values of one hash apart. ``optional`` are the columns
-    that many messages lack: with one of these null nothing is looked up. ``shuffled``: the side is not broadcast;
-    then messages with a null have a hash of their other values, for one task would get all nulls.
+    ``lookup`` has each value once and its hint (broadcast, shuffle_hash), so that the join keeps the number of
+    messages. Null matches nothing. ``when`` is a further condition. The key of the join is one 64-bit hash of the
+    columns, and their equality is its condition, because Spark looks up a bigint much faster than several texts.
+    The condition separates values with the same hash.
+
+    ``optional`` has the columns that many messages lack. A message with null in one of these is not looked up.
+    With ``shuffled``, the side is not broadcast. Messages with a null then get a hash of their other values,
+    because otherwise one task would get all of them.
     """
     renamed = lookup.select(
         F.xxhash64(*on).alias("_side_hash"),
@@ -151,12 +154,12 @@ def bind(messages: DataFrame) -> DataFrame:
 
 
 def count_keys(messages: DataFrame, lookups: RunLookups, *, is_exact: bool) -> DataFrame:
-    """Count messages of `add_dialog` by key: rows (how many have it) and valid (may be resolved).
+    """Count messages of `add_dialog` by key: ``rows`` counts all, and ``valid`` only possibly valid ones.
 
-    Messages that cannot be resolved count under a key of nulls. If it ``is_exact``, rows are checked as a whole;
-    otherwise no more is read of the messages than what their key is made of. Messages are grouped first by what
-    their key is made of, as read, so that each lookup is made once for a group. The groups are as many as the
-    configuration's keys, and the names and ids that nothing names.
+    Messages that cannot be resolved count under a key of nulls. With ``is_exact``, rows are checked completely.
+    Otherwise only the columns of their key are read. Messages are first grouped by the original columns of their
+    key, so that each lookup is made once for a group. There are as many groups as keys of the configuration, plus
+    the unknown names and ids.
     """
     sound = F.when(spark_forms.is_well_formed(), 1) if is_exact else F.lit(1)
     groups = messages.groupBy(*READ, "dialog_broker").agg(
@@ -174,9 +177,8 @@ def count_keys(messages: DataFrame, lookups: RunLookups, *, is_exact: bool) -> D
 def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add the columns of `KEY` to messages of `bind`.
 
-    Where a route may read its address from a service name, the names are looked into; own_addresses (`add_scope`)
-    are needed then.
-    key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
+    If a route may read its address from a service name, own_addresses (`add_scope`) are needed. Unknown or missing
+    services and brokers have empty text in key_service and key_broker, and key_kind separates these cases.
     """
     services = lookups.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
     # The names of an instance are distinct, so the join keeps the number of messages.
@@ -213,7 +215,7 @@ def add_broker(messages: DataFrame, lookups: RunLookups) -> DataFrame:
 
 
 def _read_address(messages: DataFrame) -> DataFrame:
-    """Add ``in_name``, the address in a service name that nothing in the instance names; else empty."""
+    """Add ``in_name``, the address in a service name that is unknown in the instance, or empty text."""
     name = F.col("to_service_name")
     may_hold_one = F.col("known").isNull() & (F.lower(name.substr(1, 6)) == "tcp://")
     return messages.withColumn("in_name", F.when(may_hold_one, spark_forms.leading_address(name)).otherwise(""))

@@ -24,11 +24,11 @@ from routing.tables.spark_forms import read_brokers
 
 @dataclass(frozen=True)
 class RunLookups:
-    """The tables around a run's messages; frames of the configuration are made when they are first asked for.
+    """The tables that decide a run's messages. Frames of the configuration are created at their first use.
 
-    checked: the configuration. requests: the columns of route_requests, None where none is on record;
-    request_count: how many there are, None where that is not known. dialogs: those that can matter, or None. What
-    ``frame_cache`` is given must stay until it has been read.
+    ``checked`` is the configuration. ``requests`` has the columns of route_requests, or is None without any.
+    ``request_count`` is their number, or None if it is unknown. ``dialogs`` has the relevant dialogs, or is None.
+    The frames in ``frame_cache`` must stay until they have been read.
     """
 
     spark: SparkSession
@@ -63,7 +63,7 @@ class RunLookups:
 
 
 def look_into(spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache) -> RunLookups:
-    """Build the lookups of a configuration; frames in ``frame_cache`` must stay until they have been read."""
+    """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""
     requests, dialogs, wanted = checked.settings.get("route_requests"), checked.dialogs, ROUTE_REQUESTS.optional()
     return RunLookups(
         spark,

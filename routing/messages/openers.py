@@ -1,4 +1,4 @@
-"""Find which messages open a request for a route or wait for one, and what they ask (rule book, section 5)."""
+"""Find the messages that open a request for a route or wait for one, and their requests (rule book, section 5)."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def missing_route(service_name: Column, namespace: str) -> Column:
 
 
 def find_requests(plan: RoutePlan) -> RequestSides:
-    """Find the requests that messages open or wait for, now; only where a message may reach step 4.
+    """Find the requests that messages open or wait for, now. A message must be able to reach step 4.
 
-    As many as the services that messages invent, and the requests on record.
+    There are as many as services that messages name without a route, plus the requests on record.
     """
     record, uses, chosen = plan.source.lookups.requests, plan.decided.uses, plan.choices
     on_record = None if record is None else plan.keep("the route requests on record", order_requests(record))
@@ -86,7 +86,7 @@ def _opened_requests(opened: DataFrame) -> DataFrame:
 
 
 def _endpoint_requests(record: DataFrame) -> DataFrame:
-    """Return the requests on record that may be pending and tell whose they are."""
+    """Return the requests on record that may be pending and name their endpoint."""
     lasts = F.col("ended_at").isNull() | (F.col("requested_at") < F.col("ended_at"))
     return record.where(names_endpoint() & lasts).select(
         "instance_name",
@@ -99,19 +99,21 @@ def _endpoint_requests(record: DataFrame) -> DataFrame:
 
 
 def names_endpoint() -> Column:
-    """Return whether a request says whose it is (`ConversationEndpoint.of_row`); never null."""
+    """Return whether a request names its endpoint (`ConversationEndpoint.of_row`). The result is never null."""
     return F.coalesce(
         spark_forms.is_guid(F.col("conversation_id")) & F.col("is_initiator").isNotNull(), F.lit(False)
     )
 
 
 def order_requests(record: DataFrame, least: int = _BLOCK) -> DataFrame:
-    """Group the requests on record by scope and service, in their order and in blocks: a row for each block.
+    """Group the requests on record by scope and service, in their order and in blocks. Each block is a row.
 
-    A block has the square root of a service's requests, ``least`` at least, so that a message which looks for the
-    last request before it looks into two short arrays. ``requests`` is an array of at (requested_at, message_id),
-    ended_at (null where one of these is open), open_before and open_after: until when the requests before it, or
-    these and itself, are pending, in microseconds. ``firsts``, of block 0 alone, has the at of each block's first.
+    A block has the square root of a service's requests, and at least ``least`` requests. So a message that looks
+    for the last request before it looks into two short arrays. ``requests`` is an array with these fields:
+
+    ``at`` is (requested_at, message_id), and ``ended_at`` is null for an open request. ``open_before`` and
+    ``open_after`` are the times until which the earlier requests, without or with this one, are pending. Both are
+    in microseconds. Only block 0 has ``firsts``, with the ``at`` of each block's first request.
     """
     named = record.withColumnsRenamed({"database_name": "ask_database", "service_name": "to_service_name"})
     # A service's requests go to one task, for all that follows.
@@ -144,9 +146,10 @@ def order_requests(record: DataFrame, least: int = _BLOCK) -> DataFrame:
 
 
 def _find_last_before(asking: DataFrame, on_record: JoinSide) -> DataFrame:
-    """Return asking messages with ``last``, the last of the requests that is not made after them; null for none.
+    """Return asking messages with ``last``, the last request that is not after them, or null.
 
-    A service has one row with the firsts of its blocks, and one for each block: the joins keep the number of rows.
+    A service has one row with the firsts of its blocks, and one row for each block, so the joins keep the number
+    of rows.
     """
     shuffled, blocks = not on_record.fits, on_record.with_hint()
     # Named as what it is compared with: else Spark refuses to compare the two.
@@ -168,10 +171,10 @@ def _find_last_before(asking: DataFrame, on_record: JoinSide) -> DataFrame:
 
 
 def _count_up_to(ordered: Column, position_of: Callable[[Column], Column]) -> Column:
-    """Return how many elements of an array, which is in order, are not after a message; null for no array.
+    """Count the elements of a sorted array that are not after a message. Returns null without an array.
 
-    By halving: each step tries a power of two, the highest first. An element that is not there is null, as is what
-    it is compared with.
+    This is a binary search: each step tries a power of two, highest first. A missing element is null, and so is
+    its comparison.
     """
 
     def add(count: Column, bit: Column) -> Column:
@@ -184,13 +187,13 @@ def _count_up_to(ordered: Column, position_of: Callable[[Column], Column]) -> Co
 
 
 def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
-    """Return the requests that messages open, of those messages that reach step 4.
+    """Return the requests that messages open in step 4.
 
-    ``asking`` has the columns of `_asking`, a row for each message that meets step 4 in that scope; ``on_record``
-    has the rows of `order_requests`. One aggregate over the asking messages; its rows are as many as the scopes
-    and services that reach step 4 (messages may invent services) and the requests on record. Returns the same
-    columns with ended_at, that of a request on record which is opened again; rows equal in (decided_at,
-    message_id) open one request, of the smallest endpoint.
+    ``asking`` has the columns of `_asking`, with a row for each message that reaches step 4 in that scope.
+    ``on_record`` has the rows of `order_requests`. One aggregate over the asking messages gives a row for each
+    scope and service in step 4 and for each request on record. The result has the same columns with ended_at,
+    which is the end of a request on record that is opened again. Rows with equal (decided_at, message_id) open one
+    request, of the smallest endpoint.
     """
     scope = list(_SCOPE)
     if on_record is None:
@@ -233,10 +236,11 @@ def _position(at: Column) -> Column:
 
 
 def _of_a_method_before(text: Column) -> Column:
-    """Return a text as it is, and have Spark end the method that it makes of a row where this is asked for.
+    """Return a text unchanged, and make Spark start a new method for each row here.
 
-    Java compiles 8,000 bytes a method at most. Spark compiles no function that takes a function, but calls it,
-    here for the rows that ask alone. `results.cut` is of no use here: a kept frame with it is not found again.
+    Java compiles methods of up to 8,000 bytes. Spark does not compile a higher-order function, but calls it, here
+    for the rows that ask alone. `results.cut` does not help, because Spark does not recognise a cached frame with
+    it.
     """
     return F.get(F.transform(F.array(text), lambda same: same), F.lit(0))
 

@@ -60,7 +60,7 @@ def try_first(messages: DataFrame) -> DataFrame:
 
 
 def _columns(messages: DataFrame, values: dict[str, Column], stored: dict[str, Column]) -> DataFrame:
-    """Return the columns of conformed messages, whose integers are bigint, attempt, and those beside them."""
+    """Return the columns of conformed messages with integers as bigint, attempt, and the given additional ones."""
     kinds = {f.name: "bigint" if f.kind == ColumnKind.INT else str(f.kind) for f in MESSAGES}
     kinds["attempt"] = "int"
     columns = [values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()]
@@ -72,7 +72,7 @@ def _columns(messages: DataFrame, values: dict[str, Column], stored: dict[str, C
 
 
 def is_unchanged(decision_digest: Column) -> Column:
-    """Return whether a message that was tried again has the decision of its last row; never null."""
+    """Return whether a retried message has the decision of its last row. The result is never null."""
     return F.col("stored_digest").isNotNull() & (decision_digest == F.col("stored_digest"))
 
 
@@ -91,16 +91,16 @@ def as_read(rejected: DataFrame, times_of_tried: JoinSide) -> DataFrame:
 
 
 def add_decision(messages: DataFrame, values: Mapping[str, Column]) -> DataFrame:
-    """Add to decided messages their outcome, reason and decision_digest; ``values`` are of `results.decide`."""
+    """Add outcome, reason and decision_digest to decided messages. ``values`` are from `results.decide`."""
     decision = {name: values[name] for name in ("outcome", "reason")}
     return messages.withColumns({**decision, "decision_digest": digest(values)})
 
 
 def pending_messages(decided: DataFrame, run_id: str, shape: Schema = PENDING_MESSAGES) -> DataFrame:
-    """Return the rows of ``pending_messages`` that a run makes of its decided messages.
+    """Return the rows of ``pending_messages`` from the decided messages of a run.
 
     ``decided`` has the columns of `try_first` and `try_again`, of `add_decision` and of `due_times.add_due_times`.
-    A message whose decision is unchanged keeps what belongs to its last row. ``shape`` is the columns to return.
+    A message with an unchanged decision keeps the values of its last row. ``shape`` has the columns to return.
     """
     is_same = is_unchanged(F.col("decision_digest"))
 
@@ -143,9 +143,9 @@ def digest_of_row() -> Column:
 
 
 def with_digests(pending: DataFrame, resolved: DataFrame) -> DataFrame:
-    """Return pending rows with the digests of their last rows in ``resolved_routes``; null where that is gone.
+    """Return pending rows with the digests of their last rows in ``resolved_routes``, or null without one.
 
-    Rows of release 0.2.0 have none, and a last row may have been deleted.
+    Rows of release 0.2.0 have no digest, and a last row may have been deleted.
     """
     by_key = [*KEY, "attempt"]
     # A message has one row for each attempt, so the join keeps the number of rows.
@@ -155,10 +155,10 @@ def with_digests(pending: DataFrame, resolved: DataFrame) -> DataFrame:
 
 
 def after_full_run(messages: DataFrame, waiting: JoinSide) -> DataFrame:
-    """Return the rows of ``pending_messages`` after a full run, which keeps no such table.
+    """Return the rows of ``pending_messages`` after a full run, which does not write this table.
 
-    ``messages`` are those it read, ``waiting`` what `select_delayed_in_full` finds of the rows it wrote. A full
-    run does not look for doubled ids; of doubles that are delayed the smallest is tried again.
+    ``messages`` are its input, and ``waiting`` is the result of `select_delayed_in_full` for its rows. A full run
+    accepts duplicate ids. The smallest of delayed duplicates is tried again.
     """
     same_key = [F.col(name) == F.col(f"resolved_{name}") for name in KEY]
     own_values = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
@@ -170,7 +170,7 @@ def after_full_run(messages: DataFrame, waiting: JoinSide) -> DataFrame:
 
 
 def order_of_doubles() -> list[Column]:
-    """Return the order of doubled rows: by what the contract names, then by everything else."""
+    """Return the order of duplicate rows: by the columns in the contract, then by all others."""
     rest = [name for name in MESSAGES.names if name not in _ORDER]
     columns = {name: F.col(name) for name in [*_ORDER, *rest]}
     columns["conversation_id"] = F.lower("conversation_id")

@@ -34,10 +34,9 @@ def choose(
 ) -> DataFrame:
     """Add their choice to keyed messages (column ``choice``, such as `key_rows.CHOICE`).
 
-    Those that are rejected, where any still is among them, have none.
-
-    A key has one timeline, and that one row for a time, so the joins keep the number of messages. The dialog-ID
-    hash takes one of the choices (sections 2.3 and 6). ``fits``: the decisions are broadcast.
+    Rejected messages that are still included have no choice. A key has one timeline with one row for each time, so
+    the joins keep the number of messages. The dialog-ID hash takes one of the choices (sections 2.3 and 6). With
+    ``fits``, the decisions are broadcast.
     """
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
@@ -66,9 +65,9 @@ def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | No
 
 
 def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
-    """Make a pass fail, and commit nothing, where a message's key is not in the plan.
+    """Make a pass fail without a commit if a message's key is not in the plan.
 
-    The pass that counted the keys did not see it, since what has no versions may change between two passes.
+    The pass that counted the keys did not see it, because an input without versions may change between two passes.
     """
     is_known = F.col("choices").isNotNull()
     may_pass = is_known if is_rejected is None else is_known | is_rejected
@@ -90,7 +89,7 @@ def add_requests(messages: DataFrame, requests: RequestSides, *, in_msdb: bool) 
 def _add_request(messages: DataFrame, requests: RequestSides, database: Column, name: str) -> DataFrame:
     """Add whether messages open a request in a database, or wait there with their conversation.
 
-    A message that opens a request is known by its time and id, one that waits by its endpoint; each stands once in
+    The time and id identify a message that opens a request, and the endpoint one that waits. Each occurs once in
     its side, so the joins keep the number of messages.
     """
     scope = ["instance_name", "asks_in", "to_service_name"]
@@ -119,8 +118,8 @@ def is_pending(request: Column) -> Column:
 def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame:
     """Return the rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
-    With ``has_attempts`` the messages are those of `pending.try_first` and `pending.try_again`: one whose decision
-    is unchanged has no row. Otherwise every attempt is the first.
+    With ``has_attempts``, the messages are those of `pending.try_first` and `pending.try_again`. A message with an
+    unchanged decision has no row. Otherwise every attempt is the first.
     """
     messages, values = decide(plan, plan.choices)
     if has_attempts:
@@ -133,8 +132,8 @@ def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame
 def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
 
-    The plan's choice stands except for what is a message's own: its hops, its request for a route and the end of
-    its dialog, which comes before all else. What cannot happen to these messages is left out.
+    A message's own facts change the plan's choice: its hops, its request for a route and the end of its dialog,
+    which comes first. Impossible cases are left out.
     """
     uses, requests = plan.decided.uses, plan.requests
     may_be_long = requests is not None or plan.source.lookups.checked.has_transport
@@ -167,11 +166,11 @@ def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
 
 
 def cut(chosen: DataFrame) -> DataFrame:
-    """Split the plan here, so that Spark compiles what follows into a method of its own.
+    """Split the plan here, so that Spark compiles the next steps into a separate method.
 
-    Java leaves a method of more than 8,000 bytes uncompiled, and Spark makes one of all that is done with a row.
-    It begins another only where the next step names every column that there is, which no select does; one column
-    turned into rows, one for each message, changes nothing else.
+    Java does not compile a method of more than 8,000 bytes, and Spark creates one for all work on a row. It starts
+    another only if the next step names every existing column, which no select does. Turning one column into rows,
+    one for each message, has no other effect.
     """
     others = tuple(name for name in chosen.columns if name != "is_expired")
     return chosen.unpivot(others, "is_expired", "_name", "is_expired").drop("_name")

@@ -40,10 +40,10 @@ _KINDS = {"key_kind": ColumnKind.INT}
 
 @dataclass(frozen=True)
 class DecidedFrames:
-    """The decisions for keys as frames, and their size in memory: bytes, roughly.
+    """The decisions for keys as frames, and their approximate size in bytes.
 
-    ``rows`` have the columns of a plan. Of a large one they have a timeline in place of a key, since many keys may
-    share one, and ``keys`` say which is whose: the columns of ``key`` and timeline, a row for each key.
+    ``rows`` have the columns of a plan. In a large plan they have a timeline instead of a key, because many keys
+    may share one, and ``keys`` maps the columns of ``key`` to timelines.
     """
 
     key: tuple[str, ...]
@@ -56,7 +56,7 @@ class DecidedFrames:
 def as_frames(
     keys: TableColumns, decided: DecidedKeys, spark: SparkSession, frame_cache: FrameCache
 ) -> DecidedFrames:
-    """Return the decisions for ``keys`` as frames; what is too large for the driver goes to ``frame_cache``."""
+    """Return the decisions for ``keys`` as frames. Large frames go to ``frame_cache`` instead of the driver."""
     numbers, timelines = decided.numbers, decided.timelines
     of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
     of_times = [
@@ -96,10 +96,10 @@ class RequestSides:
 
 @dataclass(frozen=True)
 class MessageSource:
-    """Messages and what they are looked up in; all frames are lazy.
+    """Messages and the tables that decide them, as lazy frames.
 
-    ``is_exact``: the pass for the keys also counts the messages to reject. ``dialogs`` are those that may change a
-    decision.
+    With ``is_exact``, the pass for the keys also counts the messages to reject. ``dialogs`` has the dialogs that
+    may change a decision.
     """
 
     messages: DataFrame
@@ -126,7 +126,7 @@ class MessageSource:
         return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
-        """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again."""
+        """Return the messages to be resolved, bound and keyed. Facts of all messages are not checked again."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.options.as_of)
         if checks_scopes or self.lookups.checked.has_transport:
@@ -135,16 +135,16 @@ class MessageSource:
         return self.key(keying.add_dialog(valid, self.dialogs))
 
     def key(self, messages: DataFrame) -> DataFrame:
-        """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
+        """Bind messages of `keying.add_dialog` and add their keys, in their scope for addresses in names."""
         return keying.add_keys(keying.bind(messages), self.lookups)
 
 
 @dataclass(frozen=True)
 class RoutePlan:
-    """The plan of a run: messages, their keys, and the decisions for these, of which the outputs are made.
+    """The plan of a run: messages, their keys, and the decisions for these, as input of the outputs.
 
-    Frames are lazy, ``counts`` are known. ``choices`` are the messages to be resolved with their choice
-    (`results.choose`). ``requests`` are those that messages open or wait for, None where none may.
+    Frames are lazy, but ``counts`` are known. ``choices`` are the messages to be resolved with their choice
+    (`results.choose`). ``requests`` has the requests that messages open or wait for, or is None if no message can.
     """
 
     source: MessageSource
@@ -175,7 +175,7 @@ class RoutePlan:
 
     @property
     def most_requests(self) -> int | None:
-        """How many requests there are at most, on record and opened by messages; None where that is not known."""
+        """The maximal number of requests, on record and opened by messages, or None if it is unknown."""
         on_record = self.source.lookups.request_count
         return None if on_record is None or self.options.may_change else on_record + self.counts.rows_read
 

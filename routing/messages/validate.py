@@ -38,10 +38,10 @@ _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
 
 @dataclass(frozen=True)
 class InputTables:
-    """Input tables in their declared columns, and the dialogs where there is such a table.
+    """Input tables in their declared columns, and any dialogs.
 
-    ``frame``: dialogs of Spark. ``in_arrow``: dialogs of Arrow, as they were given, or the rows of a frame of few
-    dialogs, which the driver carries, for each pass over the messages would read their table anew.
+    ``frame`` has dialogs of Spark. ``in_arrow`` has the original dialogs of Arrow, or the rows of a frame of few
+    dialogs. The driver holds these, because each pass over the messages would read their table again.
     """
 
     settings: Mapping[str, TableColumns]
@@ -72,16 +72,16 @@ def _read_beside(tables: Mapping[str, Table], limits: FrameLimits) -> InputTable
 
 
 def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
-    """Convert dialogs to their columns; few are read into the driver. Raises InputError."""
+    """Convert dialogs to their columns. Few dialogs are read into the driver. Raises InputError."""
     conformed = conform(dialogs, "dialogs")
     return FrameCache(limits).carry(conformed) if frames.has_arrow() else CarriedFrame(conformed, None)
 
 
 def check(inputs: InputTables, *, reduced: DataFrame | None = None, is_valid: bool = False) -> CheckedInputs:
-    """Stop where a row of the configuration or of dialogs is at fault. Raises InputError.
+    """Raise InputError if a row of the configuration or of dialogs has a fault.
 
-    ``reduced`` are the only dialogs that a run needs, of those that Spark has. If the dialogs are known to be
-    valid (``is_valid``), no other is read.
+    ``reduced`` has the only dialogs of Spark that a run needs. With ``is_valid``, the dialogs are known to be
+    valid, and no other is read.
     """
     frame, in_arrow = inputs.frame, inputs.in_arrow
     if frame is None or inputs.stored_dialogs is None:
@@ -103,7 +103,7 @@ def may_change_decision() -> Column:
 
 
 def _survey(dialogs: DataFrame) -> DialogSurvey:
-    """Count dialogs and their faults in one pass, an aggregate by their keys; find the first faults, if any."""
+    """Count dialogs and their faults in one aggregate by key, and find the first faults."""
     counted = dialogs.groupBy(*_keys()).agg(
         F.count(F.lit(1)).alias("rows"),
         F.count_if(may_change_decision()).alias("mattering"),
@@ -121,7 +121,7 @@ def _survey(dialogs: DataFrame) -> DialogSurvey:
 
 
 def _keys() -> list[Column]:
-    """Return the key of a dialog, its conversation id as it is compared."""
+    """Return the key of a dialog, with its conversation id folded."""
     return [
         (spark_forms.fold(F.col(name)) if name == "conversation_id" else F.col(name)).alias(name)
         for name in _DIALOG_KEY
@@ -200,7 +200,7 @@ def _add_flag(names: DataFrame, flag: str) -> DataFrame:
 
 @dataclass(frozen=True)
 class DoubledKeys:
-    """The keys that are stored already or stand twice: instance_name, message_id, is_stored; distinct."""
+    """The distinct keys that are already stored or occur twice: instance_name, message_id, is_stored."""
 
     keys: DataFrame
     count: int
@@ -208,7 +208,7 @@ class DoubledKeys:
 
 @dataclass(frozen=True)
 class DistinctMessages:
-    """Messages without doubles, and the doubles as read with their reasons (None where there are none)."""
+    """Messages without duplicates, and the original duplicates with their reasons (or None)."""
 
     messages: DataFrame
     duplicates: DataFrame | None
@@ -222,12 +222,12 @@ def set_doubles_aside(
     frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
 ) -> DistinctMessages:
-    """Keep the row that counts of each doubled key, and reject the others.
+    """Keep one row of each duplicate key, and reject the others.
 
-    ``messages`` are new rows, conformed, and ``doubled_keys`` the doubled keys among them; ``scopes`` as in
-    `lookups.RunLookups`. Of doubles within ``messages`` the smallest by enqueue_time, conversation_id,
-    is_initiator and message_sequence_number counts, among those without another fault. What ``frame_cache`` is
-    given must stay until both are written.
+    ``messages`` are new rows, conformed, and ``doubled_keys`` the duplicate keys among them. ``scopes`` is as in
+    `lookups.RunLookups`. Within ``messages``, the row with the smallest enqueue_time, conversation_id,
+    is_initiator and message_sequence_number counts, among those without another fault. The frames in
+    ``frame_cache`` must stay until both are written.
     """
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)
@@ -250,7 +250,7 @@ def find_doubles(
     broadcasts: BroadcastBudget,
     count: int | None = None,
 ) -> DoubledKeys:
-    """Find doubled keys by Spark, however many; ``count`` is the number of new rows, if it is known."""
+    """Find duplicate keys with Spark, in any number. ``count`` is the number of new rows, if it is known."""
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
     twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     doubled = twice.select(*KEY, F.lit(False).alias("is_stored"))

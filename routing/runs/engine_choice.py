@@ -16,9 +16,9 @@ from routing.terms import AUTO, LOCAL_ENGINE, SPARK
 
 @dataclass(frozen=True)
 class SparkReason:
-    """A reason to take Spark.
+    """A reason to use Spark.
 
-    ``refusal`` is the error if the local engine is named; None if it does the work then.
+    ``refusal`` is the error if the local engine is named. It is None if the local engine can then do the work.
     """
 
     why: str

@@ -1,6 +1,6 @@
-"""Read the inputs of an incremental run: messages that are new, those that are tried again, requests on record.
+"""Read the inputs of an incremental run: new messages, messages to retry, and requests on record.
 
-Data goes from the last run that counts (`ledger`) to the frames that `compiling` takes; nothing is written here.
+The last recorded run (`ledger`) gives the frames for `compiling`. This module writes nothing.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at"
 
 @dataclass(frozen=True)
 class Arrived:
-    """The messages that have come in since the last run, and what earlier runs left.
+    """The messages since the last run, and the leftovers of earlier runs.
 
-    ``messages`` are conformed; ``count`` is None where it is not known. ``pending`` are rows of
-    ``pending_messages``, ``requests`` the stored route requests; None for no rows.
+    ``messages`` are conformed. ``count`` is None if it is unknown. ``pending`` are rows of ``pending_messages``,
+    and ``requests`` the stored route requests. Both are None without rows.
     """
 
     messages: DataFrame
@@ -66,11 +66,12 @@ class Arrived:
 
 @dataclass(frozen=True)
 class NewMessages:
-    """The new messages, and those that are tried again.
+    """The new messages and the messages to retry.
 
-    messages: in the columns of `pending.try_first`. as_read: these messages as they came in. tried_again: rows of
-    ``pending_messages``, or None. requests: the route requests on record, given and stored, or None. duplicates:
-    rows to be rejected with their reasons, or None. on_record: the stored route requests, or None.
+    ``messages`` have the columns of `pending.try_first`, and ``as_read`` are the same messages unchanged.
+    ``tried_again`` are rows of ``pending_messages``, or None. ``requests`` are all route requests on record, or
+    None. ``duplicates`` are rows to reject with their reasons, or None. ``on_record`` are the stored route
+    requests, or None.
     """
 
     messages: DataFrame
@@ -84,10 +85,10 @@ class NewMessages:
 
 @dataclass(frozen=True)
 class StoredOutputs:
-    """The outputs of earlier runs: the last that counts, and the versions of the output tables by key.
+    """The outputs of earlier runs: the last recorded run, and the versions of the output tables by key.
 
-    ``lacking`` are the keys of tables that an older release wrote. What ``frame_cache`` is given must stay until
-    the run has ended.
+    ``lacking`` has the keys of tables from an older release. The frames in ``frame_cache`` must stay until the run
+    has ended.
     """
 
     config: Config
@@ -110,7 +111,7 @@ class StoredOutputs:
         return TableSnapshot(self.config.output[key], self.versions[key])
 
     def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
-        """Read some columns of an output table, for several passes, and count its rows; None for no rows."""
+        """Read some columns of an output table for several passes, and count its rows, or return None."""
         known_count = count_by_files(self.open(key))
         count = self.read(spark, key).count() if known_count is None else known_count
         if count == 0:
@@ -119,7 +120,7 @@ class StoredOutputs:
         return (self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows), count
 
     def broadcasts(self, notes: list[str]) -> BroadcastBudget:
-        """Return the budget for broadcasts; ``notes`` say what goes without."""
+        """Return the budget for broadcasts. ``notes`` gets a note on each larger side."""
         limit = size_in_bytes(self.config.resolve.broadcast_limit)
         return BroadcastBudget(limit, notes, self.frame_cache.limits.task_bytes)
 
@@ -131,9 +132,9 @@ def find_arrived(
     start: RunStart,
     context: RunContext,
 ) -> Arrived:
-    """Return the new messages of table ``messages_table``, and what earlier runs left, without deleted messages.
+    """Return the new messages of table ``messages_table``, and the leftovers of earlier runs.
 
-    Raises InputError where files are gone that the last run read.
+    Deleted messages are left out. Raises InputError if files are missing that the last run read.
     """
     arrived = Arrived(changes.messages, changes.count)
     if stored.last is None:
@@ -145,7 +146,7 @@ def find_arrived(
 def reduce_dialogs(
     dialogs: DataFrame, arrived: Arrived, tried_again: DataFrame | None, stored: StoredOutputs, notes: list[str]
 ) -> DataFrame:
-    """Return the dialogs of the conversations of new messages and those that are tried again, kept once."""
+    """Return the dialogs of the conversations of new and retried messages, cached once."""
     messages = [arrived.messages, *([] if tried_again is None else [tried_again])]
     ids = (rows.select(F.lower("conversation_id").alias("id")) for rows in messages)
     wanted = reduce(DataFrame.unionByName, ids).where("id IS NOT NULL").distinct()
@@ -162,7 +163,7 @@ def read(
     now: datetime,
     context: RunContext,
 ) -> NewMessages:
-    """Return the messages that a run decides: the new ones without doubles, and those that are tried again."""
+    """Return the messages that a run decides: new ones without duplicates, and retried ones."""
     clock, spark, broadcasts = context.clock, lookups.spark, stored.broadcasts(context.notes)
     messages = arrived.messages
     step = NewMessages(messages, messages, tried_again, lookups.requests)
@@ -191,7 +192,7 @@ def _with_left(
     start: RunStart,
     broadcasts: BroadcastBudget,
 ) -> Arrived:
-    """Add what earlier runs left: messages to be tried again, and route requests."""
+    """Add the leftovers of earlier runs: messages to retry, and route requests."""
     last, spark = start.last, arrived.messages.sparkSession
     if last is None:
         return arrived
@@ -227,10 +228,10 @@ def _with_left(
 def _read_delayed(
     spark: SparkSession, location: TableLocation, last: LastRun, count: int
 ) -> tuple[DataFrame, int]:
-    """Return the rows of messages that the last run, a full one, left to be tried again, and how many they are.
+    """Return the delayed messages of the last run, which was a full one, and their number.
 
-    They are read at the version that it recorded: old rows may have been deleted since, and delayed messages are
-    among them. Raises OutputError where that version does not hold them all.
+    They are read at the version that it recorded, because old rows may have been deleted since. Raises OutputError
+    if that version does not have them all.
     """
     refused = partial(OutputError.full_run_needed, "resolved_routes", str(location))
     wrote = TableSnapshot(location, last.output_versions["resolved_routes"])
@@ -255,15 +256,15 @@ def _without_duplicates(
     broadcasts: BroadcastBudget,
     frame_cache: FrameCache,
 ) -> NewMessages:
-    """Return the step without message rows whose id is stored already, or stands twice."""
+    """Return the step without message rows with stored or repeated ids."""
     rest = validate.set_doubles_aside(step.as_read, doubled_keys, scopes, frame_cache, broadcasts)
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 
 def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: BroadcastBudget) -> NewMessages:
-    """Return the step with the requests of earlier runs on record; where `route_requests` has one, its row counts.
+    """Return the step with the requests of earlier runs. A row in `route_requests` takes precedence.
 
-    A row of `route_requests` that does not tell whose it is takes that of the run that opened it (D10).
+    A row of `route_requests` without an owner gets the owner from the run that opened it (D10).
     """
     listed_requests = step.requests
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
@@ -275,7 +276,7 @@ def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: Broadcast
 
 
 def count_unended(step: NewMessages) -> int:
-    """Count requests on record without ended_at; a doubled one counts once."""
+    """Count the distinct requests on record without ended_at."""
     if step.requests is None:
         return 0
     return step.requests.where("ended_at IS NULL").select(*_REQUEST_KEY).distinct().count()
@@ -298,7 +299,7 @@ def _smallest() -> Column:
 
 
 def _with_retries(step: NewMessages, now: datetime) -> NewMessages:
-    """Return the step with its messages complete: the new ones, and those that are tried again at ``now``."""
+    """Return the step with all messages: the new ones, and those to retry at ``now``."""
     messages, as_read = pending.try_first(step.as_read), step.as_read
     if step.tried_again is not None:
         messages = messages.unionByName(pending.try_again(step.tried_again, now))
@@ -347,6 +348,6 @@ def still_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFram
 
 
 def _decided(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
-    """Decide the messages of a plan anew, which needs no join; add when each is due."""
+    """Decide the messages of a plan again, without a join, and add their due times."""
     messages, values = results.decide(plan, plan.choices)
     return due_times.add_due_times(pending.add_decision(messages, values), plan, step.requests, now)

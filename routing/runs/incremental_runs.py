@@ -1,4 +1,4 @@
-"""Run a job by increment: what is new or may have changed is decided, and added to the outputs."""
+"""Run a job by increment: decide new messages and those that may have changed, and add them to the outputs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _PENDING = "pending_messages"
 
 
 def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
-    """Decide new messages, and delayed ones as of ``now`` if something may have changed; return what was written.
+    """Decide new messages, and delayed ones as of ``now`` if an input has changed or they are due.
 
-    The first run of a job creates every table. Later ones add to those for which they have rows.
+    The first run of a job creates every table. Later runs append only to tables for which they have rows. In
+    pending_messages they replace the rows that differ.
     """
     outputs = inputs.outputs
     if not isinstance(outputs, ledger.DeltaTables):
@@ -53,7 +54,7 @@ def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -
 
 @dataclass(frozen=True)
 class _Work:
-    """What an incremental run has to do.
+    """The messages and inputs that an incremental run has found.
 
     ``versions`` are those of the outputs. ``stored`` are the outputs of earlier runs. ``checked`` is None if there
     is nothing to do, and the last run has validated the same inputs.
@@ -69,7 +70,7 @@ class _Work:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no message is to be decided; the first run creates its tables in any case."""
+        """Whether no message is to be decided. The first run is never idle, because it creates its tables."""
         return self.stored.last is not None and self.arrived.count == 0 and self.tried.count == 0
 
     def idle_result(self, next_due_at: datetime | None) -> RunResult:
@@ -86,7 +87,8 @@ class _Work:
 
 
 def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> _Work:
-    """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs."""
+    """Find new, deleted and delayed messages. Take deleted ones out of the outputs, and validate the other inputs.
+    """
     last, clock = inputs.start.last, inputs.clock
     messages = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
@@ -143,7 +145,7 @@ def _decide(
 
 @dataclass
 class _Outputs:
-    """Commits the outputs of an incremental run, and counts its rows as they are stored.
+    """Commits the outputs of an incremental run, and counts its rows after they are written.
 
     ``versions`` are those of the outputs, and grow with each commit.
     """
@@ -186,7 +188,8 @@ class _Outputs:
         return replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
 
     def _commit_pending(self, groups: Groups) -> PendingCounts:
-        """Commit what changes in ``pending_messages``, and count its rows; a first table is written as a whole."""
+        """Commit the changes in ``pending_messages``, and count its rows. The first table is written completely.
+        """
         inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
         if _PENDING not in versions or _PENDING in self.tables.lacking:
             with inputs.clock.stage(_PENDING):

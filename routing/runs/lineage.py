@@ -1,6 +1,6 @@
-"""Report a run as one event of OpenLineage: the job, what was read and written in which versions, and its end.
+"""Report a run as one event of OpenLineage: the job, the versions of its inputs and outputs, and its end.
 
-Only for those whose configuration asks for it: OpenLineage's client is imported when an event is made.
+OpenLineage's client is imported only if the configuration asks for events.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check_client(config: Config) -> None:
 
 
 def completed(config: Config, row: ReadRow) -> RunEvent:
-    """Return the event of a run that counts, from its row of ``runs``, whose own version it cannot know."""
+    """Return the event of a recorded run from its row of ``runs``, which does not have its own version."""
     from openlineage.client.event_v2 import RunState
 
     versions = row["output_versions"]
@@ -170,7 +170,7 @@ def _outputs(
 
 
 def _version(version: int | None) -> dict[str, DatasetFacet]:
-    """Return the version of a table; none of what was read as it is, at no version."""
+    """Return the version of a table, or nothing for an input without versions."""
     from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
 
     return {} if version is None else {"version": DatasetVersionDatasetFacet(str(version), producer=_producer())}
@@ -207,9 +207,10 @@ def send(
     answer_seconds: float = ANSWER_SECONDS,
     total_seconds: float = TOTAL_SECONDS,
 ) -> str | None:
-    """Create an event and send it, once; return why it was not sent, as the end of a sentence, or None.
+    """Create an event and send it once. Return the reason for not sending it, as the end of a sentence, or None.
 
-    Raises nothing, and takes ``total_seconds`` at most; for each answer of a server it waits ``answer_seconds``.
+    This function raises nothing and takes at most ``total_seconds``. It waits ``answer_seconds`` for each answer
+    of a server.
     """
     faults: list[str] = []
     # Nobody waits for this thread when the process ends: what does not answer holds nothing up.

@@ -62,10 +62,10 @@ def resolve_local(
 ) -> Run:
     """Run the main job without Spark, in full mode, on tables of this machine's disk (commands.md).
 
-    It writes what `run` writes.
+    It writes the same tables as `run`.
 
     Args:
-        config: the configuration, whatever engine it names.
+        config: the configuration, with any engine.
         run_id: the id of the run; by default a new one.
         progress: called with each stage when it begins and when it has ended.
         on_note: called with a note on each table that is read otherwise than usual.
@@ -152,9 +152,9 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
 
 @contextmanager
 def resolved_in_files(tables: Mapping[str, Table], as_of: datetime | None) -> Iterator[pyarrow.dataset.Dataset]:
-    """Resolve tables of Arrow without an output; yield the rows, which temporary files hold for the block.
+    """Resolve Arrow tables without an output, and yield the rows, in temporary files within the block.
 
-    The rows are those of ``resolved_routes``, with an empty run_id. Raises InputError.
+    The rows are those of ``resolved_routes`` with an empty run_id. Raises InputError.
     """
     from pyarrow.dataset import dataset
 
@@ -171,7 +171,7 @@ def resolved_in_files(tables: Mapping[str, Table], as_of: datetime | None) -> It
 def _scan_messages(
     tables: Mapping[str, Table], as_of: datetime | None, clock: StageClock, rows_at_once: int
 ) -> MessageScan:
-    """Check the configuration and make ready what its messages are decided by. Raises InputError."""
+    """Check the configuration and prepare the tables that decide its messages. Raises InputError."""
     with clock.stage("read"):
         settings = read_settings(tables)
     with clock.stage("validate"):
@@ -183,7 +183,7 @@ def _scan_messages(
 
 
 def _find_requests(scan: MessageScan, clock: StageClock) -> FoundRequests | None:
-    """Return the requests that messages open or wait for; None where none may ask, which is no stage."""
+    """Return the requests that messages open or wait for, or None without a stage if none can ask."""
     if not open_requests.may_any_ask(scan):
         return None
     with clock.stage("requests"):
@@ -199,7 +199,7 @@ def _open_tables(inputs: RunInputs) -> dict[str, Table]:
 
 
 def _commit(inputs: RunInputs, key: str, rows: RowSource | None) -> int:
-    """Replace a table's rows, and return the version; None is no rows, as a table may have already."""
+    """Replace a table's rows and return the version. None means no rows, and an empty table is then kept."""
     if rows is None:
         if inputs.is_empty(key):
             return inputs.start.versions[key]
@@ -209,7 +209,7 @@ def _commit(inputs: RunInputs, key: str, rows: RowSource | None) -> int:
 
 @dataclass
 class ResolvedRows:
-    """The rows of ``resolved_routes``, made while they are written; ``read`` are all messages then."""
+    """The rows of ``resolved_routes``, created while they are written. ``read`` then counts all messages."""
 
     scan: MessageScan
     requests: FoundRequests | None
@@ -217,7 +217,7 @@ class ResolvedRows:
     read: int = field(default=0, init=False)
 
     def write_to(self, files: DataFiles) -> None:
-        """Write all rows, each thread to a file of its own."""
+        """Write all rows. Each thread writes its own file."""
 
         def work(batches: Iterator[pyarrow.RecordBatch]) -> int:
             resolver, file, read = BatchResolver(self.scan), files.open(), 0

@@ -1,4 +1,4 @@
-"""Run by Spark, and read what runs wrote."""
+"""Run with Spark, and read the results of runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Resolution:
     """Hold the result of `resolve`: DataFrames in the schemas of the output tables (tables.md).
 
     They share a small routing plan that the session keeps until `unpersist`, or until the end of a ``with`` block.
-    Columns that are never null are declared so by `resolve`; stored tables declare all columns as nullable.
+    `resolve` declares columns that are never null as not nullable. Stored tables declare all columns as nullable.
 
     Args:
         resolved_routes: a row for each message that is not rejected.
@@ -72,7 +72,7 @@ class Resolution:
         self.unpersist()
 
     def unpersist(self) -> None:
-        """Release the cached frames; these can still be read, computed anew."""
+        """Release the cached frames. They stay readable, but Spark computes them again."""
         self.frame_cache.release()
 
     def summary(self) -> DataFrame:
@@ -94,7 +94,10 @@ class Resolution:
         return counts[0].unionByName(counts[1]).orderBy(place, F.desc("messages"), "reason")
 
     def _repr_html_(self) -> str:
-        """Return the summary for a notebook; of many messages only their number, for to count them takes a run."""
+        """Return the summary for a notebook.
+
+        Many messages only get their number, because counting them takes a run.
+        """
         if self.messages is not None and self.messages > self.most_counted:
             return (
                 f"<p>{self.messages:,} messages. <code>summary()</code> counts them by outcome and reason, in one"
@@ -126,7 +129,7 @@ def resolve(
 ) -> Resolution:
     """Resolve messages against route tables (rule book, all sections).
 
-    The frames of the result are lazy; validation and the pass for the routing keys run at once.
+    The frames of the result are lazy. Validation and the pass for the routing keys run immediately.
 
     Args:
         spark: the session of the tables.
@@ -163,7 +166,7 @@ def resolve(
 def resolve_with(
     tables: Mapping[str, Table], context: RunContext, limits: FrameLimits = FRAME_LIMITS
 ) -> Resolution:
-    """Resolve as `resolve` does, with all that a run shares and limits of what is held of a frame."""
+    """Resolve as `resolve` does, with the shared context of a run and limits for frames in the driver."""
     with released_on_failure(limits) as frame_cache:
         plan = compile_tables(tables, context, frame_cache)
         return Resolution(
@@ -188,8 +191,8 @@ def run(
 ) -> Run:
     """Run the main job once, from tables to tables (commands.md).
 
-    Every pass reads each input at the one version that the run records. Where a run of this id counts already,
-    that one is returned and nothing is written, so that a retry is harmless.
+    Every pass reads each input at the one version that the run records. If a run with this id is already recorded,
+    it is returned and nothing is written. So a retry is harmless.
 
     Args:
         spark: the session.
@@ -226,10 +229,9 @@ def run_with(
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """Run as `run` does, in a session that starts when it is needed, which is a stage of its own.
+    """Run as `run` does, in a session that starts as a separate stage when it is needed.
 
-    The row in ``runs`` is written within ``recording``, which is given the
-    run's id.
+    The row in ``runs`` is written within ``recording``, which gets the run's id.
     """
     if config.resolve.engine == LOCAL_ENGINE:
         raise ConfigError.local_in_session()

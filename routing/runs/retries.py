@@ -28,7 +28,7 @@ _OF_A_SERVICE = ["instance_name", "to_service_name"]
 
 
 def digest_inputs(settings: Mapping[str, TableColumns]) -> dict[str, str]:
-    """Return the SHA-256 of each table of the configuration, whatever the order of its rows."""
+    """Return the SHA-256 of each table of the configuration, independent of the order of its rows."""
     return {key: _digest_rows(columns) for key, columns in settings.items()}
 
 
@@ -41,9 +41,9 @@ def _digest_rows(columns: TableColumns) -> str:
 
 @dataclass(frozen=True)
 class Retries:
-    """The rows of ``pending_messages`` that a run decides again, None for none, and how many they are.
+    """The rows of ``pending_messages`` that a run decides again, or None, and their number.
 
-    ``inputs_are_same``: the inputs beside the messages are those that the last run validated.
+    ``inputs_are_same`` is true if the last run validated the same inputs, apart from the messages.
     """
 
     rows: DataFrame | None
@@ -84,10 +84,10 @@ def choose(
 
 @dataclass(frozen=True)
 class _InputChanges:
-    """What has changed since the last run.
+    """The changes since the last run.
 
-    ``reaches_all``: any delayed message may have another decision. ``reaches_asking``: only a message that may ask
-    for a route.
+    With ``reaches_all``, any delayed message may get another decision. With ``reaches_asking``, only a message
+    that may ask for a route.
     """
 
     reaches_all: bool
@@ -95,7 +95,7 @@ class _InputChanges:
 
     @property
     def is_none(self) -> bool:
-        """Whether the inputs beside the messages are those that the last run read."""
+        """Return whether the last run read the same inputs, apart from the messages."""
         return not (self.reaches_all or self.reaches_asking)
 
 
@@ -133,9 +133,9 @@ def _select(
     now: datetime,
     broadcasts: BroadcastBudget,
 ) -> DataFrame:
-    """Select the rows that are due, and those that may ask for a route which another message asks for now.
+    """Select the rows that are due, and rows that may ask for the same route as another message now.
 
-    The other message is a new one or one of those selected, for the same service of the same instance.
+    The other message is new or also selected, for the same service of the same instance.
     """
     # A row without a digest has lost its last row.
     is_due = F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull()

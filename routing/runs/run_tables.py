@@ -21,10 +21,10 @@ from routing.tables.table_columns import Table
 def open_inputs(
     opener: TableOpener, inputs: Mapping[str, spark_tables.Input], frame_cache: FrameCache
 ) -> dict[str, Table]:
-    """Return the inputs without the messages, each at its version: dialogs as a frame, others as they are opened.
+    """Return the inputs without the messages, each at its version. Dialogs are a frame, others keep their form.
 
-    What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
-    same rows as long as the session keeps them; the others are read once.
+    An input without versions is read in its current state. Several passes read the dialogs, so these are then
+    cached, and all passes see the same rows as long as the session keeps them. Other inputs are read once.
     """
     tables = dict[str, Table]()
     for key, snapshot in inputs.items():
@@ -48,10 +48,10 @@ _READ_AGAIN = ("messages", "dialogs")
 
 @contextmanager
 def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterator[None]:
-    """Add to what fails within that an input may have changed between two passes, where one has no versions.
+    """Add to errors in the block that an input without versions may have changed between two passes.
 
-    A pass that meets a message which the first one did not see fails (`messages.results`), and so do counts that
-    do not add up. Raises StorageError where it was no error of this package.
+    A pass fails if it reads a message that the first pass did not see (`messages.results`), and so do counts that
+    do not add up. Raises StorageError for an error from outside this package.
     """
     loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), spark_tables.AsItIs)}
     if not loose:
@@ -75,10 +75,10 @@ def _hint(loose: Mapping[str, object]) -> str:
 
 
 def commit_outputs(inputs: RunInputs, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
-    """Commit rows to tables, to what stands there or in its place; the versions by key.
+    """Append rows to tables or replace their rows, and return the versions by key.
 
-    None is no rows: a table that has none is left alone then. All at once, for none depends on another, and no
-    run counts before its row in ``runs``.
+    None means no rows, and an empty table is then kept. All tables are written at the same time, because none
+    depends on another, and no run counts before its row in ``runs``.
     """
     spark = inputs.outputs.spark
 

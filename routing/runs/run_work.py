@@ -42,7 +42,7 @@ class InternalError(RoutingError):
 
     @classmethod
     def delayed(cls, left: int, present: int, version: int) -> InternalError:
-        """Say that messages which a full run left delayed are not among those that it read."""
+        """Report that a full run delayed messages that are not among its input."""
         return cls(f"{left} messages were delayed, but {present} are in version {version} of tables.messages")
 
     @classmethod
@@ -58,11 +58,11 @@ class InternalError(RoutingError):
 
 @dataclass(frozen=True)
 class RunInputs:
-    """The inputs of a run, each at one version, and its outputs as the runs before it left them.
+    """The inputs of a run, each at one version, and its outputs from earlier runs.
 
-    ``newest`` is when rows without a history were imported, by instance. ``moment`` is when incremental mode tries
-    delayed messages again; None for a full run. ``earlier`` is the last run of this mode, ``unfinished`` are the
-    notes on imports that were not finished. ``erases``: rows of deleted messages are deleted from the outputs.
+    ``newest`` has the last import times of tables without a history, by instance. ``moment`` is the time for
+    retrying delayed messages, or None for a full run. ``earlier`` is the last run of this mode. ``unfinished`` has
+    notes on unfinished imports. With ``erases``, rows of deleted messages are deleted from the outputs.
     """
 
     context: RunContext
@@ -92,16 +92,16 @@ class RunInputs:
 
     @property
     def opener(self) -> TableOpener:
-        """What opens its tables."""
+        """The opener of the run's tables."""
         return self.outputs.opener
 
     @property
     def config(self) -> Config:
-        """What was asked for."""
+        """The configuration of the run."""
         return self.outputs.config
 
     def is_empty(self, key: str) -> bool:
-        """Return True if an output stands there and has no rows; False for one that Spark reads."""
+        """Return whether an output exists without rows. False if Spark reads it."""
         version = self.start.versions.get(key)
         if version is None or key in self.outputs.lacking:
             return False
@@ -122,7 +122,7 @@ class RunInputs:
         return {"run_id": [self.options.run_id]}
 
     def open_output(self, key: str, version: int) -> Table:
-        """Open an output as it is stored."""
+        """Open an output at a version."""
         return self.opener.open_at(f"output.{key}", self.config.output[key], version)
 
 
@@ -182,8 +182,8 @@ def count_rows(
 ) -> RunResult:
     """Return the counts of a run, which must agree. Raises StorageError, InternalError.
 
-    ``groups`` as `count_resolved` has them; ``written`` are the outputs that the run wrote to. Where imports are
-    on record, the run's notes get what `imported` says of decisions before them.
+    ``groups`` is the result of `count_resolved`, and ``written`` has the outputs that the run wrote. If imports
+    are on record, the run gets the notes of `imported` on earlier decisions.
     """
     rejected: Counter[tuple[Any, ...]] = Counter()
     if "rejected_messages" in written:
@@ -226,8 +226,8 @@ def count_pending(run: RunInputs, version: int) -> PendingCounts:
 def check_pending(counts: PendingCounts, groups: Groups) -> None:
     """Check that ``pending_messages`` has every message that this run left delayed.
 
-    Both are counted as they are stored, ``groups`` by `count_resolved`: a message that is missing there is never
-    tried again. Raises InternalError.
+    A message that is missing there would never be tried again. Both are counted in the stored tables, ``groups``
+    by `count_resolved`. Raises InternalError.
     """
     from routing.messages import pending
 
@@ -237,7 +237,7 @@ def check_pending(counts: PendingCounts, groups: Groups) -> None:
 
 
 def _taken_as_now(run: RunInputs, version: int) -> Iterator[str]:
-    """Return the note on decisions before the newest import of what has no history; none where all is newer."""
+    """Return the note on decisions before the newest import of tables without a history, or none."""
     if run.newest:
         decided = run.earliest_decided(version)
         after = {name: newest_after(run.newest, name, t) for name, t in decided.items()}
@@ -247,7 +247,7 @@ def _taken_as_now(run: RunInputs, version: int) -> Iterator[str]:
 
 
 def _sums(counts: Iterable[tuple[str, int]], words: Iterable[Word]) -> dict[str, int]:
-    """Sum rows by their words, in the order of ``words``; other values count nowhere."""
+    """Sum rows by their words, in the order of ``words``. Other values are ignored."""
     sums = Counter[str]()
     for word, rows in counts:
         sums[word] += rows
@@ -271,9 +271,9 @@ TRACE_ALL = "trace --all"
 
 @dataclass(frozen=True)
 class WrittenPaths:
-    """The version of the table, how many messages end where, and notes.
+    """The version of the table, the number of messages by end, and notes.
 
-    ``ends`` counts joint endings (`PathEnd`), ``outcomes`` the endings of the first ways.
+    ``ends`` counts joint endings (`PathEnd`), and ``outcomes`` the endings of the first paths.
     """
 
     version: int

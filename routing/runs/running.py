@@ -1,4 +1,4 @@
-"""Run a job by either engine: lock its outputs, inspect what earlier runs left, and record the row in ``runs``."""
+"""Run a job with either engine: lock its outputs, check the leftovers of earlier runs, and record the run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Run:
 def find_done(
     opener: TableOpener, config: Config, run_id: str, now: datetime | None, *, erase: bool = False
 ) -> Run | None:
-    """Return the run that counts under an id; None where none does. Raises OutputError, RunError."""
+    """Return the recorded run with an id, or None. Raises OutputError, RunError."""
     return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now, erase=erase)
 
 
@@ -78,7 +78,7 @@ def _find_done(
 
 
 def find_run_before(runs: Table | None, mode: str, last: LastRun | None) -> EarlierRun | None:
-    """Return the last run of a mode, None where there is none; ``last`` is that of any mode."""
+    """Return the last run of a mode, or None. ``last`` is the last run of any mode."""
     if last is None:
         return None
     if last.mode == mode:
@@ -135,9 +135,9 @@ def run_by(
 
 
 def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) -> RunInputs | None:
-    """Prepare a run: inspect what earlier runs left, and choose one version of each input.
+    """Prepare a run: check the leftovers of earlier runs, and choose one version of each input.
 
-    Returns None if a run of this id counts already. Raises OutputError, InputError, StorageError.
+    Returns None if a run with this id is already recorded. Raises OutputError, InputError, StorageError.
     """
     opener, config = outputs.opener, outputs.config
     with context.clock.stage("read"):
@@ -213,7 +213,7 @@ def _options(config: Config, run_id: str) -> ResolveOptions:
 
 
 def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None:
-    """Inspect earlier runs' outputs and restore those of unfinished ones; return None where this run counts.
+    """Check earlier runs' outputs and restore those of unfinished runs. Return None if this run is recorded.
 
     Raises OutputError, StorageError.
     """
@@ -233,7 +233,7 @@ def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None
 
 
 def _show_view(outputs: JobTables, start: RunStart, version: int) -> tuple[str, ...]:
-    """Show a version in the catalog's view; the first run tells a catalog that takes no such view."""
+    """Show a version in the catalog's view. The first run also notes a catalog that accepts no such view."""
     refused = current_routes_view.show(outputs.opener, outputs.config, version)
     return (refused.note,) if refused is not None and (refused.is_stale or start.last is None) else ()
 

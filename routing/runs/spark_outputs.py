@@ -39,8 +39,8 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT
 class MessageFrame:
     """Rows about all messages that were ``read`` and not ``rejected``, as a lazy frame.
 
-    ``notes`` say what was joined without a broadcast; more may come until the frame has been read. The session
-    keeps a small plan until `unpersist`.
+    ``notes`` lists joins without a broadcast, and may grow until the frame has been read. The session keeps a
+    small plan until `unpersist`.
     """
 
     rows: DataFrame
@@ -50,7 +50,7 @@ class MessageFrame:
     frame_cache: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
-        """Release the cached frames; the frame can still be read, computed anew."""
+        """Release the cached frames. The frame stays readable, but Spark computes it again."""
         self.frame_cache.release()
 
 
@@ -87,12 +87,12 @@ def replace_output(
     progress: Callable[[Progress], None],
     on_note: Callable[[str], None],
 ) -> StoredOutput[T]:
-    """Replace an output in one commit by what ``make`` makes of the tables of a configuration.
+    """Replace an output in one commit by the rows that ``make`` creates from the tables of a configuration.
 
-    Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
-    ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
-    has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
-    configured, OutputError where another table stands there, InputError and StorageError.
+    Each input is read at one version, or at none if it has no versions. The commit's user metadata names these.
+    ``as_of`` replaces the configuration's. ``progress`` is called at the start and end of each stage, and
+    ``on_note`` with a note on how each table is read. Raises ConfigError if the output is not configured,
+    OutputError if its location has another table, InputError and StorageError.
     """
     opener = TableOpener.of_session(spark, on_note)
     config = leave_out_missing(opener, file_systems.place_all(config, spark))
@@ -201,7 +201,7 @@ def _rank(tables: Mapping[str, Table], context: RunContext) -> RankedCandidates:
 
 @dataclass(frozen=True)
 class CandidateCount:
-    """The number of candidates that match in a step and stand in a tier, the chosen ones, and alternatives."""
+    """The number of candidates in a step and a tier, with the chosen ones and the alternatives."""
 
     matching_step: int
     tier: str | None
@@ -212,10 +212,10 @@ class CandidateCount:
 
 @dataclass(frozen=True)
 class WrittenCandidates:
-    """The version of the table, and what its rows are.
+    """The version of the table and the counts of its rows.
 
-    ``by_step`` counts candidates by matching step and tier, in their order. Of the messages that
-    were ``read``, ``ranked`` have candidates and ``rejected`` were set aside.
+    ``by_step`` counts candidates by matching step and tier, in their order. Of the ``read`` messages, ``ranked``
+    have candidates and ``rejected`` were rejected.
     """
 
     version: int
@@ -236,8 +236,7 @@ def write_candidates(
 ) -> WrittenCandidates:
     """Rank the candidates of all messages of a configuration into ``output.route_candidates``, in one commit.
 
-    Arguments and errors are those of `replace_output`; raises InternalError where the counts do not
-    add up.
+    Arguments and errors are those of `replace_output`. Raises InternalError if the counts do not add up.
     """
     stored = replace_output(
         spark,
@@ -343,7 +342,7 @@ def trace_all(
 def trace_with(
     tables: Mapping[str, Table], context: RunContext, limits: FrameLimits = FRAME_LIMITS
 ) -> TracedPaths:
-    """Follow all messages as `trace_all` does, with all that a run shares, and limits of what is held."""
+    """Follow all messages as `trace_all` does, with the context of a run and limits for frames in the driver."""
     with released_on_failure(limits) as frame_cache:
         plan = compile_tables(tables, context, frame_cache, is_exact=True)
         read, valid = plan.counts.rows_read, plan.counts.rows_valid
@@ -360,11 +359,11 @@ def write_paths(
 ) -> WrittenPaths:
     """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
 
-    Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
-    ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
-    has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
-    configured, OutputError where another table stands there, EnvironmentFault where the session has no Python
-    workers, InputError, StorageError, and InternalError where the counts do not add up.
+    Each input is read at one version, or at none if it has no versions. The commit's user metadata names these.
+    ``as_of`` replaces the configuration's. ``progress`` is called at the start and end of each stage, and
+    ``on_note`` with a note on how each table is read. Raises ConfigError if the output is not configured,
+    OutputError if its location has another table, EnvironmentFault if the session has no Python workers,
+    InputError, StorageError, and InternalError if the counts do not add up.
     """
     prepare_workers(spark)
     stored = replace_output(

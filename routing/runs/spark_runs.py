@@ -13,7 +13,7 @@ from routing.tables.spark_forms import conform
 
 
 def resolve(inputs: RunInputs, limits: FrameLimits = FRAME_LIMITS) -> RunResult:
-    """Resolve everything, or in incremental mode what is new and delayed; return what was written.
+    """Resolve everything, or in incremental mode new and delayed messages, and return the results.
 
     Raises InputError, OutputError, then StorageError and InternalError.
     """
@@ -35,7 +35,7 @@ def _check(inputs: RunInputs, frame_cache: FrameCache) -> CheckedInputs:
 
 
 def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
-    """Read, check, compile, commit, count."""
+    """Read, check, compile, commit and count."""
     clock, checked = inputs.clock, _check(inputs, frame_cache)
     note_unended_requests(inputs.notes, checked.count_unended_requests())
     with clock.stage("read"):

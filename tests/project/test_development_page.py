@@ -87,7 +87,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
     assert faults(page.read_text(encoding="utf-8")) == []
 
 
-def test_the_table_of_rooms_names_what_is_there() -> None:
+def test_the_table_of_rooms_is_complete() -> None:
     """A name without a dot is a module's, or of something in it, in the room of its row or in another."""
     rows = rows_of_rooms(PAGE.read_text(encoding="utf-8"))
     rooms = {code.strip("/") for head, _ in rows for code in _CODE.findall(head)}

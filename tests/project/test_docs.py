@@ -46,7 +46,7 @@ def commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return re.findall(r"^ {4}([a-z]+)\b", help_of(capsys), re.MULTILINE)
 
 
-def test_the_excerpt_of_the_demo_is_what_the_demo_prints() -> None:
+def test_the_excerpt_of_the_demo_equals_its_output() -> None:
     match = EXCERPT.search(text("docs/how-to/install.md"))
     assert match is not None
     *shown, end = match.group(1).split()
@@ -175,7 +175,7 @@ def test_the_page_on_reports_shows_one() -> None:
     assert len(words) > 40
 
 
-def test_every_image_stands_on_a_page() -> None:
+def test_every_image_is_on_a_page() -> None:
     shown = {file for page in DOCS for file in re.findall(r"images/([\w.-]+)\)", page.read_text(encoding="utf-8"))}
     assert {file.name for file in (ROOT / "docs" / "images").iterdir()} == shown
 
@@ -286,7 +286,7 @@ def test_links_of_a_page_of_lint_lead_somewhere(file: Path) -> None:
     test_local_links_lead_somewhere(file)
 
 
-def test_the_readme_begins_with_what_the_tool_is_for() -> None:
+def test_the_readme_begins_with_the_purpose() -> None:
     readme = text("README.md")
     first = next(line for line in readme.splitlines() if line and not line.startswith(("#", "[![")))
     assert "Service Broker message" in first

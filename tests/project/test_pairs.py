@@ -83,7 +83,7 @@ def _range(extra: str, package: str) -> SpecifierSet:
     return next(one.specifier for one in wanted if one.name == package)
 
 
-def test_pip_finds_no_pair_but_those_that_work() -> None:
+def test_pip_finds_only_working_pairs() -> None:
     """Each pair that the extra ``local`` and delta-spark's own metadata let pip bring together."""
     spark, delta = _range("local", "pyspark"), _range("local", "delta-spark")
     pairs = [

@@ -273,7 +273,7 @@ VALID: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", list(VALID))
-def test_what_is_published_is_fine(what: str) -> None:
+def test_the_published_files_pass(what: str) -> None:
     files = changed(bundle_files(), VALID[what])
     assert [fault for file in files.values() for fault in bundle_schema_faults(file)] == []
 

@@ -107,7 +107,7 @@ def test_a_changed_cluster_is_found(change: Change, found: str) -> None:
     assert found in "\n".join(shape_faults("emr", "ConfigurationList", configurations))
 
 
-def test_what_is_published_is_fine() -> None:
+def test_the_published_files_pass() -> None:
     run = changed(read_json("serverless-job-run.json"), lambda r: r.update(flexExecution={"enabled": True}))
     assert serverless_faults(run) == []
     logs = {"LogUri": "s3://a-bucket/logs", "ActionOnFailure": "TERMINATE_JOB_FLOW"}

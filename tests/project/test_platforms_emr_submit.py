@@ -174,7 +174,7 @@ def test_a_schedule_is_made_with_everything_filled_in(submit: Callable[..., Ende
         (("ec2",), {"POLL_SECONDS": "often"}, "POLL_SECONDS does not look right"),
     ],
 )
-def test_what_is_missing_is_told_before_anything_is_submitted(
+def test_missing_parts_are_reported_before_submitting(
     submit: Callable[..., Ended], arguments: tuple[str, ...], variables: dict[str, str | None], said: str
 ) -> None:
     code, output, calls = submit(*arguments, **variables)

@@ -53,7 +53,7 @@ RUN_BY = {
     "make docs-output": SHOWN,
     "make pictures": "tests/project/test_terminal_pictures.py::test_a_picture_shows_what_the_command_prints",
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
-    "make notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
+    "make notebooks": "tests/project/test_notebooks_run.py::test_its_output_equals_the_stored_one",
     "make reconcile-proof": "tests/unit/test_reconcile_proof.py::test_the_fault_is_named_and_nothing_else",
     "make test-long": BY_HAND + "a quarter of an hour",
     "make test-rules": BY_HAND + "a million random messages take over ten minutes",
@@ -108,7 +108,7 @@ RUN_BY = {
     "deploy/emr/ec2-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "deploy/emr/serverless-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
-    "notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
+    "notebooks": "tests/project/test_notebooks_run.py::test_its_output_equals_the_stored_one",
     "python -m benchmarks.incremental": BY_HAND + "over ten minutes on a quiet machine",
     "python -m benchmarks.workers": BY_HAND + "over ten minutes on a quiet machine",
     "python -m tests.crash.dying": "make test-crash",
@@ -163,7 +163,7 @@ def test_every_entry_exists() -> None:
 
 
 @pytest.mark.parametrize("runner", sorted(set(RUN_BY.values())))
-def test_whatever_runs_it_exists(runner: str) -> None:
+def test_its_runner_exists(runner: str) -> None:
     if runner.startswith(BY_HAND):
         return
     if runner.startswith("make "):

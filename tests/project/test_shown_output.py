@@ -50,7 +50,7 @@ def test_a_page_shows_what_its_commands_print(page: Path, built: Path) -> None:
 
 
 @by_page
-def test_what_is_not_run_is_a_command_that_exists(page: Path) -> None:
+def test_commands_that_are_not_run_exist(page: Path) -> None:
     for block in blocks_of(page.read_text(encoding="utf-8")):
         for words in block.commands if block.reason else ():
             arguments = arguments_of(words)

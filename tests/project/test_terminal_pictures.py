@@ -35,7 +35,7 @@ def test_a_picture_is_drawn_the_same_each_time(name: str, built: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_loads_nothing_and_stands_on_a_page(name: str) -> None:
+def test_a_picture_loads_nothing_and_is_on_a_page(name: str) -> None:
     picture = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     addresses = set(re.findall(r"https?://[^\s\"')]+", picture))
     assert addresses <= {"http://www.w3.org/2000/svg", "https://www.textualize.io"}

@@ -118,7 +118,7 @@ def test_times_are_utc() -> None:
     assert utc(None) is None
 
 
-def test_every_reason_of_a_bad_message_is_told_in_order() -> None:
+def test_every_reason_of_a_bad_message_is_listed_in_order() -> None:
     guid = "00000000-0000-0000-0000-000000000000"
     instances = read_instances({"instances": [{"instance_name": "hub"}]})
     good = {"message_id": "m", "is_initiator": False, "enqueue_time": 1, "to_service_name": " "}
@@ -196,5 +196,5 @@ def test_random_estates_are_valid() -> None:
         assert all(name in (None, "") or name.startswith("x-") for name in names)
 
 
-def test_an_estate_depends_on_its_generator_alone() -> None:
+def test_an_estate_depends_only_on_its_generator() -> None:
     assert random_estate(random.Random(8), 30) == random_estate(random.Random(8), 30)

@@ -42,7 +42,7 @@ def _config(stored: Path, folder: Path) -> Config:
 @pytest.mark.core
 @pytest.mark.matrix
 @pytest.mark.parametrize("form", ["table", pytest.param("json", marks=pytest.mark.long)])
-def test_the_command_replaces_the_table_and_says_what_it_read(
+def test_the_command_replaces_the_table_and_reports_its_inputs(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     file = tmp_path / "job.yaml"
@@ -80,7 +80,7 @@ def test_the_command_replaces_the_table_and_says_what_it_read(
     }
 
 
-def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+def test_another_table_stays_unchanged(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     config = _config(stored, tmp_path)
     store(spark.range(3), tmp_path / "candidates")
     before = written(tmp_path)
@@ -99,7 +99,7 @@ def test_without_a_place_spark_is_not_asked(
     assert "has no output.route_candidates, which candidates writes" in capsys.readouterr().err
 
 
-def test_a_candidate_that_is_lost_is_told(
+def test_a_lost_candidate_is_reported(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = vars(spark_outputs)["route_candidates"]

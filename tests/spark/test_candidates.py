@@ -91,7 +91,7 @@ def ranked(spark: SparkSession) -> Iterator[Ranked]:
         ranked.unpersist()
 
 
-def test_what_is_chosen_is_what_a_run_resolves(ranked: Ranked) -> None:
+def test_the_chosen_candidates_are_those_of_a_run(ranked: Ranked) -> None:
     _assert_chosen_as_resolved(ranked.ranked, ranked.rows, None)
 
 

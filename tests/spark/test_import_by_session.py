@@ -108,7 +108,7 @@ def test_scripts_are_read_alike_by_the_session(spark: SparkSession, tmp_path: Pa
     assert str(there).replace(f"file:{tmp_path}", str(tmp_path)) == str(here)
 
 
-def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_unreadable_files_are_named(spark: SparkSession, tmp_path: Path) -> None:
     reach = reach_by(TableOpener.of_session(spark))
     (tmp_path / "nothing").mkdir()
     write(tmp_path / "one" / "routes.csv", EXPORTED_ROUTES)

@@ -38,7 +38,7 @@ def _whole(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def test_what_is_held_is_what_was_read(spark: SparkSession) -> None:
+def test_held_rows_equal_the_read_ones(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
@@ -116,7 +116,7 @@ def test_a_client_carries_much_less_than_it_may_send() -> None:
 
 
 @pytest.mark.core
-def test_what_is_kept_is_computed_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_kept_frames_are_computed_once(spark: SparkSession, tmp_path: Path) -> None:
     """Kept in a classic session and on Spark Connect: once its files are gone a table can be read no other way."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
@@ -217,7 +217,7 @@ def test_many_requests_print_no_longer_plans_than_few(spark: SparkSession) -> No
     assert lengths[1] < lengths[0] * 1.2, lengths
 
 
-def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(spark: SparkSession) -> None:
+def test_sources_of_other_frames_are_carried_up_to_a_clients_limit(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
@@ -268,7 +268,7 @@ def test_few_rows_are_read_without_being_stored(
         assert frames.rows_of(cached.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
 
 
-def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession) -> None:
+def test_a_failure_releases_kept_frames(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
@@ -283,7 +283,7 @@ def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession) -> None:
     assert not frame.storageLevel.useMemory
 
 
-def test_what_outlives_a_block_is_released_only_when_that_fails(spark: SparkSession) -> None:
+def test_a_cache_that_outlives_its_block_is_released_on_failure(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
@@ -305,7 +305,7 @@ def test_what_outlives_a_block_is_released_only_when_that_fails(spark: SparkSess
     assert seen == [True, False, False]
 
 
-def test_at_once_keeps_the_order_and_tells_what_failed(spark: SparkSession) -> None:
+def test_at_once_keeps_the_order_and_raises_errors(spark: SparkSession) -> None:
     assert frames.at_once(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
     assert frames.at_once(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 
 
-def test_both_ways_give_equal_rows(spark: SparkSession) -> None:
+def test_both_engines_give_equal_rows(spark: SparkSession) -> None:
     """Each operation is held to one table on both engines by test_spark_traffic: here they work together."""
     rows = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS}
     schemas = {"resolved_routes": RESOLVED_ROUTES, "observed_routing": OBSERVED_ROUTING, "imports": IMPORTS_SCHEMA}
@@ -50,7 +50,7 @@ def test_both_ways_give_equal_rows(spark: SparkSession) -> None:
 # explain reads files of Spark's in make test, and test_spark_traffic asks both engines the same.
 @pytest.mark.long
 @pytest.mark.classic
-def test_what_spark_writes_is_read_by_arrow(spark: SparkSession, tmp_path: Path) -> None:
+def test_arrow_reads_files_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's files have another type of times, and some have only second attempts."""
     rows = random_rows(random.Random(7), 150)
     folder = tmp_path / "resolved"

@@ -184,7 +184,7 @@ def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
 
 @pytest.mark.classic
 @pytest.mark.usefixtures("story")
-def test_nothing_is_moved_on_the_way(spark: SparkSession) -> None:
+def test_the_plan_moves_no_rows(spark: SparkSession) -> None:
     """The plan law forbids Exchange, Sort and Python nodes, also in Delta's plan of its feed."""
     for way, table in _tables(spark, 6):
         plan = way.read(spark, table, 5).rows._jdf.queryExecution()
@@ -292,7 +292,7 @@ def test_files_that_a_full_run_read_are_gone(
         known.read(spark).select("message_id").collect()
 
 
-def test_nothing_is_written_where_later_runs_could_not_go_on(
+def test_nothing_is_written_if_later_runs_could_not_continue(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Row tracking alone is not enough: the statement turns the change data feed on."""

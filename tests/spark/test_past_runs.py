@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_both_engines_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     edges = recorded(
         "edges",
         "0001-01-01T00:00:00Z",
@@ -54,7 +54,7 @@ def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert found["outcome_counts"] == edges["outcome_counts"]
 
 
-def test_a_newer_release_is_told_before_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_newer_release_is_reported_before_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
     frame = frame_of(spark, [*RUNS, {**RUNS[0], "release": "99.10.1"}], SCHEMA)

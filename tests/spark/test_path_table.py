@@ -77,7 +77,7 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     assert [path.name for path in folder.iterdir()] == ["paths"]
 
 
-def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+def test_another_table_stays_unchanged(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     config = _config(stored, tmp_path)
     store(spark.range(3), tmp_path / "paths")
     before = written(tmp_path)
@@ -91,7 +91,7 @@ def test_without_a_place_nothing_is_read(spark: SparkSession, stored: Path, tmp_
         spark_outputs.write_paths(spark, config_of(stored, tmp_path))
 
 
-def test_a_message_that_is_lost_is_told(
+def test_a_lost_message_is_reported(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = vars(spark_outputs)["message_paths"]

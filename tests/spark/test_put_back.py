@@ -156,7 +156,7 @@ def test_an_incremental_run_does_not_go_on(spark: SparkSession, case: Case, what
         assert run_ids(case) == ["first", "second"]
 
 
-def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Case) -> None:
+def test_a_full_run_replaces_untrusted_rows(spark: SparkSession, case: Case) -> None:
     """An incremental run is refused. A full run says what it replaces, but refuses another table too."""
     _put_back("resolved_routes")(spark, case)
     _removed("rejected_messages")(spark, case)
@@ -192,7 +192,7 @@ def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
     assert "m2" not in {row["message_id"] for row in state(case)["resolved_routes"]}
 
 
-def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case) -> None:
+def test_a_failing_restore_gives_the_statement(spark: SparkSession, case: Case) -> None:
     """A vacuum removed the files that a killed run had replaced. The shown RESTORE works once they are back."""
     with hooked(once("before runs", kill)), pytest.raises(Killed):
         routing.run(spark, case.config(), now=NEXT)

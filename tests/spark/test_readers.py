@@ -130,7 +130,7 @@ def other_notes(done: Run) -> list[str]:
     return [note for note in done.notes if " no ended_at: " not in note]
 
 
-def test_a_catalog_that_takes_no_such_view_is_told_so_once(
+def test_an_unsupported_view_is_noted_once(
     spark: SparkSession, catalog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from routing.tables import sql_statements

@@ -56,7 +56,7 @@ def refusing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tried
 
 
-def test_a_run_goes_on_without(
+def test_a_run_continues_without_caching(
     refusing: list[str],
     spark: SparkSession,
     stored: Path,

@@ -173,7 +173,7 @@ def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
 
 
 @pytest.mark.core
-def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> None:
+def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, done: Done) -> None:
     """The second run replaced the outputs, but the first run's rows are still available."""
     estate = with_moments(small_estate())
     expected = reference(estate, as_of=None, run_id="first")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.core, pytest.mark.matrix]
 
 
-def test_a_table_has_the_columns_of_its_schema_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_has_the_columns_of_its_schema_with_any_names(spark: SparkSession, tmp_path: Path) -> None:
     from routing.tables.frames import spark_schema
 
     nested = Schema((Field("x`:int>", ColumnKind.STRING), Field("a.b", ColumnKind.BIGINT)))
@@ -52,7 +52,7 @@ def test_properties_hold_any_text(spark: SparkSession, tmp_path: Path) -> None:
     assert row["properties"].items() >= properties.items()
 
 
-def test_history_back_to_its_start_and_a_way_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_history_to_its_start_and_a_restore(spark: SparkSession, tmp_path: Path) -> None:
     location = TableLocation(str(tmp_path))
     for _ in range(3):
         write_deltalake(location.text, pyarrow.table({"id": [0, 1]}), mode="append")

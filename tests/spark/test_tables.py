@@ -172,7 +172,7 @@ def test_values_at_their_edges(spark: SparkSession, estate: dict[str, DataFrame]
     ]
 
 
-def test_columns_of_other_types_are_told_at_once(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
+def test_all_columns_of_other_types_are_reported(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
     from pyspark.sql import functions as F
 
     wrong = {

@@ -143,7 +143,7 @@ def _is_wrong(value: Any, annotation: str) -> bool:
         ),
     ],
 )
-def test_what_an_error_says(call: Callable[[], object], text: str) -> None:
+def test_texts_of_errors(call: Callable[[], object], text: str) -> None:
     with pytest.raises(ArgumentFault) as caught:
         call()
     assert str(caught.value) == text

@@ -106,7 +106,7 @@ LEFT_OUT: list[tuple[dict[str, Any], str, str, Needs]] = [
 
 
 @pytest.mark.parametrize(("views", "service", "outcome", "needs"), LEFT_OUT)
-def test_where_what_decides_was_not_read_there_is_no_verdict(
+def test_missing_exports_that_decide_leave_no_verdict(
     views: dict[str, Any], service: str, outcome: str, needs: Needs, tmp_path: Path
 ) -> None:
     done = checked(whole_shop(tmp_path, [waiting(1, service)], **views))
@@ -149,12 +149,12 @@ def test_forwarding_that_is_not_known_is_taken_as_off_and_gives_no_verdict(tmp_p
     assert ("SHOP", None, "FORWARDING") in gaps(done)
 
 
-def test_an_instance_of_which_only_the_name_is_known_is_named_so(tmp_path: Path) -> None:
+def test_an_instance_known_only_by_name_is_reported_so(tmp_path: Path) -> None:
     folder = export(whole_shop(tmp_path, [waiting(1, "//stock")]), "HUB", transmission_queue={"Hub": []})
     assert gaps(checked(folder)) == [("HUB", None, "NAME_ONLY")]
 
 
-def test_messages_without_a_conversation_endpoint_are_counted_all_the_same(tmp_path: Path) -> None:
+def test_messages_without_a_conversation_endpoint_are_counted_too(tmp_path: Path) -> None:
     queue = [
         waiting(1, "//stock", transmission_status="Target queue is busy; message(s) queued for delivery."),
         waiting(2, "//stock"),
@@ -211,7 +211,7 @@ def test_a_script_is_in_force_where_its_subject_was_not_exported(tmp_path: Path)
     assert [(one.instance, one.statements, one.left_out) for one in done.evidence.log.scripts] == [("SHOP", 1, 0)]
 
 
-def test_statements_about_what_was_exported_are_left_out_and_listed(tmp_path: Path) -> None:
+def test_statements_on_exported_objects_are_skipped_and_listed(tmp_path: Path) -> None:
     folder = whole_shop(tmp_path, [waiting(1, "//mine")])
     text = SCRIPT + "CREATE SERVICE [//mine] ON QUEUE q;\nGO\nALTER DATABASE Orders SET DISABLE_BROKER;\n"
     script(folder / "SHOP" / "routes.sql", text)
@@ -243,7 +243,7 @@ WHOSE = [
 
 
 @pytest.mark.parametrize(("place", "first", "instance", "whose"), WHOSE)
-def test_whose_a_script_is(place: str, first: str, instance: str | None, whose: str, tmp_path: Path) -> None:
+def test_instance_of_a_script(place: str, first: str, instance: str | None, whose: str, tmp_path: Path) -> None:
     export(whole_shop(tmp_path, []), "SRV\\ONE", databases=[database("D", "12121212")])
     script(tmp_path / place, f"{first}\n{SCRIPT}")
     assert [one.instance for one in checked(tmp_path, instance=instance).evidence.log.scripts] == [whose]
@@ -255,13 +255,13 @@ def test_a_server_that_is_nearly_known_is_noted(tmp_path: Path) -> None:
     assert notes == ["the server 'SHOPP' of :connect is unknown, did you mean 'SHOP'?"]
 
 
-def test_a_script_that_nobody_claims_is_refused(tmp_path: Path) -> None:
+def test_a_script_without_an_instance_is_refused(tmp_path: Path) -> None:
     script(whole_shop(tmp_path, []) / "a.sql", SCRIPT)
     with pytest.raises(InputError, match="the instance of the script is unknown"):
         checked(tmp_path)
 
 
-def test_a_script_of_two_servers_stands_with_each(tmp_path: Path) -> None:
+def test_a_script_for_two_servers_applies_to_both(tmp_path: Path) -> None:
     text = f":CONNECT A\n{SCRIPT}GO\n:CONNECT B\n{SCRIPT.replace('Mine', 'Theirs')}"
     script(whole_shop(tmp_path, []) / "a.sql", text)
     done = checked(tmp_path)
@@ -286,7 +286,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     assert len(done.tried.evidence.log.rejected) == 1
 
 
-def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
+def test_groups_that_need_action_come_first(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061(actively refused it.)'."
     queue = [
         *(waiting(1, "//orders"), waiting(2, "//nobody"), waiting(3, "//Stock"), waiting(4, "//Stock")),

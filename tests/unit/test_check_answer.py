@@ -140,7 +140,7 @@ def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path
     assert "SQL Server reports nothing for 40 messages, " in text
 
 
-def test_what_sql_server_says_of_several_services_is_counted_together(tmp_path: Path) -> None:
+def test_reports_of_sql_server_on_several_services_are_counted_together(tmp_path: Path) -> None:
     routes = {"Orders": [route("Any", None, "TCP://hub.example:4022")], "msdb": [route("L")]}
     queue = [waiting(number, f"//{number % 2}", transmission_status=REFUSED) for number in range(5)]
     text = write_text(make_document(check([str(whole_shop(tmp_path, queue, routes=routes))])), width=1_000)
@@ -195,9 +195,7 @@ TRIALS = [
 
 
 @pytest.mark.parametrize(("services", "script", "line"), TRIALS)
-def test_what_a_script_would_change_comes_first(
-    services: list[str], script: str, line: str, tmp_path: Path
-) -> None:
+def test_changes_by_a_script_come_first(services: list[str], script: str, line: str, tmp_path: Path) -> None:
     file = tmp_path / "fix.sql"
     file.write_text(script)
     folder = whole_shop(tmp_path / "shop", [waiting(number, name, **NOW) for number, name in enumerate(services)])
@@ -226,7 +224,7 @@ def test_no_line_but_those_to_paste_is_wider_than_the_terminal(
     assert [line for line in text.split("\n") if len(line) > width and not line.startswith(to_paste)] == []
 
 
-def test_colours_are_wanted_and_never_in_what_is_pasted(
+def test_colours_are_never_in_statements(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -241,7 +239,7 @@ def test_colours_are_wanted_and_never_in_what_is_pasted(
 SQL = ("--format", "sql")
 
 
-def test_statements_alone_run_as_they_are(
+def test_printed_statements_run_unchanged(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -254,7 +252,7 @@ def test_statements_alone_run_as_they_are(
     ]
 
 
-def test_each_statement_stands_once_and_batches_that_declare_are_apart(
+def test_each_statement_occurs_once_and_declaring_batches_are_separate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue = [waiting(number, name) for number, name in enumerate([*CLIENTS, *CLIENTS])]
@@ -279,7 +277,7 @@ def test_where_there_is_nothing_to_paste_a_comment_says_so(
     assert text == "-- There is nothing to paste: no problem has a statement.\n"
 
 
-def test_statements_for_one_message_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_statements_for_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     routes = {"Orders": [route("A", "//A", "TCP://a:1"), route("B", "//B", "TCP://b:1")], "msdb": []}
     folder = whole_shop(tmp_path, [waiting(1, "//a"), waiting(2, "//b")], routes=routes)
     both = run(capsys, str(folder), "--format", "sql")

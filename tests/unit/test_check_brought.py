@@ -126,7 +126,7 @@ UNNAMED = "(not named)"
         ),
     ],
 )
-def test_whose_an_export_is(
+def test_instance_of_an_export(
     tmp_path: Path, files: dict[str, str], expected: dict[str, set[tuple[str, str | None]]]
 ) -> None:
     assert units(files, tmp_path / "case") == expected
@@ -150,7 +150,7 @@ def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     assert "there is no database_name, so an unnamed one is used (--database): 2 files: " in notes
 
 
-def test_nothing_is_noted_of_what_options_say(tmp_path: Path) -> None:
+def test_options_prevent_notes(tmp_path: Path) -> None:
     folder = write(tmp_path, {"queue.txt": QUEUE})
     done = check([str(folder)], instance="HUB", database="Sales", exported_at=WRITTEN)
     assert [note for note in done.evidence.log.notes if "there is no " in note] == []
@@ -233,7 +233,7 @@ def test_all_views_by_select_all_give_a_verdict(tmp_path: Path) -> None:
     assert (result.outcome, str(result.verdict.reason)) == ("DELAYED", "SERVICE_NOT_FOUND")
 
 
-def test_import_goes_on_asking(tmp_path: Path) -> None:
+def test_import_still_needs_the_options(tmp_path: Path) -> None:
     folder = write(tmp_path, {"queue.txt": QUEUE})
     for stand_ins, option in (
         (StandIns(None, "Sales", WRITTEN), "--instance"),

@@ -81,7 +81,7 @@ def test_a_denial_is_taken_back(tmp_path: Path) -> None:
     assert "REVOKE CONNECT ON ENDPOINT::[SHOP Broker] FROM [CORP\\stocksvc];" in statement
 
 
-def test_nobody_may_connect_to_the_other_side(tmp_path: Path) -> None:
+def test_no_login_may_connect_to_the_other_side(tmp_path: Path) -> None:
     remedy = connecting(tmp_path / "nobody", CLOSED, 9757, server_permissions=[grant("x", "Mirroring")])
     assert remedy.place == ("STOCK", "master")
     assert "GRANT CONNECT ON ENDPOINT::[STOCK Broker] TO [<login>];" in (remedy.statement or "")
@@ -89,7 +89,7 @@ def test_nobody_may_connect_to_the_other_side(tmp_path: Path) -> None:
     assert any("is granted to 'x'" in action for action in remedy.actions)
 
 
-def test_permissions_without_names_tell_nothing(tmp_path: Path) -> None:
+def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
     """SELECT * FROM sys.server_permissions has the ids of principals alone."""
     bare = {"class_desc": "ENDPOINT", "permission_name": "CONNECT", "state_desc": "GRANT"}
     remedy = connecting(tmp_path, CLOSED, 9757, server_permissions=[bare])
@@ -338,7 +338,7 @@ def test_messages_that_waiting_readers_do_not_take(tmp_path: Path) -> None:
 # A queue of which a question shows only two columns.
 
 
-def test_a_queue_of_services_and_statuses_alone(tmp_path: Path) -> None:
+def test_a_queue_of_only_services_and_statuses(tmp_path: Path) -> None:
     status = "The target service name could not be found."
     (tmp_path / "queue.csv").write_text(f"to_service_name,transmission_status\n//stock,{status}\n", "utf-8")
     routes = "name,remote_service_name,address\nAutoCreatedLocal,NULL,LOCAL\nToStock,//Stock,TCP://stock:4022\n"

@@ -40,19 +40,19 @@ def shop(folder: Path, *queue: dict[str, Any], **views: Any) -> str:
     return str(whole_shop(folder, list(queue), **views))
 
 
-def test_what_the_examples_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, *EXAMPLES, *FIX)
     assert_golden("check_examples.txt", told)
 
 
-def test_all_of_it_lists_what_is_on_its_way(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_also_lists_messages_on_their_way(capsys: pytest.CaptureFixture[str]) -> None:
     told = "SQL Server reports no trouble about 2 messages on the way (--all lists them)."
     assert told in run(capsys, *EXAMPLES, *UNWRAPPED)
     told = run(capsys, *EXAMPLES, "--all", *UNWRAPPED)
     assert "message 'c0000007-5555-4000-8000-000000000001:T:0:StockA'" in told
 
 
-def test_a_page_is_written_besides(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_page_is_written_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("what stood there")
     assert cli.main(["check", *EXAMPLES, *FIX, "--html", str(page), "--fail-on", "delayed"]) == 0
@@ -80,7 +80,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
     assert f"cannot be written: {why}" in told
 
 
-def test_a_page_needs_packages_of_its_own_and_says_so_at_once(tmp_path: Path) -> None:
+def test_a_page_reports_missing_packages_at_once(tmp_path: Path) -> None:
     done = without(("jinja2",), "check", "no-such-exports", "--html", str(tmp_path / "page.html"))
     assert done.returncode == 2
     assert "the Python package jinja2 is missing (in a clone: pip install '.[report]')" in done.stderr
@@ -159,7 +159,7 @@ def test_one_object_whose_keys_are_documented(tmp_path: Path, capsys: pytest.Cap
         "{e0000001-5555-4000-8000-000000000002}",
     ],
 )
-def test_one_message_by_what_one_holds(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_message_by_any_of_its_ids(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, *EXAMPLES, "--message", asked, *UNWRAPPED)
     assert told.startswith(f"Message '{BILLING}:I:0:Orders' is stuck, like 3 other messages: DELAYED, ")
     assert f"message '{BILLING}:I:0:Orders' sent from 'Orders'" in told
@@ -261,7 +261,7 @@ def test_findings_that_bear_on_messages_fail_it(tmp_path: Path, capsys: pytest.C
     run(capsys, folder, "--fail-on", "error", status=0)
 
 
-def test_a_remedy_is_what_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_remedies_are_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fix = tmp_path / "fix.sql"
     fix.write_text("USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'//nobody', ADDRESS = N'TCP://a:1';\n")
     folder = shop(tmp_path / "shop", waiting(1, "//nobody"))
@@ -285,7 +285,7 @@ def test_a_remedy_is_what_is_judged(tmp_path: Path, capsys: pytest.CaptureFixtur
         ((*EXAMPLES, "-v", "name"), "-v takes NAME=VALUE, not 'name'"),
     ],
 )
-def test_what_cannot_be_answered(
+def test_questions_without_an_answer(
     arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told in run(capsys, *arguments, status=2)

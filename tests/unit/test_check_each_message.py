@@ -59,7 +59,7 @@ def _key(row: Row) -> Key:
     return row["instance_name"], row["message_id"]
 
 
-def test_what_is_said_once_holds_for_each(told: list[ComparedGroup]) -> None:
+def test_facts_of_a_group_hold_for_each_message(told: list[ComparedGroup]) -> None:
     wrong = [
         ({name: group[name] for name in FACTS}, {name: row[name] for name in FACTS})
         for group, rows, _ in told
@@ -70,7 +70,7 @@ def test_what_is_said_once_holds_for_each(told: list[ComparedGroup]) -> None:
     assert sum(len(rows) for _, rows, _ in told) > NETWORKS * MESSAGES / 2
 
 
-def test_what_differs_is_listed_with_counts(told: list[ComparedGroup]) -> None:
+def test_differences_are_listed_with_counts(told: list[ComparedGroup]) -> None:
     several: Counter[str] = Counter()
     for group, rows, _ in told:
         brokers = {each["broker_instance"]: each["count"] for each in group["brokers"]}

@@ -123,7 +123,7 @@ def test_messages_that_resolve_rejects_have_no_verdict(both: Both) -> None:
     assert Counter(keys) == Counter([*both.resolved, *both.rejected])
 
 
-def test_the_whole_estates_are_decided_by_resolve_alone(both: Both) -> None:
+def test_complete_estates_are_decided_as_by_resolve(both: Both) -> None:
     """With complete exports, check decides every message that resolve decides."""
     whole = {name for name, each in both.instances.items() if each.variant == FULL}
     undecided = {

@@ -340,7 +340,7 @@ def test_a_queue_of_the_target(tmp_path: Path) -> None:
     assert "12 messages" not in silent(tmp_path / "read", **views).cause
 
 
-def test_nobody_may_send_to_the_target(tmp_path: Path) -> None:
+def test_no_principal_may_send_to_the_target(tmp_path: Path) -> None:
     unbound: dict[str, Any] = {"remote_service_bindings": {"Orders": []}}
     grants: dict[str, Any] = {"database_permissions": {"Stock": []}}
     remedy = silent(tmp_path / "nobody", unbound, **grants)
@@ -404,7 +404,7 @@ def test_a_verdict_needs_an_export_that_is_newer_than_the_message(
     assert any("long before" in note for note in find_notes(done)) is (end == "DELIVERED")
 
 
-def test_what_would_tell_more_is_named(tmp_path: Path) -> None:
+def test_helpful_exports_are_named(tmp_path: Path) -> None:
     remedy = silent(tmp_path)
     [sentence] = [action for action in remedy.actions if "sys.service_queues" in action]
     assert "whether the queue is on" in sentence
@@ -444,7 +444,7 @@ def test_counts_of_endpoints_in_place_of_their_rows(tmp_path: Path) -> None:
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 2_000_000)
 
 
-def test_a_queue_that_nobody_reads(tmp_path: Path) -> None:
+def test_a_queue_without_readers(tmp_path: Path) -> None:
     services = {"msdb": [], "Orders": [{"name": "//orders", "service_queue_id": 70}]}
     unread = {**QUEUE, "activation_procedure": None, "messages": 7}
     monitors = [{"database_id": 5, "queue_id": 70, "tasks_waiting": 0}]

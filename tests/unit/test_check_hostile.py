@@ -232,16 +232,14 @@ def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) 
     assert "[red]a[/red] [link=x] <b>b</b>" in out
 
 
-def test_what_changes_is_harmless(
-    capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]
-) -> None:
+def test_changes_are_harmless(capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]) -> None:
     out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *try_options)
     assert_harmless(out)
     changes = out[out.index("\nWhat changes\n") : out.index("\n1. ")]
     assert re.search("BROKER_DISABLED, by route '.*' → DELIVERED, LOCAL_SERVICE, by route '.*', to '", changes)
 
 
-def test_json_is_one_line_with_names_as_they_are(
+def test_json_is_one_line_with_unchanged_names(
     capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]
 ) -> None:
     out = run(capsys, str(folder), *try_options, "--format", "json")
@@ -320,7 +318,7 @@ def _all_texts(value: Any) -> Iterator[str]:
             yield from _all_texts(each)
 
 
-def test_the_same_statements_stand_alone_and_are_the_only_ones(
+def test_the_sql_format_has_the_same_statements(
     capsys: pytest.CaptureFixture[str], folder: Path, groups: dict[str, Any]
 ) -> None:
     """All that is no comment is a statement that JSON has, and is read as the one that is meant."""

@@ -93,7 +93,7 @@ def was_left_out(instance: Exported, view: str, database: str | None) -> bool:
     return bool(places & instance.left_out)
 
 
-def test_what_would_be_needed_was_left_out(done: Check, instances: dict[str, Exported]) -> None:
+def test_needed_exports_are_the_omitted_ones(done: Check, instances: dict[str, Exported]) -> None:
     _, in_part = by_variant(done, instances)
     seen: Counter[str] = Counter()
     for instance, result in in_part:

@@ -65,7 +65,7 @@ def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> No
     assert found.headline.startswith("4 messages in the transmission queues as of 2026-01-05T18:00:00Z: ")
 
 
-def test_a_message_without_a_verdict_is_not_known_and_what_would_be_needed_is_told(tmp_path: Path) -> None:
+def test_a_message_without_a_verdict_names_the_needed_exports(tmp_path: Path) -> None:
     folder = whole_shop(tmp_path, QUEUE, [endpoint(1), endpoint(2), endpoint(5)], routes=None)
     found = report(export(folder, "HUB", transmission_queue={"Hub": []}))
     assert found.outcomes == {"NOT_KNOWN": 4}
@@ -77,7 +77,7 @@ def test_a_message_without_a_verdict_is_not_known_and_what_would_be_needed_is_to
     assert EstateInstance("HUB", (), ()) in found.places
 
 
-def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_rows_are_reported(tmp_path: Path) -> None:
     found = report(whole_shop(tmp_path, [*QUEUE, waiting(6, "//stock", enqueue_time="yesterday")]))
     [told] = [sentence for sentence in found.not_known if sentence.startswith("rejected: ")]
     assert "yesterday" in told
@@ -147,7 +147,7 @@ def tried(tmp_path: Path) -> Report:
     return report(whole_shop(tmp_path / "shop", [*told, *rest]), str(file))
 
 
-def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried: Report) -> None:
+def test_with_a_script_to_try_the_page_shows_its_results(tried: Report) -> None:
     assert tried.outcomes == {"SENT": 3, "DELIVERED": 1}
     assert ("Mine", 2) in [(flow.route, flow.messages) for flow in tried.flows]
     assert "1 DELIVERED, 3 SENT; with " in tried.headline
@@ -160,7 +160,7 @@ def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried
     assert not any("DELAYED" in one.title for one in tried.problems)
 
 
-def test_what_a_script_changes_is_told_beside_what_was(tried: Report) -> None:
+def test_changes_by_a_script_are_shown_beside_the_old_results(tried: Report) -> None:
     changes = tried.changes
     assert changes is not None
     assert (changes.run_id, changes.finished_at) == (None, None)

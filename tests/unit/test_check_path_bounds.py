@@ -253,7 +253,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("servers", "words"), [case[1:] for case in HEADS], ids=[case[0] for case in HEADS])
-def test_the_head_says_how_many_ways_fail(
+def test_the_heading_counts_failing_paths(
     servers: dict[str, Server], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", queued(tmp_path, servers), *UNWRAPPED]) == 0

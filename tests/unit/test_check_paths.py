@@ -685,7 +685,7 @@ def test_where_a_message_ends(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
-def test_what_to_do_about_it_and_where(name: str, tmp_path: Path) -> None:
+def test_remedies_and_their_places(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     [group] = checked(tmp_path, case).groups
     told = [(each.remedy.instance, each.remedy.statement or each.remedy.text) for each in group.advice]
@@ -705,7 +705,7 @@ def test_the_first_statement_mends_it(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])
-def test_what_would_tell_more(name: str, tmp_path: Path) -> None:
+def test_helpful_exports(name: str, tmp_path: Path) -> None:
     from routing.views.check.check_json import as_object
 
     case = CASES[name]
@@ -745,7 +745,7 @@ FINDINGS = {
 
 
 @pytest.mark.parametrize("name", FINDINGS)
-def test_lint_s_findings_stand_with_the_messages(name: str, tmp_path: Path) -> None:
+def test_findings_of_lint_are_shown_with_the_messages(name: str, tmp_path: Path) -> None:
     done = checked(tmp_path, CASES[name])
     [group] = done.groups
     found = [(one.code, one.instance_name, one.database_name, one.object) for one in done.findings_on(group)]
@@ -763,7 +763,7 @@ def test_missing_views_cause_no_finding(view: str, codes: set[str], tmp_path: Pa
     assert {one.code for one in done.every_finding}.isdisjoint(codes)
 
 
-def test_an_instance_that_is_taken_to_listen_by_its_name_is_told(tmp_path: Path) -> None:
+def test_an_assumed_address_is_reported(tmp_path: Path) -> None:
     from routing.views.check.check_json import as_object
 
     done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
@@ -803,7 +803,7 @@ def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> Non
     assert "ends NO_RETURN_PATH at 'STOCK' → SENT, " in print_check(done)
 
 
-def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path) -> None:
+def test_a_page_shows_failing_paths_and_their_remedies(tmp_path: Path) -> None:
     from routing.views.check.check_report import as_report
 
     page = as_report(checked(tmp_path, CASES["no route leads back"]))
@@ -817,7 +817,7 @@ def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
-def test_trace_advises_what_check_advises(name: str, tmp_path: Path) -> None:
+def test_trace_gives_the_advice_of_check(name: str, tmp_path: Path) -> None:
     done = checked(tmp_path, CASES[name])
     [group] = done.groups
     rows = done.estate.evidence.rows

@@ -60,7 +60,7 @@ def test_an_implied_route_is_not_one_of_a_script(tmp_path: Path) -> None:
     ],
     ids=["taken", "without a value", "of an unknown route", "dropping none", "of the script's own"],
 )
-def test_what_a_script_leaves_open_leaves_no_verdict(
+def test_unknown_parts_of_a_script_leave_no_verdict(
     statement: str, outcome: tuple[str, list[str]], tmp_path: Path
 ) -> None:
     assert shop_by_script(tmp_path, f"{statement}\nGO\n{ANY}", waiting(1, "//bill")) == [outcome]
@@ -130,9 +130,7 @@ def test_unused_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "2 messages in the transmission queues" in told
 
 
-def test_an_explained_message_says_what_is_taken_from_later_exports(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_explained_message_notes_later_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole_shop(tmp_path, [waiting(1, "//stock")])
     note = (
         "'SHOP': its routes, databases, services and endpoint are those exported at 2026-01-05T18:00:00Z,"

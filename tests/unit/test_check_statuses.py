@@ -210,7 +210,7 @@ OF_ORDERS = [
 
 
 @pytest.mark.parametrize(("status", "number", "words", "statement"), OF_ORDERS)
-def test_what_holds_a_message_back_that_is_delivered_here(
+def test_causes_that_hold_back_a_local_message(
     status: str, number: int | None, words: str, statement: str | None, tmp_path: Path
 ) -> None:
     found, text = told(tmp_path, "//orders", status, number)
@@ -219,7 +219,7 @@ def test_what_holds_a_message_back_that_is_delivered_here(
     assert (text is None) == (statement is None)
 
 
-def test_a_text_that_is_not_read_is_shown_whole_and_never_taken_for_no_trouble(tmp_path: Path) -> None:
+def test_an_unreadable_text_is_shown_whole_and_counts_as_trouble(tmp_path: Path) -> None:
     status = "Etwas, das " + "sehr " * 200 + "lang ist: tun Sie dies."
     whole_shop(tmp_path, [waiting(1, "//orders", transmission_status=status)])
     shown = print_check(check([str(tmp_path)]))
@@ -239,7 +239,7 @@ def test_a_client_is_gone_where_the_queue_alone_was_exported(status: str, tmp_pa
     assert "END CONVERSATION @handle WITH CLEANUP" in (advice.remedy.statement or "")
 
 
-def test_one_message_without_a_verdict_is_told_with_its_status(
+def test_one_message_without_a_verdict_is_shown_with_its_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = waiting(1, "//stock", transmission_status=RECEIVING.format("10061(No)"))
@@ -262,7 +262,7 @@ def test_a_client_that_is_there_has_its_own_trouble(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [9770, 9761])
 @pytest.mark.parametrize("dialogs", [{}, {"conversation_endpoints": None}])
-def test_a_request_that_another_conversation_made_is_told(
+def test_a_request_of_another_conversation_is_reported(
     number: int, dialogs: dict[str, Any], tmp_path: Path
 ) -> None:
     words, _ = told(tmp_path, "//nobody", "Irgendetwas.", number, **dialogs)
@@ -270,7 +270,7 @@ def test_a_request_that_another_conversation_made_is_told(
     assert "another language" not in words
 
 
-def test_a_broker_that_another_database_keeps_off_is_told_without_a_verdict(tmp_path: Path) -> None:
+def test_a_broker_kept_off_by_another_database_is_reported_without_a_verdict(tmp_path: Path) -> None:
     listed = [database("Orders", "0d0d0d0d", 5, 0), database("Copy", "0d0d0d0d", 6, 1)]
     rest: dict[str, Any] = {"databases": listed, "conversation_endpoints": None, "routes": None}
     words, statement = told(tmp_path, "//orders", "The broker is disabled in the sender's database.", **rest)
@@ -306,7 +306,7 @@ CONNECTIONS = [
 
 @pytest.mark.parametrize("text", ["An error occurred while receiving data: '{}'.", "Échec: '{}'."])
 @pytest.mark.parametrize(("error", "words"), CONNECTIONS)
-def test_connections_are_told_apart(error: str, words: str, text: str, tmp_path: Path) -> None:
+def test_connections_are_separate(error: str, words: str, text: str, tmp_path: Path) -> None:
     number = None if text.startswith("An") else 9759
     assert words in told(tmp_path, "//stock", text.format(error), number)[0]
 
@@ -460,7 +460,7 @@ LACKS: list[tuple[dict[str, Any], str, str | None]] = [
 
 @pytest.mark.parametrize("dialogs", ["known", "unknown"])
 @pytest.mark.parametrize(("views", "words", "statement"), LACKS)
-def test_what_a_destination_lacks_is_looked_up_there(
+def test_missing_objects_are_looked_up_at_the_destination(
     views: dict[str, Any], words: str, statement: str | None, dialogs: str, tmp_path: Path
 ) -> None:
     stock(tmp_path, **views)
@@ -520,7 +520,7 @@ NOTIFIED = [
 
 
 @pytest.mark.parametrize(("sender", "service", "broker", "words", "part"), NOTIFIED)
-def test_an_event_notification_is_made_anew(
+def test_an_event_notification_is_recreated(
     sender: str, service: str, broker: str | None, words: str, part: str, tmp_path: Path
 ) -> None:
     bound = None if broker is None else GUID.format(broker)
@@ -556,9 +556,7 @@ def test_two_statuses_of_one_group_are_both_answered(tmp_path: Path) -> None:
         ("", False),
     ],
 )
-def test_a_verdict_that_delays_is_told_first_and_what_the_status_adds_after_it(
-    status: str, adds: bool, tmp_path: Path
-) -> None:
+def test_a_delaying_verdict_comes_before_its_status(status: str, adds: bool, tmp_path: Path) -> None:
     words, statement = told(tmp_path, "//nobody", status)
     assert words.startswith("On SHOP: No known database holds service '//nobody'")
     assert ("owner of the database" in words or "another language" in words) == adds

@@ -111,7 +111,7 @@ def queue(**columns: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         ),
     ],
 )
-def test_what_helps_in_any_case(
+def test_remedies_for_every_case(
     tmp_path: Path, views: dict[str, Any], near: list[tuple[str, tuple[str, ...]]], statement: str | None
 ) -> None:
     group = only_group(tmp_path, **views)
@@ -120,7 +120,7 @@ def test_what_helps_in_any_case(
     assert (group.remedy and group.remedy.statement) == statement
 
 
-def test_what_sql_server_contradicts_helps_nothing(tmp_path: Path) -> None:
+def test_contradicted_remedies_are_left_out(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061(No connection could be made)'."
     routes = {"Orders": [LOCAL, route("To", "//Billing", FAR)]}
     group = only_group(tmp_path, transmission_queue=queue(transmission_status=refused), routes=routes)
@@ -128,7 +128,7 @@ def test_what_sql_server_contradicts_helps_nothing(tmp_path: Path) -> None:
     assert not any("ALTER ROUTE" in (advice.remedy.statement or "") for advice in group.advice)
 
 
-def test_it_is_said_that_not_all_is_known(tmp_path: Path) -> None:
+def test_missing_knowledge_is_reported(tmp_path: Path) -> None:
     export(tmp_path, "SHOP", transmission_queue=queue(), routes={"Orders": [LOCAL, route("To", "//Billing", FAR)]})
     told = print_check(check([str(tmp_path)]))
     assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in told

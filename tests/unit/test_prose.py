@@ -14,12 +14,6 @@ from tests import prose
 HOUSE = Path(routing.__file__).parent
 ROOT = HOUSE.parent
 ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists())
-# Rooms that were written before these targets. A limit may fall, never rise; a room that meets the targets leaves.
-NOT_YET: dict[str, dict[str, float]] = {
-    "delta": {"tangled": 24.8, "headless": 9.7, "dialect": 11.5},
-    "messages": {"tangled": 22.1, "headless": 11.6, "dialect": 8.0},
-    "runs": {"tangled": 22.7, "headless": 13.6, "dialect": 14.1},
-}
 GOLDEN = ROOT / "tests" / "golden"
 WORDING = ("headless", "dialect")
 SQL_SERVERS_OWN = {"message_texts.py", "query_script.py"}
@@ -36,14 +30,10 @@ _NO_VERB = re.compile(
 _PROPERTIES = {"property", "cached_property"}
 
 
-def limits_of(room: Path) -> dict[str, float]:
-    return {**prose.TARGETS, **NOT_YET.get(room.name, {})}
-
-
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_docstrings_of_a_room_read_well(room: Path) -> None:
     found = prose.shares(prose.sentences_of(room.rglob("*.py")))
-    assert {mark: share for mark, share in found.items() if share > limits_of(room)[mark]} == {}
+    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
 
 
 @pytest.mark.parametrize("folder", ["benchmarks", "deploy", "tests"])
@@ -79,20 +69,6 @@ def test_golden_outputs_read_well() -> None:
 
 def without_allowed(text: str) -> str:
     return re.sub("|".join(ALLOWED), "CODE", text)
-
-
-def test_no_room_is_excused_without_need() -> None:
-    measured = {
-        room.name: prose.shares(prose.sentences_of(room.rglob("*.py"))) for room in ROOMS if room.name in NOT_YET
-    }
-    assert {name for name in NOT_YET if name not in measured} == set()
-    needless = {
-        name: mark
-        for name, limits in NOT_YET.items()
-        for mark in limits
-        if measured[name][mark] <= prose.TARGETS[mark]
-    }
-    assert needless == {}
 
 
 def without_verb(source: str) -> list[str]:

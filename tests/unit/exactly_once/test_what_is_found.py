@@ -265,7 +265,7 @@ def test_a_row_of_somebody_is_found_below_any_maintenance(tables: LogsInMemory) 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])
 @pytest.mark.parametrize("what", OF_RUNS)
-def test_runs_put_back_and_maintained(tables: LogsInMemory, what: str, is_cleaned: bool) -> None:
+def test_runs_restored_and_maintained(tables: LogsInMemory, what: str, is_cleaned: bool) -> None:
     """The turns of runs are known by the RESTORE, and by the end of the log where that is gone."""
     _three_runs(tables)
     OF_RUNS[what](tables)
@@ -352,7 +352,7 @@ def _operations(tables: LogsInMemory) -> set[str]:
     return {entry.operation for key in KEYS for entry in tables.logs[key].entries}
 
 
-def test_what_was_taken_back_meanwhile_is_brought_back_once_the_run_counts(tables: LogsInMemory) -> None:
+def test_outputs_rolled_back_by_another_run_are_restored_at_the_end(tables: LogsInMemory) -> None:
     tables.by_hand("messages", "WRITE", frozenset({0, 1, 2, 3}))
 
     def take_back_and_die() -> None:
@@ -365,7 +365,7 @@ def test_what_was_taken_back_meanwhile_is_brought_back_once_the_run_counts(table
     assert {key: tables.logs[key].rows() for key in KEYS} == expected
 
 
-def test_a_run_that_counts_meanwhile_is_not_taken_back(tables: LogsInMemory) -> None:
+def test_a_run_recorded_in_between_is_not_rolled_back(tables: LogsInMemory) -> None:
     """It ends when the last run has been looked up: its commits are newer than the versions read before."""
     tables.by_hand("messages", "WRITE", frozenset({0, 1, 2, 3}))
     with pytest.raises(StorageError, match="another run has written"):

@@ -59,7 +59,7 @@ def test_the_same_again(
     assert rows_of(folder) == before
 
 
-def test_what_comes_next_is_of_the_stored_messages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_import_finds_the_stored_messages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A later export of messages that wait: their observations carry the ids that 0.2.0 gave them."""
     before = rows_of(folder)
     line = ["import", "catalog", str(folder / "exported" / "thursday"), "--config", str(folder / "job.yaml")]

@@ -158,7 +158,7 @@ def test_a_queue_by_select_all(tmp_path: Path, name: str, content: bytes) -> Non
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_columns_tell_each_view(tmp_path: Path, columns: list[str], row: list[str], view: str) -> None:
+def test_columns_identify_each_view(tmp_path: Path, columns: list[str], row: list[str], view: str) -> None:
     export = read(tmp_path, "Results.csv", grid(columns, row, separator=","))
     assert (list(export.rows), len(export.rows[view]), export.rejected) == ([view], 1, [])
     assert f"{tmp_path}/Results.csv: recognised by its columns as sys.{view}" in export.notes
@@ -169,7 +169,7 @@ def test_json_without_the_name_of_its_view(tmp_path: Path) -> None:
     assert only_row(read(tmp_path, "result.json", json.dumps([row])), "routes")["name"] == "ToBilling"
 
 
-def test_two_grids_in_one_file_and_what_stands_between(tmp_path: Path) -> None:
+def test_two_grids_in_one_file_and_the_lines_between(tmp_path: Path) -> None:
     text = f"these do not move:\r\n\r\n{GRID}\r\n{grid(ROUTE_COLUMNS, ROUTE)}"
     export = read(tmp_path, "case.txt", text)
     assert only_row(export, "transmission_queue")["to_service_name"] == "//billing"
@@ -185,7 +185,7 @@ def test_two_grids_in_one_file_and_what_stands_between(tmp_path: Path) -> None:
         ("package.json", '{"name": "x", "address": "LOCAL"}'),
     ],
 )
-def test_what_tells_no_view_is_not_read(tmp_path: Path, name: str, content: str) -> None:
+def test_unknown_result_sets_are_skipped(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / "routes.csv").write_text(grid(ROUTE_COLUMNS, ROUTE), encoding="utf-8")
     export = read(tmp_path, name, content)
     assert list(export.rows) == ["routes"]
@@ -265,7 +265,7 @@ def test_one_reading_of_all_times(texts: list[str], expected: list[Any] | None) 
         assert [form.read(text) for text in texts] == expected
 
 
-def test_times_of_its_own_culture_are_read_with_a_note(tmp_path: Path) -> None:
+def test_times_of_a_culture_are_read_with_a_note(tmp_path: Path) -> None:
     rows = [[*QUEUED[:5], time, *QUEUED[6:]] for time in ("05.01.2026 14:03:22", "06.01.2026 09:00:00")]
     export = read(tmp_path, "transmission_queue.csv", grid(QUEUE_COLUMNS, *rows, separator=";", quote='"'))
     assert [row["enqueue_time"] for row in export.rows["transmission_queue"]] == [
@@ -276,7 +276,7 @@ def test_times_of_its_own_culture_are_read_with_a_note(tmp_path: Path) -> None:
     assert export.notes == [f"{tmp_path}/transmission_queue.csv: {said}"]
 
 
-def test_times_that_may_be_read_in_two_ways_are_asked_for(tmp_path: Path) -> None:
+def test_ambiguous_times_need_a_format(tmp_path: Path) -> None:
     row = [*QUEUED[:5], "05/01/2026 14:03:22", *QUEUED[6:]]
     with pytest.raises(ContractError) as caught:
         read(tmp_path, "transmission_queue.csv", grid(QUEUE_COLUMNS, row, separator=","))

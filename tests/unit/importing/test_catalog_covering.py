@@ -116,7 +116,7 @@ def test_endpoints_that_were_exported_and_are_none_are_not_missing(tmp_path: Pat
     ]
 
 
-def test_what_a_far_broker_id_is_from_is_not_claimed(tmp_path: Path) -> None:
+def test_the_origin_of_a_far_broker_id_is_not_claimed(tmp_path: Path) -> None:
     first, second = covered_of(tmp_path, conversation_endpoints=ENDPOINTS).rows["dialogs"]
     assert (first["far_broker_instance"], second["far_broker_instance"]) == (None, "X-Y")
     for row in (first, second):
@@ -165,7 +165,7 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
     assert covered.is_doubtful("databases", {"instance_name": "hub", "name": "A"})
 
 
-def test_what_a_broken_row_may_have_been(tmp_path: Path) -> None:
+def test_doubts_of_a_broken_row(tmp_path: Path) -> None:
     covered = covered_of(
         tmp_path,
         databases="name,service_broker_guid\nodd,no guid\n",
@@ -204,7 +204,7 @@ def test_addresses_of_an_instance(tmp_path: Path) -> None:
     }
 
 
-def test_an_instance_of_which_nothing_is_said_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_instance_without_rows_stays_unchanged(tmp_path: Path) -> None:
     row = instance(covered_of(tmp_path, services="name\n//a\n"))
     assert (row["is_message_forwarding_enabled"], row["addresses"]) == (None, None)
 
@@ -238,7 +238,7 @@ def test_of_several_exports_the_newest_counts(tmp_path: Path) -> None:
     assert covered.units["services"] == {("HUB", "Shop"): AT, ("HUB", "other"): EARLIER}
 
 
-def test_the_queries_export_what_the_import_knows() -> None:
+def test_the_queries_export_all_imported_columns() -> None:
     script = queries()
     selects = re.split(r"SELECT (?:TOP \(@most\) )?'+(?=[a-z_]+'+ AS view_name)", script)[1:]
     found = {}

@@ -145,7 +145,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_a_folder_at_any_depth_and_what_is_not_read(tmp_path: Path) -> None:
+def test_a_folder_at_any_depth_and_skipped_files(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "routes.csv").write_text(SSMS, encoding="utf-8")
     (tmp_path / "a" / "b" / "services.csv").write_text("name\n//stock\n", encoding="utf-8")
@@ -160,7 +160,7 @@ def test_a_folder_at_any_depth_and_what_is_not_read(tmp_path: Path) -> None:
     ]
 
 
-def test_several_result_sets_in_one_file_each_say_what_they_are(tmp_path: Path) -> None:
+def test_several_result_sets_in_one_file_name_their_views(tmp_path: Path) -> None:
     text = """view_name,instance_name,database_name,exported_at,name
 ---------,-------------,-------------,-----------,----
 services,"hub","Shop",2026-01-05T12:00:00.0000000Z,"//trailing blanks  "
@@ -234,7 +234,7 @@ def test_the_queue_as_the_queries_of_each_release_export_it(
 
 
 @pytest.mark.parametrize("columns", ["to_broker_instance,from_service_name", "to_broker_instance"])
-def test_a_queue_without_any_row_is_told_by_its_columns(tmp_path: Path, columns: str) -> None:
+def test_an_empty_queue_is_recognised_by_its_columns(tmp_path: Path, columns: str) -> None:
     head = f"view_name,instance_name,database_name,exported_at,conversation_handle,to_service_name,{columns}"
     text = f"{head},enqueue_time,message_sequence_number,transmission_status\n"
     export = read(tmp_path, "Results7.csv", text, HUB)

@@ -126,7 +126,7 @@ def test_a_view_that_is_empty(tmp_path: Path) -> None:
     ],
     ids=["cut", "first chunk alone", "wrapped", "wrapped in a name"],
 )
-def test_what_was_cut_off_is_refused(tmp_path: Path, text: str) -> None:
+def test_cut_off_json_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ContractError) as caught:
         read(tmp_path, "services.txt", text)
     assert str(caught.value).endswith(
@@ -135,12 +135,12 @@ def test_what_was_cut_off_is_refused(tmp_path: Path, text: str) -> None:
     )
 
 
-def test_what_was_cut_off_without_a_header_is_refused(tmp_path: Path) -> None:
+def test_cut_off_json_without_a_header_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="it has no line with a JSON object"):
         read(tmp_path, "services.json", "".join(f"{chunk[:256]}\n" for chunk in CHUNKS))
 
 
-def test_rows_are_told_by_their_number(tmp_path: Path) -> None:
+def test_rows_are_named_by_their_number(tmp_path: Path) -> None:
     export = read(tmp_path, "services.json", '[{"name":"//a"},{"name":["//b"]},3,{"name":"//c"}]')
     assert [row["name"] for row in export.rows["services"]] == ["//a", "//c"]
     assert export.rejected == [

@@ -165,7 +165,7 @@ def test_only_the_time_of_the_export_is_on_the_clock(tmp_path: Path) -> None:
     assert [note for note in export.notes if "missing" not in note] == []
 
 
-def test_a_time_that_is_taken_as_utc_is_said_once_a_view(tmp_path: Path) -> None:
+def test_a_time_read_as_utc_is_noted_once_a_view(tmp_path: Path) -> None:
     (tmp_path / "services.csv").write_text("name,exported_at\n//a,2026-01-05 12:00:00\n", encoding="utf-8")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "services.csv").write_text("name,exported_at\n//a,2026-01-04 12:00:00\n", encoding="utf-8")
@@ -180,13 +180,13 @@ def test_a_time_that_is_taken_as_utc_is_said_once_a_view(tmp_path: Path) -> None
     assert {row["exported_at"] for row in export.rows["services"]} == {utc(2026, 1, 5, 12), utc(2026, 1, 4, 12)}
 
 
-def test_of_the_times_of_sql_server_nothing_is_said(tmp_path: Path) -> None:
+def test_times_of_sql_server_get_no_note(tmp_path: Path) -> None:
     text = "name,lifetime,address,exported_at\na,2030-01-01 08:30:00.123,LOCAL,2026-01-05T12:00:00Z\n"
     export = read(tmp_path, text)
     assert [note for note in export.notes if "zone" in note] == []
 
 
-def test_a_clock_that_was_put_back_is_said(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_is_noted(tmp_path: Path) -> None:
     export = read(
         tmp_path, "name,address,exported_at\na,LOCAL,2026-10-25 02:30\nb,LOCAL,2026-10-25 02:30\n", zone=BERLIN
     )

@@ -259,7 +259,7 @@ The server principal "reader" is not able to access the database "Secret" under 
     ],
     ids=["fixed width", "separator", "one column"],
 )
-def test_what_the_server_says_of_an_error_is_no_row(tmp_path: Path, text: str) -> None:
+def test_an_error_text_of_the_server_is_not_a_row(tmp_path: Path, text: str) -> None:
     export = read(tmp_path, "services.txt", text + ERROR)
     assert [row["name"] for row in export.rows["services"]] == ["//a"]
     why = (
@@ -268,7 +268,7 @@ def test_what_the_server_says_of_an_error_is_no_row(tmp_path: Path, text: str) -
     assert export.rejected == [f"{tmp_path}/services.txt, row 4: {why}"]
 
 
-def test_a_line_that_stands_elsewhere_is_no_row(tmp_path: Path) -> None:
+def test_a_line_outside_a_table_is_not_a_row(tmp_path: Path) -> None:
     grid, _, _ = WIDE.partition("\n\n")
     export = read(tmp_path, "routes.txt", f"{grid}\n{'x' * 300}\n")
     assert routes(export) == ROUTES

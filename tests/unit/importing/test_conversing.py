@@ -40,9 +40,7 @@ def dialog(conversation: str = "c1", database: str = "Shop", *, is_initiator: bo
         ("\u212a", ("y", AT, "k"), ("\u212a", AT, "k")),
     ],
 )
-def test_what_becomes_of_an_acknowledgement(
-    far: str | None, stored: tuple[Any, ...], wanted: tuple[Any, ...]
-) -> None:
+def test_changes_of_an_acknowledgement(far: str | None, stored: tuple[Any, ...], wanted: tuple[Any, ...]) -> None:
     names = ("far_broker_instance", "acknowledged_at", "acknowledged_broker_instance")
     new, old = dialog(far_broker_instance=far), dialog("C1", **dict(zip(names, stored, strict=True)))
     changes = dialog_changes([new], [old], UNIT)

@@ -31,7 +31,7 @@ OF_NOTHING = {
 
 
 @pytest.mark.parametrize("text", OF_NOTHING.values(), ids=OF_NOTHING)
-def test_json_of_nothing_is_an_empty_view(text: str, tmp_path: Path) -> None:
+def test_empty_json_is_an_empty_view(text: str, tmp_path: Path) -> None:
     file = tmp_path / "transmission_queue.json"
     file.write_text(text, encoding="utf-8")
     [part], notes, _ = read_sources([str(file)], None)

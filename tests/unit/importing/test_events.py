@@ -155,7 +155,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), EVENTS)
-def test_what_an_event_says(text: str, expected: dict[str, Any]) -> None:
+def test_facts_of_an_event(text: str, expected: dict[str, Any]) -> None:
     read = read_event(parse_event(text), "hub")
     assert read is not None
     row = {**read.row}
@@ -239,7 +239,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", list(HOSTILE))
-def test_what_is_rejected(what: str) -> None:
+def test_rejected_events(what: str) -> None:
     text, why = HOSTILE[what]
     with pytest.raises(BrokenEventError, match=why):
         read_event(parse_event(text), "hub")
@@ -396,7 +396,7 @@ def test_a_document_that_breaks_off(job: Path, capsys: pytest.CaptureFixture[str
     assert done["written"]["observed_routing"] == {"added": 1}
 
 
-def test_an_acknowledgement_tells_when_a_dialog_was(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_acknowledgement_gives_the_time_of_a_dialog(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "broker_remote_message_acknowledgement"
     received: dict[str, Any] = {"acknowledgement_type": ("3", "Message with ack received")}
     events = [
@@ -525,7 +525,7 @@ OTHER_XML = {
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("what", OTHER_XML)
-def test_an_xml_file_of_another_kind_says_what_it_is(what: str, encoding: str, tmp_path: Path) -> None:
+def test_an_xml_file_of_another_kind_is_named(what: str, encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     file.write_text(OTHER_XML[what], encoding=encoding)
     with pytest.raises(InputError, match=what):

@@ -103,7 +103,7 @@ def test_an_address_with_a_secret_is_not_given_to_spark(named: str) -> None:
     assert "abc" not in str(caught.value)
 
 
-def test_why_a_session_is_needed_is_told_where_there_is_none() -> None:
+def test_the_reason_for_a_session_is_given_without_one() -> None:
     def start() -> NoReturn:
         raise EnvironmentFault.no_package("pyspark", "local")
 
@@ -112,7 +112,7 @@ def test_why_a_session_is_needed_is_told_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("named", ["s3://b/x", "dbfs:/x", "file:/x"])
-def test_what_reads_this_machine_alone_says_so_of_a_uri(named: str) -> None:
+def test_local_readers_refuse_a_uri(named: str) -> None:
     with pytest.raises(InputError, match=f"'{named}' is a URI, but this command reads only files on this machine"):
         on_this_disk(named)
 
@@ -161,7 +161,7 @@ def test_a_file_over_the_bound_is_fetched_alone_and_twice_where_it_is_read_twice
     assert bucket.fetched == [["1.csv"], ["1.csv"], ["2.csv"]]
 
 
-def test_what_is_no_file_or_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_that_are_neither_file_nor_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     in_session(monkeypatch, **{"d__1.csv": b"1"})
     reach = reach_by(opener())
     with pytest.raises(NotADirectoryError):

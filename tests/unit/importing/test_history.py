@@ -32,13 +32,13 @@ def put(changes: TableChanges) -> list[tuple[Any, ...]]:
     return [(row["name"], row["address"], row["valid_from"], row["valid_to"]) for row in changes.put]
 
 
-def test_a_first_import_stands_since_ever() -> None:
+def test_a_first_import_is_valid_from_the_beginning() -> None:
     changes = route_changes([], [route("a")], {SHOP: MONDAY}, {"hub"})
     assert put(changes) == [("a", "LOCAL", None, None)]
     assert changes.counts == {"added": 1}
 
 
-def test_a_snapshot_closes_opens_and_leaves_alone() -> None:
+def test_a_snapshot_closes_opens_and_keeps() -> None:
     stored = [
         version("same", "LOCAL", None),
         version("changed", "tcp://a:1", None),
@@ -69,14 +69,14 @@ def test_the_same_import_twice_changes_nothing() -> None:
     assert changes.counts == {"unchanged": 1}
 
 
-def test_what_the_same_moment_said_otherwise_is_replaced() -> None:
+def test_another_import_of_the_same_time_replaces_rows() -> None:
     stored = [version("a", "tcp://a:1", MONDAY), version("b", "LOCAL", MONDAY), version("c", "LOCAL", None)]
     changes = route_changes(stored, [route("a", "tcp://b:1")], {SHOP: MONDAY})
     assert put(changes) == [("a", "tcp://b:1", MONDAY, None), ("c", "LOCAL", None, MONDAY)]
     assert [row["name"] for row in changes.remove] == ["b"]
 
 
-def test_a_database_that_is_not_covered_is_left_alone() -> None:
+def test_a_database_that_is_not_covered_stays_unchanged() -> None:
     offline = {**version("a", "LOCAL", None), "database_name": "Offline"}
     assert not route_changes([offline], [], {SHOP: MONDAY})
 
@@ -92,7 +92,7 @@ def test_a_version_that_is_to_come_ends_the_new_one() -> None:
     assert put(route_changes(stored, [route("a")], {SHOP: MONDAY})) == [("a", "LOCAL", MONDAY, WEDNESDAY)]
 
 
-def test_what_is_present_replaces_the_covered_rows() -> None:
+def test_exported_rows_replace_the_covered_rows() -> None:
     stored = [{"name": "a", "x": 1}, {"name": "b", "x": 1}, {"name": "c", "x": 1}, {"name": "other", "x": 1}]
     wanted = [{"name": "a", "x": 1}, {"name": "b", "x": 2}, {"name": "d", "x": 1}]
     changes = present_changes(stored, wanted, ["name"], lambda row: row["name"] != "other")
@@ -101,7 +101,7 @@ def test_what_is_present_replaces_the_covered_rows() -> None:
     assert changes.counts == {"unchanged": 1, "changed": 1, "added": 1, "removed": 1}
 
 
-def test_what_is_not_known_of_an_instance_stays() -> None:
+def test_unknown_facts_of_an_instance_stay() -> None:
     stored = [{"instance_name": "hub", "is_message_forwarding_enabled": True, "addresses": ["tcp://a:1"]}]
     unknown = {"is_message_forwarding_enabled": None, "addresses": None}
     wanted = [{"instance_name": name, **unknown} for name in ("hub", "new")]
@@ -154,7 +154,7 @@ def imported(
         ),
     ],
 )
-def test_what_is_older_than_the_last_import_is_refused(last: list[Any], new: dict[str, Any]) -> None:
+def test_older_exports_than_the_last_import_are_refused(last: list[Any], new: dict[str, Any]) -> None:
     stored = [imported(*values) for values in last]
     with pytest.raises(InputError, match="older than an earlier import, 1 part: ") as caught:
         import_order.refuse_older(stored, [imported(at=MONDAY, **new)])
@@ -185,7 +185,7 @@ def test_what_is_older_than_the_last_import_is_refused(last: list[Any], new: dic
         ),
     ],
 )
-def test_what_speaks_of_something_else_is_not_older(last: Row, new: Row) -> None:
+def test_exports_of_other_objects_are_not_older(last: Row, new: Row) -> None:
     import_order.refuse_older([last], [new])
 
 
@@ -250,7 +250,7 @@ def test_a_view_is_no_script_of_its_name() -> None:
         assert not import_order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
 
-def test_whose_routes_were_never_imported() -> None:
+def test_instances_without_imported_routes() -> None:
     known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
     assert import_order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
 

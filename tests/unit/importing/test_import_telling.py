@@ -114,7 +114,7 @@ def shown(done: ImportResult) -> list[str]:
     return [" ".join(line.split()) for line in write_text(describe_import(done), width=100).splitlines()]
 
 
-def test_counts_say_what_they_count() -> None:
+def test_counts_name_their_unit() -> None:
     views = ImportResult(is_dry_run=False, rows_read={"routes": (5, 2, 1)})
     scripts = ImportResult(is_dry_run=True, counted="statements", rows_read={"a.sql": (4, 1, 0)})
     assert shown(views)[-3:] == ["Rows read", "view rows of them rejected of them left out", "routes 5 2 1"]
@@ -162,7 +162,7 @@ def test_counts_say_what_they_count() -> None:
         ),
     ],
 )
-def test_the_answer_is_what_was_written_and_rejected(
+def test_the_answer_has_written_and_rejected_rows(
     is_dry_run: bool, written: dict[str, dict[str, int]], read: tuple[int, int, int], answer: list[str]
 ) -> None:
     done = ImportResult(is_dry_run=is_dry_run, rows_read={"routes": read})

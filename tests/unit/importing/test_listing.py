@@ -23,7 +23,7 @@ def listed(folder: Path) -> tuple[list[str], list[str]]:
     return files, [note.removeprefix(f"{folder}/") for note in notes]
 
 
-def test_what_is_neither_followed_nor_read_is_named(tmp_path: Path) -> None:
+def test_skipped_entries_are_named(tmp_path: Path) -> None:
     folder, beside = tmp_path / "in", tmp_path / "beside"
     (folder / "a" / "b").mkdir(parents=True)
     (folder / "rows.parquet").mkdir()

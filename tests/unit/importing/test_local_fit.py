@@ -46,7 +46,7 @@ def _with(pa: Any, kind: Any, metadata: dict[str, str]) -> Any:
 
 
 @pytest.mark.parametrize("what", list(_UNFIT))
-def test_what_spark_has_to_write(tmp_path: Path, what: str) -> None:
+def test_tables_that_spark_must_write(tmp_path: Path, what: str) -> None:
     import pyarrow
     from deltalake import DeltaTable
 

@@ -167,7 +167,7 @@ def test_a_snapshot_is_a_new_version(steps: dict[str, Step]) -> None:
         assert steps["later"].versions[key] == steps["first"].versions[key]
 
 
-def test_messages_are_left_alone_and_observed_once_more(steps: dict[str, Step]) -> None:
+def test_messages_stay_unchanged_and_are_observed_again(steps: dict[str, Step]) -> None:
     tables = steps["later"].tables
     assert {row["observed_at"] for row in tables["messages"]} == {MONDAY}
     assert [row["observed_at"] for row in tables["observed_routing"]].count(TUESDAY) == 2
@@ -202,9 +202,7 @@ def test_the_same_script_twice_changes_nothing(steps: dict[str, Step]) -> None:
     ]
 
 
-def test_what_is_older_is_refused_and_nothing_is_written(
-    config: Config, steps: dict[str, Step], tmp_path: Path
-) -> None:
+def test_older_exports_are_refused_without_writing(config: Config, steps: dict[str, Step], tmp_path: Path) -> None:
     before = newest(config)
     # The script of Wednesday speaks of the same routes.
     old = exports(tmp_path / "old", TUESDAY, routes=ROUTES, services="name\n//new\n")
@@ -229,7 +227,7 @@ def test_an_acknowledgement_whose_time_is_known_stays(steps: dict[str, Step]) ->
     }
 
 
-def test_a_table_that_was_there_keeps_what_it_had(steps: dict[str, Step]) -> None:
+def test_an_existing_table_keeps_its_rows(steps: dict[str, Step]) -> None:
     rows = [row for row in steps["script"].tables["routes"] if row["instance_name"] == "OTHER"]
     assert [(row["name"], row["note"], row["valid_from"], row["valid_to"]) for row in rows] == [
         ("theirs", "keep", None, None)

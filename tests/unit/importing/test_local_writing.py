@@ -125,7 +125,7 @@ def test_dialogs_are_found_without_case_and_others_pass_through(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("key", "schema"), [("messages", MESSAGES), ("observed_routing", OBSERVED_ROUTING)])
-def test_what_grows_is_only_appended_to(tmp_path: Path, key: str, schema: Schema) -> None:
+def test_growing_tables_are_only_appended_to(tmp_path: Path, key: str, schema: Schema) -> None:
     import json
 
     first = exports(tmp_path / "first", MONDAY, **FIRST_VIEWS)
@@ -180,7 +180,7 @@ def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
     assert "instance_name" not in str(caught.value).replace(str(tmp_path), "")
 
 
-def test_a_wider_number_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_wider_number_stays_unchanged(tmp_path: Path) -> None:
     import pyarrow
     from deltalake import DeltaTable, write_deltalake
 

@@ -77,7 +77,7 @@ def test_undo_scripts_are_left_out() -> None:
     assert notes == [f"{which}: 2 files: /scripts/down/b.sql; /scripts/U1__a.sql"]
 
 
-def test_a_baseline_stands_for_the_migrations_before_it() -> None:
+def test_a_baseline_replaces_earlier_migrations() -> None:
     files, [note], _ = arranged("V1__a.sql", "V2__b.sql", "B2__all.sql", "V3__c.sql", "B1__old.sql")
     assert files == ["B2__all.sql", "V3__c.sql"]
     assert "baseline" in note

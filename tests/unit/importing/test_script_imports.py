@@ -168,7 +168,7 @@ def test_a_script_and_another_and_the_first_again_are_three(tmp_path: Path, brin
     assert routes(tmp_path) == expected
 
 
-def test_each_script_is_of_its_own_time(tmp_path: Path, bring: Import) -> None:
+def test_each_script_has_its_own_time(tmp_path: Path, bring: Import) -> None:
     first = script(tmp_path, "1.sql", CREATE.format("r", "one"), MONDAY)
     second = script(tmp_path, "2.sql", "ALTER ROUTE r WITH ADDRESS = 'TCP://two:4022'", TUESDAY)
     done = bring(first, second)

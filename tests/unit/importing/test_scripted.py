@@ -64,7 +64,7 @@ def test_nothing_changes_nothing(change: Change) -> None:
     assert not any(change("").values())
 
 
-def test_what_has_ended_is_not_there(change: Change) -> None:
+def test_ended_routes_do_not_exist(change: Change) -> None:
     changes = change("CREATE ROUTE ended WITH ADDRESS = 'LOCAL'")
     assert versions(changes["routes"]) == [("Shop", "ended", AT, None)]
 
@@ -86,7 +86,7 @@ def test_a_renamed_database_takes_everything_along(change: Change) -> None:
     assert [row["database_name"] for row in changes["services"].remove] == ["Stock"]
 
 
-def test_a_new_broker_id_is_known_to_nobody(change: Change) -> None:
+def test_a_new_broker_id_is_unknown(change: Change) -> None:
     (row,) = change("ALTER DATABASE shop SET NEW_BROKER")["databases"].put
     assert (row["name"], row["database_id"], row["service_broker_guid"]) == ("Shop", 5, ZEROS)
     assert row["is_broker_enabled"] is True
@@ -224,7 +224,7 @@ def test_scripts_are_applied_in_turn(
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
-def test_of_what_a_snapshot_replaces_nothing_has_to_be_there(read: ReadText, snapshot: bool) -> None:
+def test_a_snapshot_needs_no_existing_routes(read: ReadText, snapshot: bool) -> None:
     text = "DROP ROUTE a\nCREATE ROUTE c WITH ADDRESS = 'LOCAL'\nDROP ROUTE ended"
     done, _, history = apply(read, (text, LATER), snapshot=snapshot)
     assert history == {(*A, LATER), B, ("Shop", "c", "LOCAL", LATER, None)}
@@ -237,7 +237,7 @@ def test_scripts_of_one_name_are_counted_apart(read: ReadText) -> None:
     assert done.rows_read == {"f.sql": (1, 0, 0), "1/f.sql": (1, 1, 0)}
 
 
-def test_what_one_script_makes_is_known_to_the_next(read: ReadText) -> None:
+def test_a_script_knows_the_objects_of_earlier_ones(read: ReadText) -> None:
     """The endpoint's name too, which no table holds."""
     done, changes, _ = apply(
         read,

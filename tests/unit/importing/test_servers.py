@@ -194,7 +194,7 @@ def test_check_answers_as_from_files(capsys: pytest.CaptureFixture[str], serving
 
 
 @pytest.mark.usefixtures("plain")
-def test_what_cannot_be_read_is_noted_and_the_rest_is_written(
+def test_unreadable_parts_are_noted_and_the_rest_is_written(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, serving: Serving
 ) -> None:
     first, second = recorded(SHOP)[:2]
@@ -251,7 +251,7 @@ def test_no_connection_without_encryption(
     assert server.logins == []
 
 
-def test_a_certificate_must_be_trusted_unless_told_otherwise(
+def test_a_certificate_must_be_trusted_by_default(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(server_options.PASSWORD_VARIABLE, PASSWORD)
@@ -434,7 +434,7 @@ def test_without_the_driver(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     )
 
 
-def test_values_are_read_back_as_they_were(tmp_path: Path) -> None:
+def test_values_survive_a_round_trip(tmp_path: Path) -> None:
     """A script need not put its texts in quotes."""
     values = {
         "name": 'a, "b"',

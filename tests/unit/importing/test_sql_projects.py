@@ -77,7 +77,7 @@ def test_a_project_of_the_folder_that_the_command_runs_in(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("style", [SDK, SDK_ATTRIBUTE])
-def test_a_project_of_the_sdk_takes_what_lies_there(style: str, tmp_path: Path) -> None:
+def test_a_project_of_the_sdk_takes_the_files_in_its_folder(style: str, tmp_path: Path) -> None:
     files = {
         **{f"{name}.sql": ROUTE.format(name) for name in ("a", "sub/b", "sub/old/c", "bin/Debug/d", "obj/e", "n")},
         "post.sql": ":r n.sql\n",

@@ -77,7 +77,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("form", ["fixed", "commas", "tabs"])
-def test_what_is_printed_in_any_language_is_no_row(tmp_path: Path, form: str) -> None:
+def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -> None:
     separator = {"commas": ",", "tabs": "\t"}.get(form)
     lines = [HEADER, *ROWS] if form == "tabs" else [HEADER, ("-",) * 4, *ROWS]
     grid = services() if separator is None else "".join(separator.join(line) + "\n" for line in lines)
@@ -209,7 +209,7 @@ def test_unquoted_separators_are_joined_where_only_one_column_can_have_held_them
         assert not any("to_service_name" in row for row in export.rows["transmission_queue"])
 
 
-def test_what_a_spreadsheet_does_to_cells(tmp_path: Path) -> None:
+def test_cells_damaged_by_a_spreadsheet(tmp_path: Path) -> None:
     for column, cell, why in (
         (
             5,

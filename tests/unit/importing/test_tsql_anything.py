@@ -86,7 +86,7 @@ def test_any_text_ends_in_statements_or_problems(text: str) -> None:
 
 @LONG_ENOUGH
 @given(SCRIPTS)
-def test_whatever_is_read_can_be_applied(text: str) -> None:
+def test_every_read_script_can_be_applied(text: str) -> None:
     state = InstanceState(databases=(DatabaseState("db", "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"),))
     script = _read(text)
     applied = apply_script(state, script)

@@ -133,7 +133,7 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
         ("ALTER DATABASE Shop MODIFY NAME = MSDB", 1801, "'MSDB' already exists"),
     ],
 )
-def test_what_the_engine_would_refuse_changes_nothing(run: Run, text: str, number: int | None, why: str) -> None:
+def test_refused_statements_change_nothing(run: Run, text: str, number: int | None, why: str) -> None:
     result = run(f"\n{text}")
     assert result.state == STATE
     (problem,) = result.problems
@@ -241,7 +241,7 @@ def test_a_detached_database_takes_its_rows_along(run: Run) -> None:
         ),
     ],
 )
-def test_what_no_table_holds_is_named(run: Run, text: str, why: str) -> None:
+def test_changes_without_a_table_are_reported(run: Run, text: str, why: str) -> None:
     result = run(text)
     assert result.state == STATE
     (problem,) = result.problems
@@ -349,7 +349,7 @@ def test_a_condition_is_asked_once(run: Run) -> None:
     assert (result.applied, result.refused) == (4, 0)
 
 
-def test_names_that_differ_in_case_alone_are_told_apart_where_both_exist(run: Run) -> None:
+def test_names_that_differ_only_in_case_are_separate_if_both_exist(run: Run) -> None:
     both = InstanceState(routes=(RouteState("Shop", "r", "LOCAL"), RouteState("Shop", "R", "TRANSPORT")))
     assert run("DROP ROUTE R", both).state.routes == (RouteState("Shop", "r", "LOCAL"),)
     assert run("DROP ROUTE r", both).state.routes == (RouteState("Shop", "R", "TRANSPORT"),)

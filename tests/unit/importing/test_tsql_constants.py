@@ -118,7 +118,7 @@ def test_a_text_that_is_not_run_is_reported_once(read: ReadText, text: str) -> N
     ]
 
 
-def test_sp_executesql_refuses_what_is_no_nvarchar(read: ReadText) -> None:
+def test_sp_executesql_refuses_other_types_than_nvarchar(read: ReadText) -> None:
     script = read(f"DECLARE @sql varchar(max) = '{ROUTE}'\nEXEC sp_executesql @sql")
     assert script.statements == ()
     assert {(problem.line, problem.number) for problem in script.problems} == {(1, None), (2, 214)}

@@ -29,12 +29,12 @@ def test_each_encoding_gives_the_same_text(data: bytes, encoding: str) -> None:
     assert decode(data) == DecodedScript(SCRIPT, encoding)
 
 
-def test_what_an_encoding_cannot_read_is_counted() -> None:
+def test_undecodable_characters_are_counted() -> None:
     assert decode(b"a\x81\xe9") == DecodedScript("a\ufffdé", "Windows-1252", 1)
     assert decode(codecs.BOM_UTF16_LE + b"a\x00b") == DecodedScript("a\ufffd", "UTF-16 LE with byte-order mark", 1)
 
 
-def test_nothing_is_utf_8() -> None:
+def test_an_empty_file_is_utf_8() -> None:
     assert decode(b"") == DecodedScript("", "UTF-8")
 
 
@@ -54,5 +54,5 @@ def test_a_nul_alone_does_not_make_utf_16() -> None:
         (b"\x1f\x8b\x08\x08\x01\x02\x03abcdef", False),
     ],
 )
-def test_what_is_no_text(data: bytes, is_text: bool) -> None:
+def test_files_that_are_not_text(data: bytes, is_text: bool) -> None:
     assert decode(data).is_text is is_text

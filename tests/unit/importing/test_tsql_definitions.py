@@ -51,7 +51,7 @@ def test_services(read: ReadText) -> None:
         "DROP SERVICE a, b",
     ],
 )
-def test_what_is_no_service_is_reported(read: ReadText, text: str) -> None:
+def test_invalid_services_are_reported(read: ReadText, text: str) -> None:
     script = read(text + "\nGO\nDROP SERVICE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     assert [(problem.line, problem.number) for problem in script.problems] == [(1, 102)]
@@ -126,7 +126,7 @@ def test_the_endpoint(read: ReadText) -> None:
         ("e STATE = RUNNING AS TCP (LISTENER_PORT = 1) FOR TSQL ()", "not 'RUNNING'"),
     ],
 )
-def test_what_is_no_endpoint_is_reported(read: ReadText, rest: str, why: str) -> None:
+def test_invalid_endpoints_are_reported(read: ReadText, rest: str, why: str) -> None:
     script = read(f"CREATE ENDPOINT {rest}\nGO\nDROP ENDPOINT last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     (problem,) = script.problems
@@ -247,7 +247,7 @@ def test_broker_options_of_databases(read: ReadText) -> None:
         ("EXEC sp_renamedb 'a'", "its argument @newname is missing"),
     ],
 )
-def test_what_cannot_be_known_of_a_database_is_reported(read: ReadText, text: str, why: str) -> None:
+def test_unknown_facts_of_a_database_are_reported(read: ReadText, text: str, why: str) -> None:
     script = read(text + "\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     (problem,) = script.problems

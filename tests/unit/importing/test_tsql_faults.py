@@ -182,7 +182,7 @@ VALID = (Path(__file__).parent / "valid_statements.txt").read_text(encoding="utf
     ["{}\n;" + ROUTE, ROUTE + ";\n{}", "{}\n" + ROUTE, "IF 1 = 1 BEGIN {}\nEND " + ROUTE],
     ids=["before", "behind", "without a semicolon", "in a block"],
 )
-def test_what_can_be_compiled_is_run(read: ReadText, text: str, frame: str) -> None:
+def test_valid_batches_run(read: ReadText, text: str, frame: str) -> None:
     numbers, names = read_numbers(read, frame.format(text))
     assert numbers == set()
     assert "r" in names
@@ -214,7 +214,7 @@ def test_what_can_be_compiled_is_run(read: ReadText, text: str, frame: str) -> N
         "-- a comment\n;\nCREATE DEFAULT d AS 1",
     ],
 )
-def test_what_stands_first_in_its_batch(read: ReadText, text: str) -> None:
+def test_statements_that_must_come_first_in_a_batch(read: ReadText, text: str) -> None:
     assert read_numbers(read, f"{text}\nGO\n{ROUTE}") == (set(), ["r"])
 
 
@@ -237,7 +237,7 @@ def test_a_database_that_may_be_there_is_used(read: ReadText, text: str, names: 
     "text",
     ["SELECT @x $(p)", "BEGIN $(p) END", "$(p)\nPRINT @y", "IF 1 = 1 $(p)", "CREATE VIEW v AS SELECT 1 $(p)"],
 )
-def test_what_a_variable_of_sqlcmd_may_complete_rejects_nothing(read: ReadText, text: str) -> None:
+def test_a_batch_that_a_sqlcmd_variable_may_complete_is_not_rejected(read: ReadText, text: str) -> None:
     assert read_numbers(read, f"{ROUTE}\n{text}")[0] == set()
 
 

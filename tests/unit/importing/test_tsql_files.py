@@ -37,7 +37,7 @@ def test_a_file_says_its_encoding_and_its_time(tmp_path: Path, data: bytes, enco
     assert found.options.lifetime == datetime(2023, 11, 14, 22, 14, 20, tzinfo=timezone.utc)
 
 
-def test_unreadable_characters_refuse_the_names_they_stand_in(tmp_path: Path) -> None:
+def test_names_with_unreadable_characters_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "routes.sql"
     path.write_bytes(b"-- \xe9\nDROP ROUTE [a\x81]\nDROP ROUTE [b]")
     script = read_file(path, scripted_at=datetime(2024, 1, 1, tzinfo=timezone.utc))

@@ -28,7 +28,7 @@ def _contexts(script: ReadScript) -> list[tuple[str, str | None]]:
     return [(found.name, found.database) for found in script.statements]
 
 
-def test_use_sets_the_database_of_what_follows(read: ReadText) -> None:
+def test_use_sets_the_database_of_later_statements(read: ReadText) -> None:
     script = read(
         """DROP ROUTE a
         USE shop DROP ROUTE b
@@ -288,7 +288,7 @@ def test_after_a_conditional_return_the_condition_failed(read: ReadText) -> None
     assert _applied(script, databases=("x",)) == ["a", "b"]
 
 
-def test_a_check_that_only_the_server_can_make_is_taken_for_passed(read: ReadText) -> None:
+def test_a_check_that_only_the_server_can_make_is_assumed_to_pass(read: ReadText) -> None:
     script = read("IF @@VERSION LIKE '%9.0%' RETURN\nDROP ROUTE a")
     (found,) = script.statements
     assert (found.name, script.problems) == ("a", ())
@@ -310,7 +310,7 @@ def test_noexec_and_parseonly(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [5, 8]
 
 
-def test_what_is_rolled_back_does_not_count(read: ReadText) -> None:
+def test_rolled_back_statements_do_not_count(read: ReadText) -> None:
     script = read(
         """BEGIN TRAN; DROP ROUTE a
            BEGIN TRANSACTION; DROP ROUTE b; COMMIT

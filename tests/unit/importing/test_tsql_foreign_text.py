@@ -97,7 +97,7 @@ def test_a_file_of_nothing_else_is_no_script(text: str, line: int, why: str, tmp
         (f"PRINT \u201cx\u201d\n{ROUTE} \u2014 the route", [1, 2]),
     ],
 )
-def test_each_line_of_it_is_named(read: ReadText, text: str, lines: list[int]) -> None:
+def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int]) -> None:
     problems = read(text).problems
     assert [problem.line for problem in problems if problem.number == 102] == lines
 

@@ -77,7 +77,7 @@ def test_each_line_with_one_is_named(read: ReadText, text: str, lines: list[int]
         "DROP\u00a0ROUTE\u2003a\u3000",
     ],
 )
-def test_where_none_is_in_the_code_nothing_is_said(read: ReadText, text: str) -> None:
+def test_invisible_characters_outside_code_get_no_note(read: ReadText, text: str) -> None:
     script = read(text)
     assert [found.name for found in script.statements] == ["a"]
     assert script.problems == ()

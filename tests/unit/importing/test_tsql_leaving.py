@@ -96,7 +96,7 @@ def test_a_goto_under_a_condition_that_the_state_answers(read: ReadText) -> None
     assert _applied(script, "x") == ["a", "b"]
 
 
-def test_the_way_of_old_scripts_to_handle_errors(read: ReadText) -> None:
+def test_error_handling_of_old_scripts(read: ReadText) -> None:
     script = read(
         """BEGIN TRAN
         DROP ROUTE a
@@ -126,7 +126,7 @@ SERVERS_OWN = "whose condition only the server knows"
         ("SET NOEXEC ON", "SET NOEXEC ON in line 2"),
     ],
 )
-def test_what_follows_is_applied_and_named_as_depending_on_it(read: ReadText, leaves: str, words: str) -> None:
+def test_later_statements_are_applied_and_marked_as_dependent(read: ReadText, leaves: str, words: str) -> None:
     script = read(
         f"DROP ROUTE a\nIF @@VERSION LIKE '%9.0%' {leaves}\nDROP ROUTE b\ndone:\nSET NOEXEC OFF\nGO\nDROP ROUTE c"
     )

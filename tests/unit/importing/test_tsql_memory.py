@@ -97,7 +97,7 @@ def scripts() -> Iterator[str]:
         yield "\n".join(parts)
 
 
-def test_what_is_left_out_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_text_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def answers() -> list[tuple[ReadScript, AppliedScript, AppliedScript]]:
         read = [read_script(text, file="f.sql", scripted_at=AT, database="db") for text in texts]
         return [(script, apply_script(STATE, script), apply_script(STATE, script)) for script in read]
@@ -111,7 +111,7 @@ def test_what_is_left_out_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> 
     assert sum(len(applied.statements) for _, applied, _ in found) > 8
 
 
-def test_a_grant_finds_no_to_behind_what_is_left_out() -> None:
+def test_a_grant_finds_no_to_after_skipped_text() -> None:
     text = "GRANT SELECT ON x\n" + "INSERT INTO T VALUES (1)\n" * 100 + "CREATE ROUTE TO WITH ADDRESS = 'LOCAL'"
     [problem] = read_script(text, file="f", scripted_at=AT).problems
     assert problem.line == 102

@@ -60,7 +60,7 @@ def test_nothing_runs_of_a_batch_that_cannot_be_parsed(
 @pytest.mark.parametrize(
     ("opened", "number"), [("PRINT 'x", 105), ("DROP ROUTE [x", 105), ('PRINT "x', 105), ("/* x", 113)]
 )
-def test_nothing_runs_before_what_is_not_closed(read: ReadText, opened: str, number: int) -> None:
+def test_nothing_runs_before_an_unclosed_part(read: ReadText, opened: str, number: int) -> None:
     """GO does not end a batch inside a string, a name or a comment."""
     script = read(f"DROP ROUTE a\nGO\nDROP ROUTE b\n{opened}\nGO\nDROP ROUTE c")
     assert [found.name for found in script.statements] == ["a"]
@@ -80,13 +80,13 @@ def test_effects_of_a_rejected_batch_are_undone(read: ReadText) -> None:
     assert [(found.name, found.database) for found in script.statements] == [("a", "db"), ("b", "db")]
 
 
-def test_the_text_of_an_exec_is_a_batch_of_its_own(read: ReadText) -> None:
+def test_the_text_of_an_exec_is_a_separate_batch(read: ReadText) -> None:
     script = read("EXEC('DROP ROUTE a DROP ROUTE IF EXISTS b')\nDROP ROUTE c")
     assert [found.name for found in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [1, 1]
 
 
-def test_what_a_variable_without_value_may_complete_rejects_no_batch(read: ReadText) -> None:
+def test_a_batch_that_a_variable_may_complete_is_not_rejected(read: ReadText) -> None:
     script = read("CREATE ROUTE a $(b)\nSELECT (1 $(c)\nDROP ROUTE d")
     assert [found.name for found in script.statements] == ["d"]
     assert "sqlcmd variable 'b' has no value" in script.problems[0].why
@@ -116,7 +116,7 @@ def test_what_a_variable_without_value_may_complete_rejects_no_batch(read: ReadT
         "some_future_statement x y z",
     ],
 )
-def test_what_is_only_not_known_here_rejects_nothing(read: ReadText, text: str) -> None:
+def test_unknown_syntax_rejects_nothing(read: ReadText, text: str) -> None:
     script = read(f"{text}\n;\n{ROUTE}")
     assert [found.name for found in script.statements if found.name != "x"] == ["r"]
     assert not [problem for problem in script.problems if "nothing of its batch runs" in problem.why]

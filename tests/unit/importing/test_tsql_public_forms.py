@@ -419,7 +419,7 @@ BROKER = "FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS, MESSAGE_FORWARDING = ENA
         (f"AS TCP (LISTENER_IP = ALL LISTENER_PORT = 4022) {BROKER}", False),
     ],
 )
-def test_the_clauses_of_an_endpoint_stand_in_either_order(read: ReadText, clauses: str, is_started: bool) -> None:
+def test_the_clauses_of_an_endpoint_have_either_order(read: ReadText, clauses: str, is_started: bool) -> None:
     script = read(f"CREATE ENDPOINT Broker\n{clauses}\nGO\n")
     assert script.problems == ()
     result = apply_script(InstanceState(), script)

@@ -192,7 +192,7 @@ def test_the_engines_refusals(read: ReadText, options: str, number: int) -> None
         ("r WITH ADDRESS = 'LOC\ufffdL'", "cannot be read in its encoding"),
     ],
 )
-def test_what_is_no_route_statement_is_reported(read: ReadText, rest: str, why: str) -> None:
+def test_invalid_route_statements_are_reported(read: ReadText, rest: str, why: str) -> None:
     script = read(f"\nCREATE ROUTE {rest}\n;\nGO\nDROP ROUTE next_one")
     assert [found.name for found in script.statements] == ["next_one"]
     (problem,) = script.problems
@@ -206,13 +206,13 @@ def test_a_literal_may_go_on_in_the_next_line(read: ReadText) -> None:
     assert found.options == LOCAL
 
 
-def test_double_quotes_hold_a_string_where_no_name_can_stand(read: ReadText) -> None:
+def test_double_quotes_hold_a_string_where_no_name_is_possible(read: ReadText) -> None:
     (found,) = read('SET QUOTED_IDENTIFIER OFF\nCREATE ROUTE r WITH ADDRESS = "LOCAL"').statements
     assert isinstance(found, CreateRoute)
     assert found.options == LOCAL
 
 
-def test_alter_route_gives_the_named_options_alone(read: ReadText) -> None:
+def test_alter_route_changes_only_the_named_options(read: ReadText) -> None:
     script = read("ALTER ROUTE r WITH SERVICE_NAME = 's', LIFETIME = 1\nALTER ROUTE r WITH ADDRESS = ''")
     (found,) = script.statements
     assert isinstance(found, AlterRoute)

@@ -213,7 +213,7 @@ STEERING = {
 
 
 @pytest.mark.parametrize("form", STEERING)
-def test_a_refusal_steers_what_follows(read: ReadText, form: str) -> None:
+def test_a_refusal_affects_later_statements(read: ReadText, form: str) -> None:
     text, routes, refused = STEERING[form]
     assert run(read, text) == (routes, refused)
 
@@ -231,7 +231,7 @@ def test_a_refusal_steers_what_follows(read: ReadText, form: str) -> None:
         ("DROP ENDPOINT none", "whether it is the SERVICE_BROKER endpoint"),
     ],
 )
-def test_where_nothing_tells_a_statement_succeeds(read: ReadText, text: str, note: str) -> None:
+def test_statements_on_unknown_objects_succeed(read: ReadText, text: str, note: str) -> None:
     script = read(f"BEGIN TRY\n{text}\n{A}\nEND TRY BEGIN CATCH {B} END CATCH", database="D")
     applied = apply_script(InstanceState(endpoint=EndpointState()), script)
     assert {route.name for route in applied.state.routes} == {"a"}
@@ -239,7 +239,7 @@ def test_where_nothing_tells_a_statement_succeeds(read: ReadText, text: str, not
     assert note in applied.problems[0].why
 
 
-def test_what_the_script_itself_did_refuses(read: ReadText) -> None:
+def test_earlier_statements_of_the_script_can_cause_a_refusal(read: ReadText) -> None:
     script = read(
         f"{A}\n{A}\nDROP ROUTE a\nDROP ROUTE a\nDROP ROUTE z\nDROP ROUTE z\nDROP DATABASE N\nDROP DATABASE N\n"
         "CREATE DATABASE M\nGO\nUSE M DROP ROUTE none",
@@ -596,9 +596,7 @@ def test_calls_within_blocks_come_to_an_end(read: ReadText) -> None:
         ),
     ],
 )
-def test_what_a_procedure_does_is_named_where_that_is_not_known(
-    read: ReadText, text: str, line: int, why: str
-) -> None:
+def test_unknown_effects_of_a_procedure_are_named(read: ReadText, text: str, line: int, why: str) -> None:
     (problem,) = apply_script(STATE, read(text, database="D")).problems
     assert (problem.line, problem.counted) == (line, False)
     assert why in problem.why

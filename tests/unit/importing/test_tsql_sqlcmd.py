@@ -60,7 +60,7 @@ def test_an_error_ends_a_script_that_says_so(read: ReadText) -> None:
     assert [found.name for found in read(f":on error exit\n:on error ignore\n{wrong}").statements] == ["a", "c"]
 
 
-def test_variables_stand_in_code_strings_and_names(read: ReadText) -> None:
+def test_variables_are_replaced_in_code_strings_and_names(read: ReadText) -> None:
     script = read(
         ':setvar Prefix "my shop"\n:setvar host h1 -- the host\n'
         "CREATE ROUTE [$(prefix)_to_$(PREFIX)] WITH ADDRESS = 'TCP://$(host):$(port)', "
@@ -120,7 +120,7 @@ PLACEHOLDERS = {
 
 @pytest.mark.parametrize("form", PLACEHOLDERS)
 @pytest.mark.parametrize("name", ["host", "Broker.Host"])
-def test_a_placeholder_stands_in_code_strings_and_names(read: ReadText, form: str, name: str) -> None:
+def test_a_placeholder_is_replaced_in_code_strings_and_names(read: ReadText, form: str, name: str) -> None:
     place = form % name
     script = read(
         f"CREATE ROUTE [to_{place}] AUTHORIZATION {place} WITH ADDRESS = 'TCP://{place}:4022' -- {place}\n"
@@ -174,7 +174,7 @@ def test_a_placeholder_without_a_value_is_named(read: ReadText, form: str, shown
     ("place", "said"),
     [("${env}", "the placeholder '${env}' of a migration tool"), ("$(env)", "sqlcmd variable 'env'")],
 )
-def test_a_condition_without_a_value_names_what_is_missing(read: ReadText, place: str, said: str) -> None:
+def test_a_condition_without_a_value_names_the_missing_variable(read: ReadText, place: str, said: str) -> None:
     text = f"IF '{place}' = 'prod' DROP ROUTE a"
     (problem,) = read(text).problems
     assert problem.why == (
@@ -198,7 +198,7 @@ def test_only_a_value_of_the_caller_fills_a_placeholder(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [3]
 
 
-def test_what_looks_like_a_placeholder_elsewhere_says_nothing(read: ReadText) -> None:
+def test_other_text_like_a_placeholder_is_ignored(read: ReadText) -> None:
     script = read(
         "SELECT $IDENTITY, $action, 'a$b$c', '{{0}} ${x} #{y}' FROM #t -- ${z}\n"
         "IF OBJECT_ID('tempdb..#{x}') IS NULL PRINT '$5 and $6'\nDROP ROUTE [a$b$c]\nDROP ROUTE a$b$"
@@ -333,7 +333,7 @@ def test_a_connect_without_a_server_is_reported(read: ReadText) -> None:
     ]
 
 
-def test_without_a_way_to_files_an_include_is_reported(read: ReadText) -> None:
+def test_without_access_to_files_an_include_is_reported(read: ReadText) -> None:
     script = read(":r other.sql\n:r $(dir)/x.sql\nDROP ROUTE a")
     assert [found.name for found in script.statements] == ["a"]
     assert [(problem.line, problem.why) for problem in script.problems] == [
@@ -350,7 +350,7 @@ _LINES = st.text(st.sampled_from("GOgo \t;05x/-"), max_size=12)
 @example("GO 5;;")
 @example("GO;5")
 @example(" GO 0 ; ")
-def test_go_is_what_this_expression_says(line: str) -> None:
+def test_go_equals_this_expression(line: str) -> None:
     """Which takes time by the square of the blanks, and is not used for that."""
     match = re.fullmatch(r"\s*GO(?:\s+(\S+?))?\s*;?\s*", line, re.IGNORECASE)
     found = _go(line)
@@ -400,7 +400,7 @@ def test_a_variable_that_doubles_ends_the_script(read: ReadText) -> None:
     ]
 
 
-def test_a_long_value_that_stands_often_ends_the_script(read: ReadText) -> None:
+def test_a_long_value_in_many_places_ends_the_script(read: ReadText) -> None:
     script = read(f":setvar a {'x' * 60_000}\n" + "CREATE ROUTE r WITH ADDRESS = '$(a)'\nGO\n" * 100)
     assert script.statements == ()
     assert sum("longer than 256" in problem.why for problem in script.problems) == 16

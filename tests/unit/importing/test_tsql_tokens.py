@@ -53,7 +53,7 @@ def test_lexemes(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("word", ["GO", "END", "SHOW", "FETCH", "RENAME", "PRINT", "BEGIN; END"])
-def test_no_word_swallows_what_follows(word: str) -> None:
+def test_no_word_swallows_later_words(word: str) -> None:
     assert _lexemes(f"{word} x\nCREATE ROUTE r")[-3:] == [
         ("word", "CREATE"),
         ("word", "ROUTE"),
@@ -71,7 +71,7 @@ def test_no_word_swallows_what_follows(word: str) -> None:
         ("a /* b /* c */\n", 0, "comment"),
     ],
 )
-def test_a_text_that_ends_too_early_keeps_what_stands_before(text: str, row: int, what: str) -> None:
+def test_a_text_that_ends_too_early_keeps_its_beginning(text: str, row: int, what: str) -> None:
     tokens = tokenize(text)
     assert (tokens.cut, tokens.cut_in) == (row, what)
     assert tokens.lexemes[0].text == "a"

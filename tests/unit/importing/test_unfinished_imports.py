@@ -63,7 +63,7 @@ def routes_of(config: Config) -> set[str]:
     return {row["name"] for row in rows_at(config.tables["routes"])}
 
 
-def test_what_it_holds(tmp_path: Path) -> None:
+def test_content_of_the_journal(tmp_path: Path) -> None:
     config = half_done(tmp_path)
     rows = {(row["table_key"], row["action"], row["part"]): row for row in rows_at(journal_of(config))}
     put = {(key, "put", 1) for key in ("databases", "services", "routes", "imports")}
@@ -122,7 +122,7 @@ def test_a_dry_run_completes_nothing_and_says_so(tmp_path: Path) -> None:
     assert len(rows_at(journal_of(config))) == 5
 
 
-def test_what_makes_one_commit_needs_no_journal(tmp_path: Path) -> None:
+def test_an_import_with_one_commit_needs_no_journal(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     import_views(no_spark(), config, exports(tmp_path / "monday", MONDAY, routes=ROUTES))
     with ended_after(None) as commits:
@@ -267,7 +267,7 @@ UNFIT = {
 }
 
 
-def test_what_release_0_2_0_stored_is_completed(tmp_path: Path) -> None:
+def test_an_import_of_release_0_2_0_is_completed(tmp_path: Path) -> None:
     config = half_done(tmp_path)
     _rewrite(config, _of_release_0_2_0)
     done = import_views(no_spark(), config, exports(tmp_path / "friday", WEDNESDAY, databases=DATABASES))
@@ -276,7 +276,7 @@ def test_what_release_0_2_0_stored_is_completed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", UNFIT)
-def test_what_cannot_be_completed_is_refused_until_it_is_dropped(
+def test_an_import_that_cannot_be_completed_must_be_dropped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_journal, "release", lambda: "1.0")

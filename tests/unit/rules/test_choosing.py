@@ -201,7 +201,7 @@ def test_the_order_of_the_tiers() -> None:
         ),
     ],
 )
-def test_what_becomes_of_a_choice(
+def test_results_of_a_choice(
     letter: str | None, why_not: Reason | None, arrived: bool, forwards: bool, own: bool, expected: ChoiceEnd
 ) -> None:
     address = {"B": "LOCAL", "D": "TRANSPORT"}.get(letter or "", OWN if own else "tcp://west:1")

@@ -59,7 +59,7 @@ def test_a_message_that_comes_back(
         ("S", None, True, True, "5 - back NETWORK_ADDRESS > 5 - local SERVICE_NOT_FOUND", None),
     ],
 )
-def test_what_comes_back_is_an_arrival(
+def test_a_returning_message_is_an_arrival(
     service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, said: str, destination: str | None
 ) -> None:
     hub = instance(

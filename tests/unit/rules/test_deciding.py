@@ -46,7 +46,7 @@ def test_the_key_of_a_message(service: str, named: NameAddress) -> None:
         ("Aged", "OrderService", B, True, True, "- - None SCOPE_BROKER_DISABLED"),
     ],
 )
-def test_what_comes_before_the_search(
+def test_checks_before_the_search(
     database: str | None, service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, said: str
 ) -> None:
     hub = instance(
@@ -133,7 +133,7 @@ def test_a_name_that_nothing_names() -> None:
         assert decision.last.reads_address is (named is not NameAddress.NONE)
 
 
-def test_what_a_leg_reports() -> None:
+def test_reports_of_a_leg() -> None:
     hub = instance({"Orders": [route("m", "S", C, "tcp://a:1", "tcp://b:1"), route("n", "S", C, "tcp://a:1")]})
     (decision,) = decide_at(key_of(hub), hub, 10)
     leg = decision.first

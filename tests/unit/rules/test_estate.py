@@ -108,7 +108,7 @@ def test_an_instance_of_rows() -> None:
     }
 
 
-def test_what_is_not_listed_is_left_out() -> None:
+def test_unlisted_rows_are_left_out() -> None:
     found = estate.estate_of(
         [("hub", None, None)],
         [("gone", estate.Database.of_row("Orders", B, None))],

@@ -68,7 +68,7 @@ def _only(tables: Tables) -> tuple[ways.Path, PathWithReturn, PathWithReturn]:
 
 @pytest.mark.parametrize(("widths", "is_cut"), [((10, 10), False), ((10, 10, 1), False), ((101,), True)])
 @pytest.mark.parametrize("one_target", [True, False])
-def test_a_hundred_ways_and_one(widths: tuple[int, ...], is_cut: bool, one_target: bool) -> None:
+def test_a_hundred_and_one_paths(widths: tuple[int, ...], is_cut: bool, one_target: bool) -> None:
     tables = _layers(*widths, one_target=one_target)
     path, walked, planned = _only(tables)
     assert walked == planned
@@ -79,7 +79,7 @@ def test_a_hundred_ways_and_one(widths: tuple[int, ...], is_cut: bool, one_targe
     assert walked.there.ways_agree is (widths[-1] == 1)
 
 
-def test_too_many_ways_that_all_agree_so_far_say_nothing() -> None:
+def test_too_many_paths_that_agree_so_far_decide_nothing() -> None:
     """Ten times twenty forwarders give two hundred paths to one target."""
     path, walked, planned = _only(_layers(10, 20, 1))
     assert walked == planned
@@ -118,7 +118,7 @@ def test_forwarders_that_balance_each_by_itself(counts: tuple[int, ...]) -> None
         assert walked.there.has_multiple_targets is (len(picked) > 1)
 
 
-def test_more_picks_than_are_told_apart() -> None:
+def test_more_picks_than_the_limit() -> None:
     """7 times 11 times 13 are 1001."""
     path, walked, planned = _only(_balancing(7, 11, 13))
     assert path.there.end == walked.there.ending == planned.there.ending == "TOO_MANY_WAYS"

@@ -75,14 +75,14 @@ def test_the_joint_end(there: list[str], back: list[str], end: str, spared: list
     assert [one.hop_path.instance for one in judged.spared] == spared
 
 
-def test_what_its_own_instance_does_is_the_end() -> None:
+def test_the_decision_of_its_own_instance_is_the_end() -> None:
     for outcome in ("DELIVERED", "DELAYED", "DROPPED"):
         hop = _hop("a", None, None, Outcome(outcome), Reason.LOCAL_SERVICE)
         trace = MessageTrace((HopPath((hop,), Ending(outcome), None, "a", "Sales"),))
         assert judge_path(trace, ("a", "Sales"), lambda _: None).end == outcome
 
 
-def test_more_ways_than_are_followed_leave_it_open() -> None:
+def test_too_many_paths_leave_it_open() -> None:
     trace = MessageTrace((_way("a R b: DELIVERED"),), is_cut=True)
     assert (
         judge_path(trace, ("a", "Sales"), lambda _: MessageTrace((_way("b R a: DELIVERED"),))).end == "NOT_KNOWN"

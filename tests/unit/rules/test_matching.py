@@ -85,7 +85,7 @@ def test_the_step_of_a_route(name: str, steps: str) -> None:
         (matching.service_of_this_instance, BOUND, "implied"),
     ],
 )
-def test_what_a_step_matches(
+def test_matches_of_a_step(
     matches: Callable[[MatchKey, EstateRoute], bool], message: MatchKey, expected: str
 ) -> None:
     assert [name for name, one in ROUTES.items() if matches(message, one)] == expected.split()
@@ -140,7 +140,7 @@ def test_the_order_of_the_steps() -> None:
             assert matching.comes_before(step, other) is (int(step) < int(other))
 
 
-def test_what_step_3_picks_among() -> None:
+def test_candidates_of_step_3() -> None:
     twice = (route("1", "S", D), route("2", "S", B.upper()), route("3", "S", B), route("4", "S", C))
     of_d, of_b, of_c = twice[:1], twice[1:3], twice[3:]
     assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice, asks=False)) == [
@@ -180,7 +180,7 @@ def test_the_routes_to_search_for_a_message(
     assert names(routes_to_search(MatchKey(service, broker), hub, database)) == found.split()
 
 
-def test_versions_of_a_route_stand_in_their_order() -> None:
+def test_versions_of_a_route_are_in_order() -> None:
     versions = [route("a", None, None, f"tcp://h:{n}", None, n, n + 1) for n in (5, 2, 8)]
     first = route("a", None, None, "tcp://h:1", None, None, 2)
     found = routes_to_search(MatchKey(None, None), instance({"Orders": [*versions, first]}), "Orders")

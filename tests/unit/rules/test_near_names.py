@@ -41,7 +41,7 @@ DIFFERENCES = [
 
 
 @pytest.mark.parametrize(("name", "its_core", "around"), AROUND)
-def test_what_is_around_a_name(name: str, its_core: str, around: tuple[str, str]) -> None:
+def test_differences_around_a_name(name: str, its_core: str, around: tuple[str, str]) -> None:
     assert (name_core(name), name_edges(name)) == (its_core, around)
 
 

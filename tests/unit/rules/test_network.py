@@ -46,7 +46,7 @@ OWNERS = {
 
 
 @pytest.mark.parametrize("name", OWNERS)
-def test_who_is_at_an_address(name: str) -> None:
+def test_instances_at_an_address(name: str) -> None:
     here, address, expected = OWNERS[name]
     owners = NETWORK.owners(address, NETWORK.instances[here])
     assert [owner.name for owner in owners] == expected

@@ -98,7 +98,7 @@ def test_each_pair(number: int | None, in_msdb: bool) -> None:
     assert [compare(Reason(reason), number, in_msdb=in_msdb).agreement for reason in ORDER] == expected
 
 
-def test_the_truth_tells_of_every_number_and_reason() -> None:
+def test_the_table_has_every_number_and_reason() -> None:
     assert {number for numbers in TOPICS.values() for number in numbers} == TRUTH.keys() - {None, 0, 15517}
     assert sorted(ORDER) == sorted(map(str, Reason))
 
@@ -123,7 +123,7 @@ def test_the_number_that_is_shown_for_a_reason_agrees_with_it() -> None:
     assert compare(Reason.SCOPE_BROKER_DISABLED, MSDB_BROKER_DISABLED, in_msdb=True).agreement == "AGREES"
 
 
-def test_what_is_compatible_says_why_in_one_sentence() -> None:
+def test_compatible_pairs_have_one_sentence_of_explanation() -> None:
     for line in TABLE:
         assert line.why or line.agreement == NumberAgreement.AGREES
         assert line.why is None or re.fullmatch(r"[A-Z][^.]*\.", line.why), line

@@ -87,6 +87,6 @@ def test_another_pick_of_the_same_ids_is_compatible() -> None:
     assert compare(seen("SENT", next_hop=HOP), SENT, [SENT, other]).kind is A
 
 
-def test_msdb_has_a_number_of_its_own() -> None:
+def test_msdb_has_its_own_number() -> None:
     assert compare(seen("DELAYED", 9789), MSDB_OFF, in_msdb=True).kind is A
     assert compare(seen("DELAYED", 9789), MSDB_OFF).kind is X

@@ -40,6 +40,6 @@ def test_a_row_of_a_listed_place(other: dict[str, Any], codes: list[str]) -> Non
     assert is_sound(*(row[name] for name in names)) is (not own)
 
 
-def test_what_is_required_is_what_the_table_requires() -> None:
+def test_required_values_are_those_of_the_table() -> None:
     assert list(REQUIRED) == [field.name for field in MESSAGES if not field.nullable]
     assert list(TEXTS) == [field.name for field in MESSAGES if field.kind == ColumnKind.STRING]

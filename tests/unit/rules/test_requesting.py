@@ -68,7 +68,9 @@ def test_a_request_on_record(
         ([RouteRequest(4, "x", 6), RouteRequest(6, "b", 8)], [(5, "a", False), (6, "b", True), (7, "c", False)]),
     ],
 )
-def test_who_opens_a_request(on_record: list[RouteRequest], messages: list[tuple[int, str, bool]]) -> None:
+def test_messages_that_open_a_request(
+    on_record: list[RouteRequest], messages: list[tuple[int, str, bool]]
+) -> None:
     scope = RequestScope(tuple(on_record))
     assert [(t, name, _opens(scope, t, name)) for t, name, _ in messages] == messages
 
@@ -102,7 +104,7 @@ _A = ConversationEndpoint("aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa", True)
         (_A.conversation_id, False, _A._replace(is_initiator=False)),
     ],
 )
-def test_whose_a_request_is(
+def test_owner_of_a_request(
     conversation_id: str | None, is_initiator: bool | None, endpoint: ConversationEndpoint | None
 ) -> None:
     assert ConversationEndpoint.of_row(conversation_id, is_initiator) == endpoint
@@ -127,7 +129,7 @@ def test_a_message_waits_where_any_pending_request_is_its_own(
 
 
 @hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"))
-def test_requests_on_record_are_looked_up_as_one_by_one(record: list[RouteRequest], t: int, name: str) -> None:
+def test_requests_on_record_are_looked_up_as_single_ones(record: list[RouteRequest], t: int, name: str) -> None:
     scope = RequestScope(tuple(record))
     assert scope.is_pending_on_record(t, name) == any(request.is_pending(t, name) for request in record)
     assert scope.is_on_record(t, name) == any(request.is_of(t, name) for request in record)

@@ -62,7 +62,7 @@ def decided(one: Asked) -> list[str]:
         (asked({}, name=NameAddress.NONE), asked({}, "Parts", name=NameAddress.NONE), ["7 - None NO_ROUTE"]),
     ],
 )
-def test_what_makes_no_difference_tells_no_keys_apart(one: Asked, other: Asked, said: list[str]) -> None:
+def test_irrelevant_facts_do_not_separate_keys(one: Asked, other: Asked, said: list[str]) -> None:
     assert signature(*one) == signature(*other)
     assert decided(one) == decided(other) == said
 
@@ -177,8 +177,6 @@ def test_what_makes_no_difference_tells_no_keys_apart(one: Asked, other: Asked, 
         ),
     ],
 )
-def test_what_makes_a_difference_tells_keys_apart(
-    one: Asked, said: list[str], other: Asked, otherwise: list[str]
-) -> None:
+def test_relevant_facts_separate_keys(one: Asked, said: list[str], other: Asked, otherwise: list[str]) -> None:
     assert signature(*one) != signature(*other)
     assert (decided(one), decided(other)) == (said, otherwise)

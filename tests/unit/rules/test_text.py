@@ -35,7 +35,7 @@ def test_no_text_is_no_guid() -> None:
         ("\u00c9/", "\u00c9"),
     ],
 )
-def test_an_address_as_it_is_compared(written: str, compared: str) -> None:
+def test_the_compared_form_of_an_address(written: str, compared: str) -> None:
     assert text.comparable_address(written) == compared
 
 
