@@ -44,8 +44,8 @@ MUTANTS = (
         "SQL Server says 9793 of a LOCAL route that leads nowhere, too",
         "routing/rules/observed.py",
         "        (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),\n        _COMPATIBLE,\n"
-        '        "SQL Server says the same',
-        '        (Reason.SERVICE_NOT_FOUND,),\n        _COMPATIBLE,\n        "SQL Server says the same',
+        '        "SQL Server reports the same',
+        '        (Reason.SERVICE_NOT_FOUND,),\n        _COMPATIBLE,\n        "SQL Server reports the same',
         _PAIRS,
     ),
     _of_advice(
