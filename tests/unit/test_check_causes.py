@@ -67,6 +67,12 @@ def test_a_login_without_connect_gets_it(tmp_path: Path) -> None:
     assert remedy.statement is not None
 
 
+def test_the_account_of_the_own_machine_is_refused_by_the_other_side(tmp_path: Path) -> None:
+    remedy = connecting(tmp_path, NO_CONNECT.replace("stocksvc", "SHOP$"), 28034)
+    assert remedy.place == ("STOCK", "master")
+    assert "ENDPOINT::[STOCK Broker] TO [CORP\\SHOP$];" in (remedy.statement or "")
+
+
 @pytest.mark.parametrize("login", ["CORP\\stocksvc", "public"])
 def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: Path) -> None:
     granted = {"server_permissions": [grant(login, "SHOP Broker")]}
