@@ -11,7 +11,7 @@ from routing.terms import TableRow
 
 TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
-CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
+CLOSED, CONVERSING, IN_ERROR = "CD", "CO", "ER"
 """States of conversation endpoints, as sys.conversation_endpoints writes them."""
 _OWN_OWNER = "0x01"
 _EVERY_PART = "every part"

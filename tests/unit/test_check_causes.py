@@ -391,3 +391,12 @@ def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) 
     whole_shop(tmp_path, [], closed, services=services, service_queues=queues)
     [leak] = check([str(tmp_path)]).troubles
     assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
+
+
+def test_dialogs_that_nobody_ends(tmp_path: Path) -> None:
+    counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
+    [leak] = check([str(tmp_path)]).troubles
+    assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
+    assert leak.remedy.confidence is Confidence.TO_BE_CHECKED
+    assert "END CONVERSATION" not in (leak.remedy.statement or "")
