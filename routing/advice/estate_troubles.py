@@ -100,8 +100,8 @@ def _staying_open(one: EndpointCount) -> EstateTrouble:
     services = _services([one])[0]
     remedy = to_fill_in(
         RemedyPlace(one.instance, one.database),
-        f"{count(one.endpoints, 'dialog')} of {services} are open in {named(one.database)}: programs may begin one for"
-        " each message, and never end it.",
+        f"{count(one.endpoints, 'dialog')} of {services} are open in {named(one.database)}: programs may begin one"
+        " for each message, and never end it.",
         (
             "Let the programs on both sides run END CONVERSATION when a dialog is done.",
             "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",

@@ -160,6 +160,14 @@ class ConnectGrant(NamedTuple):
     is_granted: bool
 
 
+class DroppedMessage(NamedTuple):
+    """A message that an instance threw away, as its events recorded it."""
+
+    conversation_id: str
+    number: int | None
+    reason: str | None
+
+
 class ExportError(NamedTuple):
     """A part of an export that was refused, or cut off after a number of rows."""
 

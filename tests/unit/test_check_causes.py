@@ -400,3 +400,32 @@ def test_dialogs_that_nobody_ends(tmp_path: Path) -> None:
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
     assert leak.remedy.confidence is Confidence.TO_BE_CHECKED
     assert "END CONVERSATION" not in (leak.remedy.statement or "")
+
+
+# What the project's own session of Extended Events recorded.
+
+
+def test_a_recorded_event_names_why_a_message_is_thrown_away(tmp_path: Path) -> None:
+    fields = {
+        "conversation_id": "C0000001-0000-4000-8000-000000000000",
+        "is_initiator": "true",
+        "error_number": "11214",
+        "message_drop_reason": "The contract could not be found.",
+    }
+    data = "".join(f'<data name="{name}"><value>{value}</value></data>' for name, value in fields.items())
+    name = "broker_message_undeliverable"
+    event = f'<event name="{name}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
+    shop(tmp_path, routes=AWAY)
+    target(
+        tmp_path,
+        broker_events=[{"event_name": name, "event_data": "<cut"}, {"event_name": name, "event_data": event}],
+    )
+    remedy = only_remedy(tmp_path)
+    assert remedy.place.instance == "STOCK"
+    assert "throws messages of these dialogs away" in remedy.cause
+    assert any("11214, The contract could not be found." in action for action in remedy.actions)
+    assert any("ADD CONTRACT" in action for action in remedy.actions)
+    # Of another dialog.
+    other = event.replace("C0000001", "C0000009")
+    target(tmp_path, broker_events=[{"event_name": name, "event_data": other}])
+    assert "away" not in only_remedy(tmp_path).cause
