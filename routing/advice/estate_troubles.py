@@ -13,7 +13,7 @@ from routing.advice.service_remedies import count_losses
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
-from routing.render.phrases import join_words, named
+from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
 from routing.terms import JsonObject, Word
 
@@ -122,7 +122,7 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
     lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
     actions = (
         f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
-        *((f"The error log says: {lines[0]}",) if lines else ()),
+        *((f"The error log says: {cut(lines[0])}",) if lines else ()),
         "If the messages of the dialog are still needed, send them again in a new dialog. Then end this one.",
     )
     remedy = to_fill_in(

@@ -16,7 +16,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.cases.background import StatusText
 from routing.importing.catalog.conversation_rows import error_number
-from routing.render.phrases import join_words, named
+from routing.render.phrases import cut, join_words, named
 from routing.rules import text
 
 _EVERYBODY = "public"
@@ -32,7 +32,7 @@ def find_refusal(status: ReportedStatus) -> Remedy | None:
     if reported is None:
         return None
     remedy = _REFUSALS[reported.trouble](reported)
-    says = f"The error log of {named(reported.instance)} says: {reported.status_text.text}"
+    says = f"The error log of {named(reported.instance)} says: {cut(reported.status_text.text or '')}"
     if remedy is None:
         peer = named(status.instance)
         cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."

@@ -14,7 +14,7 @@ from routing.advice.status_meanings import find_trouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
-from routing.render.phrases import join_words, named, when
+from routing.render.phrases import cut, join_words, named, when
 from routing.rules.estate import SqlInstance
 from routing.rules.timeline import moment_of
 
@@ -82,7 +82,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
         trouble = None if last.number is None else find_trouble(last.number, last.reason or str(last.number))
         entry = None if trouble is None else STATUSES[trouble]
         number = "" if last.number is None else f"{last.number}, "
-        recorded = f"Its events say: {number}{last.reason or 'without a reason'}."
+        recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
         cause = f"{named(instance)} throws messages of these dialogs away."
         actions = (recorded, *(() if entry is None else (entry.cause, *entry.actions)))
         return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)

@@ -365,6 +365,7 @@ class ServerEvidence:
                 mirror.get("mirroring_partner_instance"),
                 row["service_broker_guid"] != _NO_BROKER,
                 row["is_broker_enabled"],
+                row["is_master_key_encrypted_by_server"],
             )
         return facts
 

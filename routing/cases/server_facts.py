@@ -33,6 +33,7 @@ class DatabaseFacts(NamedTuple):
     mirroring_partner: str | None
     is_readable: bool
     is_broker_on: bool | None
+    is_key_of_server: bool | None
 
     @property
     def is_in_group(self) -> bool:

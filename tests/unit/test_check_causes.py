@@ -11,7 +11,7 @@ from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import database, endpoint, waiting, whole_shop
+from tests.exported import database, endpoint, route, waiting, whole_shop
 from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
@@ -429,3 +429,15 @@ def test_a_recorded_event_names_why_a_message_is_thrown_away(tmp_path: Path) -> 
     other = event.replace("C0000001", "C0000009")
     target(tmp_path, broker_events=[{"event_name": name, "event_data": other}])
     assert "away" not in only_remedy(tmp_path).cause
+
+
+def test_a_master_key_of_another_server(tmp_path: Path) -> None:
+    text = "An exception occurred while enqueueing a message in the target queue. Error: 15581, State: 7."
+    orders = {**database("Orders", "0d0d0d0d"), "is_master_key_encrypted_by_server": 1}
+    services = {"msdb": [], "Orders": [{"name": "//stock"}]}
+    databases = [database("msdb", "d4d4d4d4", 4), orders]
+    routes = {"msdb": [], "Orders": [route("AutoCreatedLocal")]}
+    shop(tmp_path, text, 28005, services=services, routes=routes, databases=databases)
+    statement = only_remedy(tmp_path).statement or ""
+    assert "ADD ENCRYPTION BY SERVICE MASTER KEY" in statement
+    assert "CREATE MASTER KEY" not in statement
