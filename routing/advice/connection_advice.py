@@ -334,6 +334,10 @@ def open_master_key(status: ReportedStatus) -> Remedy:
 
 def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
     entry, has_key = _entry(status), status.server.has_master_key(place.instance, place.database or "")
+    facts = status.server.database(place.instance, place.database)
+    if has_key is None and facts is not None and facts.is_key_of_server:
+        # It is encrypted by a service master key, which after a restore is that of the other server.
+        has_key = True
     look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
     create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
     encrypt = (

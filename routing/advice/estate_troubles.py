@@ -12,8 +12,8 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
 from routing.advice.service_remedies import count_losses
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CLOSED, IN_ERROR, EndpointCount
-from routing.render.phrases import join_words, named
+from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
+from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
 from routing.terms import JsonObject, Word
 
@@ -30,6 +30,8 @@ class TroubleKind(Word):
 
 MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
+MANY_OPEN = 500
+"""So many open dialogs of one pair of services are worth a look."""
 _OVER = (CLOSED, "DI", "DO")
 
 
@@ -83,11 +85,32 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
             over[one.instance, one.database].append(one)
         elif one.state == IN_ERROR:
             failed[one.instance, one.database].append(one)
+    for one in server.counts:
+        if one.state == CONVERSING and one.endpoints >= MANY_OPEN:
+            yield _staying_open(one)
     for (instance, database), counts in failed.items():
         yield _in_error(server, RemedyPlace(instance, database), counts)
     for (instance, database), counts in over.items():
         if sum(one.endpoints for one in counts) >= MANY:
             yield _leaking(server, RemedyPlace(instance, database), counts)
+
+
+def _staying_open(one: EndpointCount) -> EstateTrouble:
+    """Return the advice on dialogs that are open in great number, which programs may never end."""
+    services = _services([one])[0]
+    remedy = to_fill_in(
+        RemedyPlace(one.instance, one.database),
+        f"{count(one.endpoints, 'dialog')} of {services} are open in {named(one.database)}: programs may begin one"
+        " for each message, and never end it.",
+        (
+            "Let the programs on both sides run END CONVERSATION when a dialog is done.",
+            "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
+        ),
+        "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
+        "WHERE state = 'CO' GROUP BY far_service, is_initiator;",
+    )
+    what = f"{count(one.endpoints, 'conversation endpoint')} that are open"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, what, one.endpoints, remedy)
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -99,7 +122,7 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
     lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
     actions = (
         f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
-        *((f"The error log says: {lines[0]}",) if lines else ()),
+        *((f"The error log says: {cut(lines[0])}",) if lines else ()),
         "If the messages of the dialog are still needed, send them again in a new dialog. Then end this one.",
     )
     remedy = to_fill_in(

@@ -16,7 +16,8 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.cases.background import StatusText
 from routing.importing.catalog.conversation_rows import error_number
-from routing.render.phrases import join_words, named
+from routing.render.phrases import cut, join_words, named
+from routing.rules import text
 
 _EVERYBODY = "public"
 _RISK = "The login can then connect to the endpoint."
@@ -31,7 +32,7 @@ def find_refusal(status: ReportedStatus) -> Remedy | None:
     if reported is None:
         return None
     remedy = _REFUSALS[reported.trouble](reported)
-    says = f"The error log of {named(reported.instance)} says: {reported.status_text.text}"
+    says = f"The error log of {named(reported.instance)} says: {cut(reported.status_text.text or '')}"
     if remedy is None:
         peer = named(status.instance)
         cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."
@@ -49,26 +50,37 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
         number = error_number(inner or line)
         trouble = find_trouble(number, line)
         if number is not None and trouble is not None and trouble in _REFUSALS:
-            text = StatusText(status.status_text.observed_at, number, line)
+            logged = StatusText(status.status_text.observed_at, number, line)
             return replace(
-                status, trouble=trouble, status_text=text, instance=peer.name, peer=status.instance, supposed=None
+                status,
+                trouble=trouble,
+                status_text=logged,
+                instance=peer.name,
+                peer=status.instance,
+                supposed=None,
             )
     return None
 
 
 def grant_connect(status: ReportedStatus) -> Remedy | None:
-    """Advise GRANT CONNECT on the endpoint of the side that reports a login without it.
+    """Advise GRANT CONNECT on the endpoint that refuses a login: that of the side which reports it.
 
-    A login that has the permission in the export gets no second grant.
+    A login of the machine of that side is refused by the other side. A login that has the permission in the export
+    gets no second grant.
     """
-    endpoint = status.server.endpoint(status.instance)
+    login, instance = _find_login(status), status.instance
+    if login is not None and _is_account_of(login, instance):
+        peer = status.find_peer()
+        if peer is None:
+            return None
+        instance = peer.name
+    endpoint = status.server.endpoint(instance)
     endpoint_name = None if endpoint is None else endpoint.name
-    login = _find_login(status)
-    grants = status.server.connect_grants(status.instance, endpoint_name)
-    place, at = RemedyPlace(status.instance, MASTER), f"the endpoint of {named(status.instance)}"
+    grants = status.server.connect_grants(instance, endpoint_name)
+    place, at = RemedyPlace(instance, MASTER), f"the endpoint of {named(instance)}"
     who = "the login of the other side" if login is None else f"login {named(login)}"
     pasted_login = "[<login>]" if login is None else statements.identifier(login)
-    pasted = name_endpoint(status, status.instance)
+    pasted = name_endpoint(status, instance)
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
     build = to_fill_in if login is None or "<" in pasted else ready
     denied = [one.login for one in grants or () if not one.is_granted and one.login in (login, _EVERYBODY)]
@@ -83,7 +95,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         actions = (
             "If somebody granted it after the message failed, wait: SQL Server tries again by itself.",
             "Otherwise check that the login is not disabled, and that none of its groups is denied CONNECT.",
-            f"Compare the login with the one that the error log of {named(status.instance)} names.",
+            f"Compare the login with the one that the error log of {named(instance)} names.",
         )
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     has = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
@@ -147,14 +159,20 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
     return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=_RISK)
 
 
+def _is_account_of(login: str, instance: str) -> bool:
+    """Return True if a login is the Windows account of an instance's machine."""
+    account, machine = login.rpartition("\\")[2], instance.partition("\\")[0]
+    return account.endswith("$") and text.fold(account[:-1]) == text.fold(machine)
+
+
 def _find_login(status: ReportedStatus) -> str | None:
     """Return the login that a text names, or None if it names none."""
-    text = status.status_text.text or ""
+    said = status.status_text.text or ""
     words = ("login '", 'login "', "login attempt by user '")
-    starts = [text.lower().find(each) + len(each) for each in words if each in text.lower()]
+    starts = [said.lower().find(each) + len(each) for each in words if each in said.lower()]
     if starts:
-        rest = text[max(starts) :]
-        end = rest.find(text[max(starts) - 1])
+        rest = said[max(starts) :]
+        end = rest.find(said[max(starts) - 1])
         return rest[:end].rstrip(".") or None if end > 0 else None
     with_domain = [name for name in status.quoted_names if "\\" in name]
     return with_domain[0] if with_domain else None

@@ -9,7 +9,7 @@ from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
-from routing.render.phrases import named
+from routing.render.phrases import cut, named
 from routing.render.wording import count
 
 _QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
@@ -85,7 +85,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     if lines:
         cause = f"{holds}, and procedure {procedure} fails when the queue starts it."
         actions = (
-            f"The error log of {named(target.instance)} says: {lines[0]}",
+            f"The error log of {named(target.instance)} says: {cut(lines[0])}",
             f"Give {procedure}{runs_as} the permission that is missing, or correct its code.",
             "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here.",
         )

@@ -16,7 +16,7 @@ from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
-from routing.render.phrases import join_words, named
+from routing.render.phrases import cut, join_words, named
 from routing.rules import text
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
@@ -214,7 +214,7 @@ def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
         RemedyPlace(instance, MASTER),
         f"The endpoint of {named(instance)} cannot listen on its port, which another process uses (error 9692).",
         (
-            f"The error log of {named(instance)} says: {lines[0]}",
+            f"The error log of {named(instance)} says: {cut(lines[0])}",
             "Find the process (netstat -ano) and stop it, or give the endpoint another port.",
             "Then correct the routes that lead to it.",
         ),

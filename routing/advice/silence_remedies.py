@@ -10,9 +10,11 @@ from routing.advice.database_remedies import open_database, own_database
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import lead_to_listener, link_express, part_endpoints
+from routing.advice.status_meanings import find_trouble
 from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
-from routing.render.phrases import join_words, named, when
+from routing.render.phrases import cut, join_words, named, when
 from routing.rules.estate import SqlInstance
 from routing.rules.timeline import moment_of
 
@@ -46,6 +48,9 @@ class SilentMessages:
 def find_causes(silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for the causes in the target's views. Without such causes the list is empty."""
     target = silent.target
+    thrown_away = _read_events(silent, target)
+    if thrown_away is not None:
+        return [thrown_away]
     if target is None or target.database is None:
         at_address = None if silent.address is None else _look_at_address(silent, silent.address)
         return [] if at_address is None else [at_address]
@@ -62,6 +67,26 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     )
     first = next((remedy for remedy in remedies if remedy is not None), None)
     return [] if first is None else [first]
+
+
+def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy | None:
+    """Return the remedy for messages that an instance threw away, by the events that it recorded."""
+    server = silent.estate.server
+    instances = [silent.sender.instance] if target is None else [target.instance, silent.sender.instance]
+    instances += [name for name in silent.estate.instances if name not in instances]
+    for instance in instances:
+        drops = server.dropped(instance, silent.conversations)
+        if not drops:
+            continue
+        last = drops[0]
+        trouble = None if last.number is None else find_trouble(last.number, last.reason or str(last.number))
+        entry = None if trouble is None else STATUSES[trouble]
+        number = "" if last.number is None else f"{last.number}, "
+        recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
+        cause = f"{named(instance)} throws messages of these dialogs away."
+        actions = (recorded, *(() if entry is None else (entry.cause, *entry.actions)))
+        return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
+    return None
 
 
 def say_outdated(silent: SilentMessages, instance: str) -> Remedy:

@@ -20,6 +20,7 @@ from routing.cases.server_facts import (
     CertificateFacts,
     ConnectGrant,
     DatabaseFacts,
+    DroppedMessage,
     EndpointCount,
     EndpointFacts,
     ExportError,
@@ -30,9 +31,10 @@ from routing.cases.server_facts import (
 from routing.importing.catalog.queue_rows import list_counts, list_queues
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
+from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.rules import text
 from routing.rules.text import collated
-from routing.terms import TableRow
+from routing.terms import FORWARD_DROPPED, UNDELIVERABLE, TableRow
 
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
@@ -276,6 +278,20 @@ class ServerEvidence:
         rows = (row for row in self.rows.get("error_log", ()) if row["instance_name"] == instance)
         return [row["text"] for row in rows if row["text"] and any(word in row["text"] for word in words)]
 
+    def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[DroppedMessage]:
+        """Return the messages of some conversations that an instance threw away, by its events."""
+        wanted = set(map(text.fold, conversations))
+        return [one for one in self._dropped.get(instance, ()) if text.fold(one.conversation_id) in wanted]
+
+    @cached_property
+    def _dropped(self) -> Mapping[str, Sequence[DroppedMessage]]:
+        dropped: dict[str, list[DroppedMessage]] = defaultdict(list)
+        for row in self.rows.get("broker_events", ()):
+            one = _read_drop(row["event_data"] or "", row["instance_name"])
+            if one is not None:
+                dropped[row["instance_name"]].append(one)
+        return dropped
+
     @cached_property
     def errors(self) -> Sequence[ExportError]:
         """The parts of exports that were refused or cut off."""
@@ -349,6 +365,7 @@ class ServerEvidence:
                 mirror.get("mirroring_partner_instance"),
                 row["service_broker_guid"] != _NO_BROKER,
                 row["is_broker_enabled"],
+                row["is_master_key_encrypted_by_server"],
             )
         return facts
 
@@ -444,6 +461,17 @@ class ServerEvidence:
 
 NO_EVIDENCE = ServerEvidence()
 """The evidence without any exports other than routing."""
+
+
+def _read_drop(event_data: str, instance: str) -> DroppedMessage | None:
+    """Return the message of an event, or None if the event is not of a dropped message or cannot be read."""
+    try:
+        event = read_event(parse_event(event_data), instance)
+    except BrokenEventError:
+        return None
+    if event is None or event.row["source"] not in (UNDELIVERABLE, FORWARD_DROPPED):
+        return None
+    return DroppedMessage(event.row["conversation_id"], event.row["error_number"], event.row["status_text"])
 
 
 def _are_named(rows: Sequence[TableRow]) -> bool:

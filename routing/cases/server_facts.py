@@ -11,7 +11,7 @@ from routing.terms import TableRow
 
 TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
-CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
+CLOSED, CONVERSING, IN_ERROR = "CD", "CO", "ER"
 """States of conversation endpoints, as sys.conversation_endpoints writes them."""
 _OWN_OWNER = "0x01"
 _EVERY_PART = "every part"
@@ -33,6 +33,7 @@ class DatabaseFacts(NamedTuple):
     mirroring_partner: str | None
     is_readable: bool
     is_broker_on: bool | None
+    is_key_of_server: bool | None
 
     @property
     def is_in_group(self) -> bool:
@@ -158,6 +159,14 @@ class ConnectGrant(NamedTuple):
 
     login: str
     is_granted: bool
+
+
+class DroppedMessage(NamedTuple):
+    """A message that an instance threw away, as its events recorded it."""
+
+    conversation_id: str
+    number: int | None
+    reason: str | None
 
 
 class ExportError(NamedTuple):

@@ -11,7 +11,7 @@ from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import database, endpoint, waiting, whole_shop
+from tests.exported import database, endpoint, route, waiting, whole_shop
 from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
@@ -65,6 +65,12 @@ def test_a_login_without_connect_gets_it(tmp_path: Path) -> None:
     assert remedy.confidence is Confidence.CERTAIN
     assert "'CORP\\other' has it" in remedy.cause
     assert remedy.statement is not None
+
+
+def test_the_account_of_the_own_machine_is_refused_by_the_other_side(tmp_path: Path) -> None:
+    remedy = connecting(tmp_path, NO_CONNECT.replace("stocksvc", "SHOP$"), 28034)
+    assert remedy.place == ("STOCK", "master")
+    assert "ENDPOINT::[STOCK Broker] TO [CORP\\SHOP$];" in (remedy.statement or "")
 
 
 @pytest.mark.parametrize("login", ["CORP\\stocksvc", "public"])
@@ -385,3 +391,53 @@ def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) 
     whole_shop(tmp_path, [], closed, services=services, service_queues=queues)
     [leak] = check([str(tmp_path)]).troubles
     assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
+
+
+def test_dialogs_that_nobody_ends(tmp_path: Path) -> None:
+    counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
+    [leak] = check([str(tmp_path)]).troubles
+    assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
+    assert leak.remedy.confidence is Confidence.TO_BE_CHECKED
+    assert "END CONVERSATION" not in (leak.remedy.statement or "")
+
+
+# What the project's own session of Extended Events recorded.
+
+
+def test_a_recorded_event_names_why_a_message_is_thrown_away(tmp_path: Path) -> None:
+    fields = {
+        "conversation_id": "C0000001-0000-4000-8000-000000000000",
+        "is_initiator": "true",
+        "error_number": "11214",
+        "message_drop_reason": "The contract could not be found.",
+    }
+    data = "".join(f'<data name="{name}"><value>{value}</value></data>' for name, value in fields.items())
+    name = "broker_message_undeliverable"
+    event = f'<event name="{name}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
+    shop(tmp_path, routes=AWAY)
+    target(
+        tmp_path,
+        broker_events=[{"event_name": name, "event_data": "<cut"}, {"event_name": name, "event_data": event}],
+    )
+    remedy = only_remedy(tmp_path)
+    assert remedy.place.instance == "STOCK"
+    assert "throws messages of these dialogs away" in remedy.cause
+    assert any("11214, The contract could not be found." in action for action in remedy.actions)
+    assert any("ADD CONTRACT" in action for action in remedy.actions)
+    # Of another dialog.
+    other = event.replace("C0000001", "C0000009")
+    target(tmp_path, broker_events=[{"event_name": name, "event_data": other}])
+    assert "away" not in only_remedy(tmp_path).cause
+
+
+def test_a_master_key_of_another_server(tmp_path: Path) -> None:
+    text = "An exception occurred while enqueueing a message in the target queue. Error: 15581, State: 7."
+    orders = {**database("Orders", "0d0d0d0d"), "is_master_key_encrypted_by_server": 1}
+    services = {"msdb": [], "Orders": [{"name": "//stock"}]}
+    databases = [database("msdb", "d4d4d4d4", 4), orders]
+    routes = {"msdb": [], "Orders": [route("AutoCreatedLocal")]}
+    shop(tmp_path, text, 28005, services=services, routes=routes, databases=databases)
+    statement = only_remedy(tmp_path).statement or ""
+    assert "ADD ENCRYPTION BY SERVICE MASTER KEY" in statement
+    assert "CREATE MASTER KEY" not in statement

@@ -157,6 +157,14 @@ EVIDENCE_VIEWS = (
         per_database=False,
     ),
     EvidenceView(
+        "broker_events",
+        "event_name event_data",
+        "which messages the instance threw away, if it runs the session of sbroute import queries --events",
+        _STATE,
+        texts="event_name event_data",
+        per_database=False,
+    ),
+    EvidenceView(
         "export_errors",
         "part of_database error_number",
         "which parts of an export were refused",

@@ -273,6 +273,29 @@ FROM (
     ORDER BY o.log_date DESC
 ) AS l;
 
+-- What the session of "sbroute import queries --events" has recorded of messages that were thrown away. A longer
+-- event is left out.
+DECLARE @events TABLE (event_name nvarchar(60), event_data nvarchar(max), file_name nvarchar(260), file_offset bigint);
+BEGIN TRY
+    IF EXISTS (SELECT 1 FROM sys.server_event_sessions WHERE name = N'sbroute')
+        INSERT INTO @events (event_name, event_data, file_name, file_offset)
+        EXEC sys.sp_executesql N'SELECT TOP (1000) e.object_name, e.event_data, e.file_name, e.file_offset
+            FROM sys.fn_xe_file_target_read_file(N''sbroute*.xel'', NULL, NULL, NULL) AS e
+            WHERE e.object_name IN (N''broker_message_undeliverable'', N''broker_forwarded_message_dropped'')
+            ORDER BY e.file_name DESC, e.file_offset DESC';
+END TRY
+BEGIN CATCH
+    INSERT INTO @errors (part, error_number, message) VALUES ('broker_events', ERROR_NUMBER(), ERROR_MESSAGE());
+END CATCH;
+SELECT 'broker_events' AS view_name,
+    '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
+    @exported_at AS exported_at,
+    v.event_name AS event_name,
+    '"' + REPLACE(REPLACE(REPLACE(CONVERT(nvarchar(3900), v.event_data), NCHAR(13), N' '), NCHAR(10), N' '), '"', '""') + '"' AS event_data
+FROM @events AS v
+WHERE LEN(v.event_data) <= 3900
+ORDER BY v.file_name DESC, v.file_offset DESC;
+
 SELECT 'export_errors' AS view_name,
     '"' + REPLACE(@instance_name, '"', '""') + '"' AS instance_name,
     @exported_at AS exported_at,
