@@ -412,6 +412,8 @@ RUNS = table_schema(
     ("rows_unchanged", _BIGINT),
     ("next_due_at", _TIME),
     ("input_digests", MapOf(_STRING, _STRING)),
+    ("window_from", _TIME),
+    ("window_to", _TIME),
     # Null where the run was not asked to erase.
     ("rows_erased", _BIGINT),
 )

@@ -56,6 +56,13 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "--now", metavar="TIME", help="incremental mode: the time for retrying delayed messages (default: now)"
     )
     of_run.add_argument(
+        "--from",
+        metavar="TIME",
+        dest="window_from",
+        help="decide the messages from this enqueue_time on again, up to --to, and replace their rows",
+    )
+    of_run.add_argument("--to", metavar="TIME", dest="window_to", help="the end of that window (exclusive)")
+    of_run.add_argument(
         "--erase",
         action="store_true",
         help="incremental mode: delete the output rows of messages that were deleted from tables.messages",
@@ -76,7 +83,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     run_id = console.command_progress.run_id = check_run_id(options.run_id) if is_given else new_run_id()
     as_of = [] if options.as_of is None else [f"resolve.as_of={json.dumps(options.as_of)}"]
     now = moment_or_none(options.now, "--now")
-    settings = load(options, *as_of, *engine_override(options))
+    settings = load(options, *as_of, *_window(options), *engine_override(options))
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
     if options.erase and settings.resolve.mode != "incremental":
@@ -97,6 +104,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
         else:
             done = _run(settings, opening, console, run_id, now, erase=options.erase)
     return _show(done, options, console)
+
+
+def _window(options: argparse.Namespace) -> list[str]:
+    """Return the settings of a window of time. Raises ConfigError if one end is missing."""
+    ends = {"window_from": options.window_from, "window_to": options.window_to}
+    if None in ends.values():
+        if any(ends.values()):
+            raise ConfigError.half_a_window()
+        return []
+    return ["resolve.mode=window", *(f"resolve.{name}={json.dumps(time)}" for name, time in ends.items())]
 
 
 def _show(done: Run, options: argparse.Namespace, console: Console) -> int:

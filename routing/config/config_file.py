@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from routing.config.config_model import (
 from routing.config.secrets import refuse_secrets, without_content
 from routing.errors import first_sentence, quote, unknown_key
 from routing.process import read_ordinary_file
+from routing.rules.timeline import as_utc
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 
 # Parsed YAML → a configuration; every fault is collected, so that all can be told at once.
@@ -138,11 +140,7 @@ class ConfigChecker:
 
     def _resolve(self, section: Mapping[str, Any]) -> ResolveSettings:
         default = ResolveSettings()
-        as_of = None
-        try:
-            as_of = None if section.get("as_of") is None else parse_time(section["as_of"])
-        except ValueError as error:
-            self._faults.append(f"resolve.as_of: {error}")
+        times = {name: self._time(section, name) for name in ("as_of", "window_from", "window_to")}
         limit_value = section.get("broadcast_limit")
         limit = default.broadcast_limit if limit_value is None else str(limit_value)
         try:
@@ -156,21 +154,34 @@ class ConfigChecker:
             self._faults.append(f"resolve.duplicates_within: {error}")
         return ResolveSettings(
             mode=self._choice(section, "resolve.mode", MODES),
-            as_of=as_of,
             dialog_hash=self._choice(section, "resolve.dialog_hash", ("builtin", "udf")),
             broadcast_limit=limit,
             engine=self._choice(section, "resolve.engine", ENGINES),
             duplicates_within=within,
+            **times,
         )
 
+    def _time(self, section: Mapping[str, Any], name: str) -> datetime | None:
+        try:
+            return None if section.get(name) is None else parse_time(section[name])
+        except ValueError as error:
+            self._faults.append(f"resolve.{name}: {error}")
+            return None
+
     def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, TableLocation]) -> None:
-        """Check that the keys which incremental mode needs are there, and none that it does not use."""
-        if resolve.mode != "incremental":
+        """Check that the keys which a mode needs are there, and none that it does not use."""
+        window = (resolve.window_from, resolve.window_to)
+        if resolve.mode != "window" and window != (None, None):
+            self._faults.append("resolve.window_from and resolve.window_to need resolve.mode: window")
+        if resolve.mode == "full":
             return
         if resolve.as_of is not None:
-            self._faults.append("resolve.as_of cannot be used with resolve.mode: incremental")
+            self._faults.append(f"resolve.as_of cannot be used with resolve.mode: {resolve.mode}")
         if "pending_messages" not in outputs:
-            self._faults.append("output.pending_messages is missing, which resolve.mode: incremental needs")
+            self._faults.append(f"output.pending_messages is missing, which resolve.mode: {resolve.mode} needs")
+        ends = [as_utc(time) for time in window if time is not None]
+        if resolve.mode == "window" and (len(ends) < 2 or ends[0] >= ends[1]):
+            self._faults.append("resolve.window_from must be a time before resolve.window_to")
 
     def _lineage(self, section: Mapping[str, Any]) -> LineageSettings:
         """Check the section ``lineage``: events go to one place, a server or a file of this machine."""

@@ -82,12 +82,19 @@ class ConfigError(ContractError):
     @classmethod
     def now_without_retries(cls) -> ConfigError:
         """Say that only incremental mode tries messages again, at the time of the run."""
-        return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
+        return cls(
+            "--now is for resolve.mode: incremental", "other runs judge messages as of --as-of or their own time"
+        )
 
     @classmethod
     def erase_in_full_run(cls) -> ConfigError:
         """Say that only an incremental run has rows of deleted messages to erase."""
         return cls("--erase is for resolve.mode: incremental", "a full run replaces the outputs anyway")
+
+    @classmethod
+    def half_a_window(cls) -> ConfigError:
+        """Say that a window of time needs both ends."""
+        return cls("--from and --to belong together", "give both; --from belongs to the window, and --to does not")
 
     @classmethod
     def no_output(cls, file: str, key: str, command: str) -> ConfigError:
@@ -314,8 +321,9 @@ BESIDE = (CANDIDATES, PATHS, RECONCILIATION)
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage", "spark")
 
 
-MODES = ("full", "incremental")
-"""``full`` decides every message and replaces the outputs. ``incremental`` decides new and delayed messages."""
+MODES = ("full", "incremental", "window")
+"""``full`` decides every message and replaces the outputs. ``incremental`` decides new and delayed messages.
+``window`` decides the messages of a window of time again, after runs of the other modes."""
 
 
 def journal_beside(imports: TableLocation | None) -> TableLocation | None:
@@ -333,6 +341,8 @@ class ResolveSettings:
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
     engine: str = AUTO
     duplicates_within: str | None = None
+    window_from: datetime | None = None
+    window_to: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -416,7 +426,9 @@ class Config:
 
     def as_json(self) -> str:
         """Return the configuration as one line of JSON, as the ``runs`` table keeps it."""
-        as_of = self.resolve.as_of
+        times = {
+            name: time for name in ("as_of", "window_from", "window_to") if (time := getattr(self.resolve, name))
+        }
         # A journal that has no key of its own needs none in the record either.
         has_own = self.journal is not None and self.journal != journal_beside(self.import_tables.get("imports"))
         journal = {JOURNAL: self.journal} if has_own else {}
@@ -424,7 +436,7 @@ class Config:
         plain = {
             "tables": {key: str(where) for key, where in {**self.tables, **self.import_tables, **journal}.items()},
             "output": {key: str(where) for key, where in {**self.output, **self.other_outputs, **view}.items()},
-            "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
+            "resolve": {**vars(self.resolve), **{name: time.isoformat() for name, time in times.items()}},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),
             **({"lineage": vars(self.lineage)} if self.lineage.is_wanted else {}),

@@ -186,6 +186,10 @@ class MergingTables(OutputTables, Protocol):
     def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
         """Merge rows into a table by their key columns in one commit, or make none without changes."""
 
+    @abstractmethod
+    def replace(self, key: str, rows: Any, commit_mark: CommitMark, where: str) -> None:
+        """Replace the rows for which a condition holds by others for which it holds too, in one commit."""
+
 
 class ErasingTables(OutputTables, Protocol):
     """Outputs of which single rows can be deleted."""

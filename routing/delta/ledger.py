@@ -136,6 +136,13 @@ class DeltaTables(JobTables):
         """Add rows to a table, or replace it by them."""
         self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens=key in self.lacking))
 
+    def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, where: str) -> None:
+        """Replace the rows for which a condition in SQL holds by others for which it holds too."""
+        options = spark_tables.WriteOptions(
+            commit_mark.as_text(), adds=False, widens=key in self.lacking, where=where
+        )
+        self._put(key, rows, options)
+
     def merge(self, key: str, rows: DataFrame, commit_mark: CommitMark, on: Sequence[str]) -> None:
         """Merge rows into a table by their key, by a commit that is marked. Raises StorageError."""
         location = self.config.output[key]

@@ -135,6 +135,12 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
     return _own_version(tables, start, key)
 
 
+def replace_where(tables: MergingTables, start: RunStart, key: str, rows: Any, where: str) -> int:
+    """Replace the rows of an output for which a condition holds; returns the version as `commit` does."""
+    tables.replace(key, rows, start.run, where)
+    return _own_version(tables, start, key)
+
+
 def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
     """Delete rows from an output, and return this run's version and the number of deleted rows.
 

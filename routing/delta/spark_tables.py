@@ -236,8 +236,8 @@ class WriteOptions:
     """The options of a commit to an output.
 
     ``metadata`` is the commit's user metadata. With ``adds``, rows are appended, and otherwise they replace all
-    rows. With ``widens``, the rows have columns that the table lacks. With ``turn``, nothing is added if another
-    writer already committed with this turn of ``order`` or a later one.
+    rows, or those for which ``where`` holds. With ``widens``, the rows have columns that the table lacks. With
+    ``turn``, nothing is added if another writer already committed with this turn of ``order`` or a later one.
     """
 
     metadata: str
@@ -245,6 +245,7 @@ class WriteOptions:
     widens: bool = False
     turn: int | None = None
     order: str = ORDER_OF_RUNS
+    where: str | None = None
 
 
 def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:
@@ -255,6 +256,8 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
     if how.widens:
         writer = writer.option("mergeSchema", "true")
+    if how.where is not None:
+        writer = writer.option("replaceWhere", how.where)
     if key in STATISTICS:
         writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
     _save(writer, f"output.{key}", location)

@@ -97,6 +97,7 @@ class StoredOutputs:
     opener: TableOpener
     frame_cache: FrameCache
     lacking: Collection[str] = ()
+    replaced: str | None = None
 
     def open(self, key: str) -> Table:
         """Return an output table as the runs so far left it, by Arrow where that reads it."""
@@ -181,6 +182,8 @@ def read(
 def _stored_near(spark: SparkSession, messages: DataFrame, stored: StoredOutputs) -> DataFrame:
     """Return the stored rows among which duplicates of new messages are looked for."""
     rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
+    if stored.replaced is not None:
+        rows = rows.where(f"NOT ({stored.replaced})")
     return rows if within is None else validate.select_near(rows, messages, read_duration(within))
 
 

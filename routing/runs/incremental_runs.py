@@ -48,12 +48,12 @@ def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -
     if work.is_idle:
         waiting = count_pending(inputs, work.versions[_PENDING]) if work.arrived.pending_count else None
         return work.idle_result(next_due_at=None if waiting is None else waiting.next_due_at)
-    step, plan = _decide(inputs, work, work.checked, now)
+    step, plan = decide(inputs, work, work.checked, now)
     return _Outputs(inputs, outputs, step, plan, now, work.versions).commit_all(work)
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
     """The messages and inputs that an incremental run has found.
 
     ``versions`` are those of the outputs. ``stored`` are the outputs of earlier runs. ``checked`` is None if there
@@ -86,9 +86,8 @@ class _Work:
         )
 
 
-def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> _Work:
-    """Find new, deleted and delayed messages. Take deleted ones out of the outputs, and validate the other inputs.
-    """
+def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> Work:
+    """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs."""
     last, clock = inputs.start.last, inputs.clock
     messages = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
@@ -113,7 +112,7 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
         inputs.opener, last, "dialogs", inputs.inputs.get("dialogs")
     )
     tried = retries.choose(inputs, arrived, digests, now, stored, dialogs_are_same=dialogs_are_same)
-    work = _Work(versions, stored, arrived, tried, checked, digests, taken_out)
+    work = Work(versions, stored, arrived, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):
         return work
     reduced = None
@@ -127,8 +126,8 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     return replace(work, checked=checked)
 
 
-def _decide(
-    inputs: RunInputs, work: _Work, checked: CheckedInputs, now: datetime
+def decide(
+    inputs: RunInputs, work: Work, checked: CheckedInputs, now: datetime
 ) -> tuple[increment.NewMessages, RoutePlan]:
     """Return the messages of a run and the plan that decides them."""
     clock = inputs.clock
@@ -157,7 +156,7 @@ class _Outputs:
     now: datetime
     versions: dict[str, int]
 
-    def commit_all(self, work: _Work) -> RunResult:
+    def commit_all(self, work: Work) -> RunResult:
         """Commit resolved routes and requests, then the delayed messages, then rejected ones."""
         inputs, step, plan, versions, clock = self.inputs, self.step, self.plan, self.versions, self.inputs.clock
         is_first = inputs.start.last is None
@@ -188,8 +187,7 @@ class _Outputs:
         return replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
 
     def _commit_pending(self, groups: Groups) -> PendingCounts:
-        """Commit the changes in ``pending_messages``, and count its rows. The first table is written completely.
-        """
+        """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
         inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
         if _PENDING not in versions or _PENDING in self.tables.lacking:
             with inputs.clock.stage(_PENDING):

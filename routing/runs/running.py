@@ -110,9 +110,10 @@ def run_by(
     started, opener = datetime.now(timezone.utc), engine.opener
     config = config.placed(opener.placed)
     is_full = config.resolve.mode == "full"
-    if is_full and now is not None:
+    is_incremental = config.resolve.mode == "incremental"
+    if now is not None and not is_incremental:
         raise ConfigError.now_without_retries()
-    if is_full and erase:
+    if erase and not is_incremental:
         raise ConfigError.erase_in_full_run()
     options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
     context = RunContext(options, StageClock(progress))
@@ -148,12 +149,23 @@ def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) ->
         earlier = find_run_before(outputs.runs, config.resolve.mode, start.last)
         present = leave_out_missing(opener, config, context.notes.append, lambda: start.last)
         inputs = spark_tables.snapshots(opener, present.tables)
+        if config.resolve.mode == "window":
+            inputs = _as_last_read(inputs, start.last)
         options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
         newest = import_times.read_newest(opener, config.import_tables.get("imports"))
         unfinished = tuple(import_times.note_unfinished(opener, config.journal))
         context.notes.extend(unfinished)
     context = replace(context, options=options)
     return RunInputs(context, outputs, start, inputs, newest, moment, earlier, unfinished)
+
+
+def _as_last_read(inputs: dict[str, spark_tables.Input], last: LastRun | None) -> dict[str, spark_tables.Input]:
+    """Return the inputs with the messages at the version that the last run read."""
+    messages = inputs["messages"]
+    if last is None or not isinstance(messages, spark_tables.TableSnapshot):
+        return inputs
+    version = last.input_versions.get("messages", messages.version)
+    return {**inputs, "messages": replace(messages, version=version)}
 
 
 def record(
@@ -175,7 +187,9 @@ def record(
         "mode": inputs.config.resolve.mode,
         "finished_at": _after(start.last),
         "as_of": options.as_of,
-        "now": inputs.moment,
+        "now": inputs.moment if inputs.config.resolve.mode == "incremental" else None,
+        "window_from": inputs.config.resolve.window_from,
+        "window_to": inputs.config.resolve.window_to,
         "input_versions": {key: snapshot.version for key, snapshot in inputs.inputs.items()},
         "output_versions": dict(result.versions),
         "rows_read": result.read,

@@ -8,6 +8,7 @@ from routing.plan.checked_inputs import CheckedInputs
 from routing.runs.incremental_runs import run_incremental
 from routing.runs.run_tables import commit_outputs, open_inputs, telling_what_may_change
 from routing.runs.run_work import RunInputs, RunResult, count_resolved, count_rows, note_unended_requests
+from routing.runs.window_runs import run_window
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
 from routing.tables.spark_forms import conform
 
@@ -20,6 +21,8 @@ def resolve(inputs: RunInputs, limits: FrameLimits = FRAME_LIMITS) -> RunResult:
     with FrameCache(limits) as frame_cache, telling_what_may_change(inputs.inputs):
         if inputs.moment is None:
             return _run_full(inputs, frame_cache)
+        if inputs.config.resolve.mode == "window":
+            return run_window(inputs, frame_cache, inputs.moment)
         return run_incremental(inputs, frame_cache, inputs.moment)
 
 

@@ -37,9 +37,11 @@ class Increments:
         self.pending_messages: list[Row] = []
         self.unchanged = 0
         self._lost: set[Key] = set()
+        self._read: list[Row] = []
 
     def run(self, batch: list[Row], now: datetime, run_id: str) -> None:
         """Run over a batch of new messages and over the delayed ones."""
+        self._read += batch
         new = self._without_doubles(batch, run_id)
         last_rows = {key: last for key, (_, last) in self._waiting.items()}
         again = [{**row, "observed_at": now} for row, _ in self._waiting.values()]
@@ -73,6 +75,23 @@ class Increments:
         self._lost = set()
         known = {_request(row) for row in self.new_route_requests}
         self.new_route_requests += [row for row in done.new_route_requests if _request(row) not in known]
+
+    def run_window(self, first: datetime, end: datetime, run_id: str) -> None:
+        """Decide the messages of a window of time again: their rows are replaced, all attempts by one."""
+
+        def is_inside(row: Row) -> bool:
+            time = utc(row.get("enqueue_time"))
+            return time is not None and first <= time < end
+
+        for key in ("resolved_routes", "rejected_messages", "pending_messages"):
+            setattr(self, key, [row for row in getattr(self, key) if not is_inside(row)])
+        self._stored = {_key(row) for row in self.resolved_routes}
+        outside = {key: found for key, found in self._waiting.items() if not is_inside(found[0])}
+        others, self._waiting = self.pending_messages, {}
+        read, self._read = self._read, []
+        self.run([row for row in read if is_inside(row)], first, run_id)
+        self._read, self._waiting = read, outside | self._waiting
+        self.pending_messages = others + self.pending_messages
 
     def configure(self, tables: dict[str, list[Row]]) -> None:
         """Go on with another configuration."""

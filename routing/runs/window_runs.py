@@ -1,0 +1,96 @@
+"""Run a job over a window of time: its messages are decided again, and their rows replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from routing.config import ResolveSettings
+from routing.delta import ledger, protocol
+from routing.errors import InputError
+from routing.messages import openers, results, validate
+from routing.rules.timeline import as_utc
+from routing.runs import increment, retries
+from routing.runs.incremental_runs import Work, decide
+from routing.runs.message_changes import MessageChanges, TakenOut
+from routing.runs.run_tables import commit_outputs, open_inputs
+from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
+from routing.tables.cached_frames import FrameCache
+from routing.tables.spark_forms import conform
+
+_PENDING = "pending_messages"
+
+
+def condition_of(resolve: ResolveSettings) -> str:
+    """Return the condition in SQL that a row is of a message in the window: from inclusive, to exclusive."""
+    return " AND ".join(
+        f"enqueue_time {sign} TIMESTAMP '{as_utc(time).strftime('%Y-%m-%d %H:%M:%S.%f')}Z'"
+        for sign, time in ((">=", resolve.window_from), ("<", resolve.window_to))
+        if time is not None
+    )
+
+
+def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
+    """Decide the messages of the window again, each as of its own time, and replace their rows.
+
+    They are those of the last run that counts. ``now`` is the time of the run. Raises InputError.
+    """
+    last, clock, outputs = inputs.start.last, inputs.clock, inputs.outputs
+    if not isinstance(outputs, ledger.DeltaTables):
+        raise TypeError("only Spark's outputs take the rows of a window")
+    if last is None:
+        raise InputError.nothing_recorded(str(inputs.config.output["runs"]))
+    messages = ledger.check_versions(inputs.inputs["messages"])
+    ledger.check_succession(inputs.config, last)
+    if not ledger.is_same_input(inputs.opener, last, "messages", messages):
+        raise InputError.full_run_needed(
+            f"{str(messages.location)!r} was made anew or put back since the last run"
+        )
+    where = condition_of(inputs.config.resolve)
+    versions = {key: inputs.start.versions[key] for key in last.output_versions}
+    with clock.stage("read"):
+        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
+        rows = conform(messages.read(outputs.spark), "messages").where(where)
+    stored = increment.StoredOutputs(
+        inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=where
+    )
+    with clock.stage("validate"):
+        checked = validate.check(tables)
+    arrived = increment.find_arrived(messages, MessageChanges(rows, None), stored, inputs.start, inputs.context)
+    digests = retries.digest_inputs(tables.settings)
+    work = Work(versions, stored, arrived, retries.Retries(None, 0), checked, digests, TakenOut())
+    step, plan = decide(inputs, work, checked, now)
+    with clock.stage("write"):
+        if plan.requests is not None:
+            requests = increment.not_on_record(openers.new_route_requests(plan), step, plan.source.broadcasts)
+            versions |= commit_outputs(inputs, {"new_route_requests": requests}, adds=True)
+        rejected = increment.combine_rejected(
+            results.rejected_messages(plan), step, inputs.options.run_id, plan.source.broadcasts
+        )
+        resolved = results.resolved_routes(plan, has_attempts=True)
+        for key, written in (("resolved_routes", resolved), ("rejected_messages", rejected)):
+            versions[key] = protocol.replace_where(outputs, inputs.start, key, written, where)
+    with clock.stage(_PENDING):
+        waiting = increment.still_pending(plan, step, now)
+        if _PENDING in versions and _PENDING not in outputs.lacking:
+            versions[_PENDING] = protocol.replace_where(outputs, inputs.start, _PENDING, waiting, where)
+        else:
+            whole = _with_others(waiting, arrived.pending, where)
+            versions |= commit_outputs(inputs, {_PENDING: whole}, adds=False)
+    with clock.stage("counts") as tally:
+        groups = count_resolved(inputs, versions)
+        counts = count_pending(inputs, versions[_PENDING])
+        check_pending(counts, groups)
+        read = plan.counts.rows_read + step.duplicate_count
+        done = count_rows(inputs, versions, groups, ("rejected_messages",), read)
+        tally.rows = done.resolved
+    return replace(done, next_due_at=counts.next_due_at, digests=digests)
+
+
+def _with_others(waiting: DataFrame, pending: DataFrame | None, where: str) -> DataFrame:
+    """Add the delayed messages outside the window: after a full run no table has them yet."""
+    if pending is None:
+        return waiting
+    return waiting.unionByName(pending.where(f"NOT ({where})").select(*waiting.columns))
