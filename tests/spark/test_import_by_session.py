@@ -80,14 +80,14 @@ def test_exports_are_read_alike_by_the_session(spark: SparkSession, exported: Pa
     expected = {"P", "Q", "R", *(f"J{number}" for number in range(len(HOSTILE)))}
     assert {row["instance_name"] for row in here.rows["services"]} == expected
     assert {view: len(rows) for view, rows in here.rows.items()} == {"services": 18, "databases": 2, "routes": 3}
-    # Only what stands in a file tells that it is none, where its name does not.
+    # If the name of a file does not show that it is no export, its content does.
     unread = Counter(note.rpartition(": not read, ")[2][:26] for note in here.notes)
     assert unread == {
         "neither its name nor its c": 16,
-        "its name ends in none of .": 1,
+        "its name does not end in a": 1,
         "it is not text": 1,
     }
-    # Each place is named as it was asked for.
+    # Each place is named as the user gave it.
     told = str(there).replace(f"file:{exported}", str(exported))
     assert told == str(here)
     assert str(there).count(uri) > len(HOSTILE)

@@ -156,7 +156,7 @@ def test_a_folder_at_any_depth_and_skipped_files(tmp_path: Path) -> None:
     endings = ".csv, .dat, .htm, .html, .json, .jsonl, .log, .md, .ndjson, .out, .parquet, .rpt, .tsv, .txt"
     assert export.notes == [
         f"{tmp_path}/a/notes.txt: not read, neither its name nor its columns identify a view",
-        f"{tmp_path}/a/readme.doc: not read, its name ends in none of {endings}",
+        f"{tmp_path}/a/readme.doc: not read, its name does not end in any of {endings}",
     ]
 
 

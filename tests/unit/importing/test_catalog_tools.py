@@ -354,7 +354,7 @@ def test_many_files_that_are_none_are_counted(tmp_path: Path) -> None:
     (tmp_path / "services.csv").write_text("name\n//a\n", encoding="utf-8")
     notes = read_export([str(tmp_path)], HUB).notes
     assert len(notes) == 21
-    assert notes[0].startswith(f"{tmp_path}/00.bin: not read, its name ends in none of .csv, ")
+    assert notes[0].startswith(f"{tmp_path}/00.bin: not read, its name does not end in any of .csv, ")
     assert notes[20] == "10 more files were not read"
 
 

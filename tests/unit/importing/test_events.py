@@ -509,7 +509,7 @@ def test_other_imports_note_an_import_of_events_and_leave_it(
         assert done["notes"][0].endswith(" is not finished: the same command completes it")
     assert len(_journal(job)) == 1
     dropped = imported(job, capsys, str(other / "events.csv"), "--drop-unfinished")
-    assert dropped["notes"][0].endswith(" was dropped: the same command adds what is missing")
+    assert dropped["notes"][0].endswith(" was dropped: run the same command to add the rest")
     assert _journal(job) == []
 
 

@@ -114,7 +114,7 @@ def test_error_handling_of_old_scripts(read: ReadText) -> None:
     assert problem.why == "DROP ROUTE 'c': it runs only if the GOTO in line 3 reaches it"
 
 
-SERVERS_OWN = "whose condition only the server knows"
+SERVERS_OWN = "and only the server knows its condition"
 
 
 @pytest.mark.parametrize(
