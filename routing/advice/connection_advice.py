@@ -102,7 +102,8 @@ def mend_connection(status: ReportedStatus) -> Remedy:
 def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise a comparison of the endpoints, and a permission for a login."""
     corrected = (
-        correct_port(status)
+        login_remedies.read_wrapped(status)
+        or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
         or login_remedies.find_refusal(status)
@@ -226,16 +227,16 @@ def renew_certificate(status: ReportedStatus) -> Remedy:
     is_of_dialog = status.status_text.number in (28024, 28025)
     if is_of_dialog:
         return dialog_remedies.renew_dialog_certificate(status)
-    return (
-        handshake_remedies.renew_peer_certificate(status)
-        or handshake_remedies.renew_own_certificate(status)
-        or renew_endpoint_certificate(status)
-    )
+    return handshake_remedies.renew_peer_certificate(status) or renew_endpoint_certificate(status)
 
 
 def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
-    installed = handshake_remedies.install_certificate(status)
+    installed = (
+        handshake_remedies.install_certificate(status)
+        or handshake_remedies.renew_own_certificate(status)
+        or handshake_remedies.open_private_key(status)
+    )
     if installed is not None:
         return installed
     return _on_both_sides(

@@ -28,6 +28,10 @@ class TroubleKind(Word):
     PORT_SHARED = "PORT_SHARED"
 
 
+_CODES = (
+    "Frequent codes: -8425 the target lacks the contract, -8408 its service does not take it, -8428 it lacks the"
+    " message type, -8490 it lacks the service, -8494 the sender has no permission, -8489 the lifetime is over."
+)
 MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
 MANY_OPEN = 500
@@ -122,6 +126,7 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
     lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
     actions = (
         f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
+        _CODES,
         *((f"The error log says: {cut(lines[0])}",) if lines else ()),
         "If the messages of the dialog are still needed, send them again in a new dialog. Then end this one.",
     )

@@ -13,7 +13,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.cases.server_facts import EndpointFacts
 from routing.render.phrases import join_words, named
 
-_PEER_CERTIFICATE = 28035
+_PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
 _OWN_CERTIFICATE = (9763, 28022, 28023, 28036)
 _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
 
@@ -128,11 +128,31 @@ def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
 
 def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew the certificate of the endpoint that reports it as invalid."""
-    certificate = status.server.endpoint_certificate(status.instance)
-    if status.status_text.number not in _OWN_CERTIFICATE or certificate is None:
+    if status.status_text.number not in _OWN_CERTIFICATE:
         return None
     peer = status.find_peer()
     return _renew(status, status.instance, None if peer is None else peer.name)
+
+
+def open_private_key(status: ReportedStatus) -> Remedy | None:
+    """Advise on the master key of master, by which SQL Server opens the private key of an endpoint."""
+    if status.status_text.number != _PRIVATE_KEY:
+        return None
+    cause = (
+        f"{named(status.instance)} cannot open the private key of its endpoint's certificate: the key is missing,"
+        " or the service master key does not open the master key of master, as after a restore."
+    )
+    actions = (
+        "Open the master key of master, and encrypt it by the service master key.",
+        "If the certificate has no private key here, create it again FROM FILE WITH PRIVATE KEY.",
+    )
+    lines = (
+        "SELECT name, pvt_key_encryption_type_desc FROM sys.certificates;",
+        "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
+        "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
+    )
+    place = RemedyPlace(status.instance, MASTER)
+    return to_fill_in(place, cause, actions, *lines, confidence=Confidence.LIKELY)
 
 
 def check_certificates(status: ReportedStatus) -> Remedy | None:
@@ -165,7 +185,8 @@ def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
     dates = None if certificate is None else certificate.starts if is_early else certificate.expires
     until = "" if dates is None else f", valid {'from' if is_early else 'until'} {dates}"
     shown = "The certificate" if certificate is None else f"Certificate {named(certificate.name)}{until},"
-    cause = f"{shown} of the endpoint of {named(holder)} is not valid now."
+    what = "is missing or not valid now" if certificate is None else "is not valid now"
+    cause = f"{shown} of the endpoint of {named(holder)} {what}."
     other = "the other side" if partner is None else named(partner)
     actions = [f"On {named(holder)} create a certificate that is valid, and give it to the endpoint."]
     if is_early:

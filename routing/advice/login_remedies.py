@@ -20,6 +20,7 @@ from routing.render.phrases import cut, join_words, named
 from routing.rules import text
 
 _EVERYBODY = "public"
+_LOGIN_ATTEMPTS = (28047, 28048)
 _RISK = "The login can then connect to the endpoint."
 _OF_BROKER = "Service Broker"
 _LOGON_FAILED = ("8009030c", "80090303", "8009030e", "80090311", "80090322")
@@ -46,20 +47,28 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
     if peer is None or peer.name == status.instance:
         return None
     for line in status.server.log_lines(peer.name, _OF_BROKER):
-        _, _, inner = line.partition("failed with error: '")
-        number = error_number(inner or line)
-        trouble = find_trouble(number, line)
-        if number is not None and trouble is not None and trouble in _REFUSALS:
-            logged = StatusText(status.status_text.observed_at, number, line)
-            return replace(
-                status,
-                trouble=trouble,
-                status_text=logged,
-                instance=peer.name,
-                peer=status.instance,
-                supposed=None,
-            )
+        trouble, logged = _unwrap(status, line)
+        if trouble is not None:
+            here, there = peer.name, status.instance
+            return replace(status, trouble=trouble, status_text=logged, instance=here, peer=there, supposed=None)
     return None
+
+
+def read_wrapped(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for a login attempt that failed, by the error that its text names."""
+    if status.status_text.number not in _LOGIN_ATTEMPTS:
+        return None
+    trouble, inner = _unwrap(status, status.status_text.text or "")
+    return None if trouble is None else _REFUSALS[trouble](replace(status, trouble=trouble, status_text=inner))
+
+
+def _unwrap(status: ReportedStatus, line: str) -> tuple[StatusTrouble | None, StatusText]:
+    """Return the refusal that a failed login attempt names, or None for the trouble, and its status."""
+    _, _, inner = line.partition("failed with error: '")
+    number = error_number(inner or line)
+    trouble = None if number is None else find_trouble(number, line)
+    wrapped = StatusText(status.status_text.observed_at, number, line)
+    return (trouble if trouble in _REFUSALS else None), wrapped
 
 
 def grant_connect(status: ReportedStatus) -> Remedy | None:

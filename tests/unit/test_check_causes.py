@@ -163,6 +163,36 @@ def test_the_other_side_lacks_the_certificate(tmp_path: Path) -> None:
     assert "does not know" not in remedy.cause
 
 
+@pytest.mark.parametrize(
+    ("number", "text", "expected"),
+    [
+        (
+            28036,
+            "The certificate used by this endpoint was not found: Certificate not found.",
+            "ALTER ENDPOINT [SHOP",
+        ),
+        (28037, "Error 15151 occurred while initializing the private key.", "ALTER MASTER KEY ADD ENCRYPTION"),
+    ],
+)
+def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str, tmp_path: Path) -> None:
+    remedy = connecting(tmp_path, f"Connection handshake failed. {text} State 88.", number)
+    assert remedy.place == ("SHOP", "master")
+    assert expected in (remedy.statement or "")
+    assert "both sides" not in remedy.text
+
+
+def test_a_login_attempt_names_the_error_within(tmp_path: Path) -> None:
+    inner = (
+        "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
+        " Certificate not found."
+    )
+    remedy = connecting(tmp_path / "certificate", refused(inner), 28047)
+    assert remedy.place == ("SHOP", "master")
+    assert "FROM FILE" in (remedy.statement or "")
+    remedy = connecting(tmp_path / "login", refused(NO_CONNECT), 28047)
+    assert "GRANT CONNECT ON ENDPOINT::[SHOP Broker] TO [CORP\\stocksvc];" in (remedy.statement or "")
+
+
 # Certificates of dialogs.
 
 NO_CERTIFICATE = (
