@@ -88,8 +88,8 @@ def _find_deleted(
     if not inputs.erases:
         have = "message was" if count == 1 else "messages were"
         inputs.notes.append(
-            f"{count:,} {have} deleted from tables.messages since the last run and will not be retried; rows that"
-            " are decided stay (--erase deletes them)"
+            f"{count:,} {have} deleted from tables.messages since the last run: not retried, and the output rows"
+            " stay (only a run with --erase deletes them)"
         )
     return broadcasts.join_side("the deleted messages", gone, count)
 

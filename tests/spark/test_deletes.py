@@ -187,7 +187,9 @@ def test_what_still_needs_a_full_run(spark: SparkSession, tmp_path: Path, statem
         messages.delete(2)
         messages.do(statement)
         messages.delete(3)
-        told = rf"is neither an append nor a delete \({operation}\): it may have changed messages .*mode=full"
+        told = (
+            rf"is neither an append nor a delete \({operation}\): it may have changed decided messages.*mode=full"
+        )
         with pytest.raises(InputError, match=told):
             read_appended(spark, TableSnapshot(messages.location, messages.version), since)
 
@@ -346,7 +348,9 @@ def test_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     """It keeps no pending_messages: what is delayed is found in its rows, without what was deleted since."""
     job = _job(spark, tmp_path, Kind("after_full", properties=VECTORS))
     job.run("first", 13)
-    full = config_of(tmp_path / "in", tmp_path / "out", "resolve.mode=full", messages=tmp_path / "in" / "messages")
+    pending = f"output.pending_messages={tmp_path / 'out' / 'pending_messages'}"
+    messages = tmp_path / "in" / "messages"
+    full = config_of(tmp_path / "in", tmp_path / "out", "resolve.mode=full", pending, messages=messages)
     routing.run(spark, full, run_id="full")
     job.messages.delete(3, 4, 5)
     done = job.run("erasing", 14, erase=True)

@@ -89,6 +89,28 @@ def test_any_other_restore_is_somebody_elses(tmp_path: Path, infos: list[dict[st
     assert [commit.commit_mark for commit in commits_after(NO_SPARK, log_of(tmp_path, *infos), -1)] == [None, None]
 
 
+MERGE: dict[str, Any] = {"operation": "MERGE"}
+
+
+@pytest.mark.parametrize(
+    ("infos", "marked"),
+    [
+        ([_announced(RUN_A), MERGE, MERGE], [1]),
+        ([_announced(RUN_A), {"operation": "OPTIMIZE"}, MERGE], []),
+        ([_announced(RESTORE_4), MERGE, _restored(4)], [2]),
+        ([MERGE, _announced(RUN_A)], []),
+    ],
+    ids=["right after it", "later", "a restore was announced", "before"],
+)
+def test_a_merge_right_after_its_announcement_is_marked(
+    tmp_path: Path, infos: list[dict[str, Any]], marked: list[int]
+) -> None:
+    table = log_of(tmp_path, written(), *infos, written())
+    for found in (commits_after(NO_SPARK, table, -1), [*read_history(NO_SPARK, table)][::-1]):
+        assert [commit.version for commit in found] == [*range(len(infos) + 2)]
+        assert [commit.version - 1 for commit in found if commit.commit_mark is not None] == marked
+
+
 @pytest.mark.parametrize(("removed", "after"), [(0, -1), (1, 0), (2, 0)])
 def test_commits_that_are_gone_are_told(tmp_path: Path, removed: int, after: int) -> None:
     table = log_of(tmp_path, written(), written(), written(), written())
