@@ -291,7 +291,18 @@ def in_reading_order(keys: Iterable[str]) -> list[str]:
     >>> in_reading_order(["routes", "messages", "services", "dialogs"])
     ['messages', 'dialogs', 'routes', 'services']
     """
-    return sorted(keys, key=lambda key: _LATER.index(key) if key in _LATER else len(_LATER))
+    return [key for step in reading_steps(keys) for key in step]
+
+
+def reading_steps(keys: Iterable[str]) -> list[list[str]]:
+    """Return table keys in the order of opening. The last step has those whose order does not matter.
+
+    >>> reading_steps(["routes", "messages", "services", "dialogs"])
+    [['messages'], ['dialogs'], ['routes', 'services']]
+    """
+    given = list(keys)
+    first = [[key] for key in _LATER if key in given]
+    return [*first, [key for key in given if key not in _LATER]]
 
 
 JOURNAL = "unfinished_imports"

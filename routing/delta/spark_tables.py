@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from routing.arguments import checked
-from routing.config import Config, ConfigError, TableLocation, in_reading_order
+from routing.config import Config, ConfigError, TableLocation, in_reading_order, reading_steps
 from routing.delta import commits
 from routing.delta.table_creation import creating
+from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
@@ -76,10 +77,14 @@ STATISTICS = {
 
 @dataclass(frozen=True)
 class TableSnapshot:
-    """One Delta version of a table: every read of it sees the same rows."""
+    """One Delta version of a table: every read of it sees the same rows.
+
+    ``log`` is the log in which the version was found, if it was looked up.
+    """
 
     location: TableLocation
     version: int
+    log: TableLog | None = field(default=None, compare=False, repr=False)
 
     @property
     def name_in_sql(self) -> str:
@@ -97,6 +102,10 @@ class TableSnapshot:
         """
         reader = spark.read.format("delta").option("readChangeFeed", "true")
         return self._load(reader.option("startingVersion", since + 1).option("endingVersion", self.version))
+
+    def open_log(self, asked: HasSession) -> TableLog:
+        """Return the table's log, which is opened now if the version was not found in one."""
+        return TableLog(asked, self.location) if self.log is None else self.log
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
         if self.location.is_name:
@@ -143,8 +152,14 @@ def find(asked: HasSession, location: TableLocation) -> Input | None:
 
     Raises StorageError if this cannot be determined, for example without permission.
     """
-    newest = _look_at_history(asked, location)
-    if not location.is_name or newest is None:
+    log = look(asked, location)
+    return None if log is None else find_in(asked, location, log)
+
+
+def find_in(asked: HasSession, location: TableLocation, log: TableLog | AsItIs) -> Input:
+    """Return the newest version in a table's log, or its rows as they are. Raises StorageError as `find` does."""
+    newest = log if isinstance(log, AsItIs) else TableSnapshot(location, log.version, log)
+    if not location.is_name:
         return newest
     try:
         # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
@@ -156,22 +171,19 @@ def find(asked: HasSession, location: TableLocation) -> Input | None:
     return newest
 
 
-def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None:
-    here = commits.newest_version(location)
-    if here is not None:
-        return TableSnapshot(location, here)
+def look(asked: HasSession, location: TableLocation) -> TableLog | AsItIs | None:
+    """Open the log of a table; None where none stands. Raises StorageError as `find` does."""
     if commits.is_local(location) and not commits.has_commits(location):
         return None
-    spark = asked.spark
+    log = TableLog(asked, location)
     try:
-        newest = sql_statements.describe_history(spark, location, limit=1).collect()
+        return None if log.newest is None else log
     except Exception as error:
-        if is_absent(error, location) or (is_no_delta(error) and _is_gone(spark, location)):
+        if is_absent(error, location) or (is_no_delta(error) and _is_gone(asked.spark, location)):
             return None
         if has_no_versions(error, location):
             return AsItIs(location)
         raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
-    return TableSnapshot(location, int(newest[0]["version"])) if newest else None
 
 
 def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
@@ -195,15 +207,21 @@ def holds_files(spark: SparkSession, location: TableLocation) -> bool:
     return True
 
 
-def current_version(asked: HasSession, location: TableLocation) -> int | None:
-    """Return the newest version of a Delta table to write to, or None without a table.
+def look_at_output(asked: HasSession, location: TableLocation) -> TableLog | None:
+    """Open the log of a table that is to be written to; None where nothing stands.
 
     Raises OutputError if a view or another kind of table is there, and StorageError as `find` does.
     """
-    newest = _look_at_history(asked, location)
-    if isinstance(newest, AsItIs):
+    log = look(asked, location)
+    if isinstance(log, AsItIs):
         raise OutputError.without_versions(str(location))
-    return None if newest is None else newest.version
+    return log
+
+
+def current_version(asked: HasSession, location: TableLocation) -> int | None:
+    """Return the newest version of a Delta table that is to be written to, as `look_at_output` does."""
+    log = look_at_output(asked, location)
+    return None if log is None else log.version
 
 
 def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
@@ -213,13 +231,40 @@ def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[st
 
     Raises InputError if one is missing, and StorageError.
     """
-    inputs = {}
+    inputs = find_inputs(asked, tables)
+    check_inputs(inputs, tables)
+    return inputs
+
+
+def find_inputs(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
+    """Return the inputs that exist, as `snapshots` does. Raises StorageError."""
+    *first, others = reading_steps(tables)
+    found = {key: find(asked, tables[key]) for keys in first for key in keys}
+    found |= each_at_once(asked, lambda key: find(asked, tables[key]), {key: tables[key] for key in others})
+    return {key: newest for key in tables if (newest := found[key]) is not None}
+
+
+def check_inputs(inputs: Mapping[str, Input], tables: Mapping[str, TableLocation]) -> None:
+    """Raise InputError if one of the tables is not among the inputs."""
     for key in in_reading_order(tables):
-        newest = find(asked, tables[key])
-        if newest is None:
+        if key not in inputs:
             raise InputError.missing_table(key, str(tables[key]))
-        inputs[key] = newest
-    return {key: inputs[key] for key in tables}
+
+
+T = TypeVar("T")
+
+
+def each_at_once(asked: HasSession, do: Callable[[str], T], tables: Mapping[str, TableLocation]) -> dict[str, T]:
+    """Call a function for the key of each table and return the results; all at the same time if Spark is asked.
+
+    A look at a table takes Spark as long as a small query, nearly all of it waiting.
+    """
+    keys = list(tables)
+    if all(commits.is_local(location) for location in tables.values()):
+        return {key: do(key) for key in keys}
+    from routing.tables.frames import at_once
+
+    return dict(zip(keys, at_once(asked.spark, do, keys), strict=True))
 
 
 ORDER_OF_RUNS = "sbroute"

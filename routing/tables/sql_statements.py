@@ -81,12 +81,10 @@ def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
     writer.saveAsTable(sql_name(location))
 
 
-def describe_history(spark: SparkSession, location: TableLocation, limit: int | None = None) -> DataFrame:
-    """Return the commits of a table, newest first."""
-    table = sql_name(location)
-    if limit is None:
-        return spark.sql(_sql("DESCRIBE HISTORY {table}", table=table))
-    return spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=table, limit=limit))
+def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> DataFrame:
+    """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
+    text = _sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit)
+    return spark.sql(text).selectExpr("*", "unix_micros(timestamp) AS micros")
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:
