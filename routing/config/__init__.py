@@ -7,6 +7,7 @@ from routing.config.config_file import load, load_section
 from routing.config.config_model import (
     BESIDE,
     CANDIDATES,
+    CLUSTER_BY,
     INPUTS,
     JOURNAL,
     KEPT,
@@ -30,6 +31,7 @@ from routing.config.config_model import (
 __all__ = [
     "BESIDE",
     "CANDIDATES",
+    "CLUSTER_BY",
     "INPUTS",
     "JOURNAL",
     "KEPT",

@@ -14,7 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from routing import schemas
-from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
+from routing.config import BESIDE, CLUSTER_BY, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta import protocol
 from routing.delta.job_outputs import LastRun
@@ -180,7 +180,7 @@ _DECIDING: dict[str, tuple[str, ...]] = {
     # Both engines write the same rows.
     "resolve": ("engine",),
     "tables": (*KEPT, JOURNAL),
-    "output": (*BESIDE, VIEW),
+    "output": (*BESIDE, VIEW, CLUSTER_BY),
     "dynamic_routing": (),
 }
 _OF_PLACES = ("tables", "output")

@@ -139,7 +139,11 @@ class DeltaTables(JobTables):
 
     def put(self, key: str, rows: DataFrame, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them."""
-        self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens=key in self.lacking))
+        columns = self.config.cluster_by if key == "resolved_routes" else ()
+        if columns and not adds and key in self._logs:
+            spark_tables.cluster_output(self.spark, key, self._logs[key], columns)
+        widens = key in self.lacking
+        self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens, columns))
 
     def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, where: str) -> None:
         """Replace the rows for which a condition in SQL holds by others for which it holds too."""
@@ -209,10 +213,10 @@ def _put_by_spark(
     exists: bool,
 ) -> None:
     """Write an output of a job by Spark, in one commit that is marked; ``exists``: the table was there before."""
-    if location.is_name and not exists:
-        # A catalog that makes a table together with its rows does not mark that commit.
-        spark_tables.create_if_missing(rows.sparkSession, key, location, schema.optional())
     with creating(location, job):
+        if not exists and (location.is_name or how.cluster_by):
+            # A catalog that makes a table together with its rows does not mark that commit.
+            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), how.cluster_by)
         spark_tables.put(rows, key, location, how)
 
 
@@ -288,14 +292,12 @@ def check_succession(config: Config, last: LastRun) -> None:
 
 def _measured(key: str) -> list[str]:
     """Return the columns of an output of which its log says the least and the greatest value."""
-    return [name for name in STATISTICS.get(key, "").split(",") if name]
+    return [*STATISTICS.get(key, ())]
 
 
 def _make(key: str, location: TableLocation, schema: Schema) -> LocalTable:
     """Create an empty output by delta-rs."""
-    measured = STATISTICS.get(key)
-    properties = {"delta.dataSkippingStatsColumns": measured} if measured else {}
-    return LocalTable.make(location, schema.optional(), properties=properties)
+    return LocalTable.make(location, schema.optional(), properties=spark_tables.properties_of(key))
 
 
 class LocalOutputs(JobTables):

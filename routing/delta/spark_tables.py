@@ -66,13 +66,20 @@ def _is_one(error: BaseException, conditions: Iterable[str]) -> bool:
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
 # runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
-STATISTICS = {
-    "resolved_routes": "instance_name,decided_at,run_id",
-    "rejected_messages": "instance_name",
-    "pending_messages": "instance_name",
-    "message_paths": "instance_name,decided_at",
-    "route_candidates": "instance_name,decided_at",
+STATISTICS: dict[str, tuple[str, ...]] = {
+    "resolved_routes": ("enqueue_time", "instance_name", "decided_at", "run_id"),
+    "rejected_messages": ("enqueue_time", "instance_name"),
+    "pending_messages": ("enqueue_time", "instance_name"),
+    "message_paths": ("instance_name", "decided_at"),
+    "route_candidates": ("instance_name", "decided_at"),
 }
+_MEASURED = "delta.dataSkippingStatsColumns"
+
+
+def properties_of(key: str, cluster_by: Sequence[str] = ()) -> dict[str, str]:
+    """Return the properties with which an output is created; Delta clusters by columns with statistics alone."""
+    names = dict.fromkeys((*STATISTICS.get(key, ()), *cluster_by))
+    return {_MEASURED: ",".join(names)} if names else {}
 
 
 @dataclass(frozen=True)
@@ -280,14 +287,16 @@ def order_since(order: str, since: int | None) -> str:
 class WriteOptions:
     """The options of a commit to an output.
 
-    ``metadata`` is the commit's user metadata. With ``adds``, rows are appended, and otherwise they replace all
-    rows, or those for which ``where`` holds. With ``widens``, the rows have columns that the table lacks. With
-    ``turn``, nothing is added if another writer already committed with this turn of ``order`` or a later one.
+    ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
+    ``widens``: the rows have columns that the table lacks. ``cluster_by`` are the columns by which the table is
+    clustered. It stays so. With ``turn`` nothing is added where somebody has made a commit with this turn of
+    ``order``, or a later one.
     """
 
     metadata: str
     adds: bool
     widens: bool = False
+    cluster_by: tuple[str, ...] = ()
     turn: int | None = None
     order: str = ORDER_OF_RUNS
     where: str | None = None
@@ -301,10 +310,11 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
     if how.widens:
         writer = writer.option("mergeSchema", "true")
-    if how.where is not None:
-        writer = writer.option("replaceWhere", how.where)
-    if key in STATISTICS:
-        writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
+    for name, text in properties_of(key, how.cluster_by).items():
+        writer = writer.option(name, text)
+    if how.cluster_by and not how.adds:
+        # Any other overwrite makes a table that is not clustered.
+        writer = writer.option("replaceWhere", "true")
     _save(writer, f"output.{key}", location)
 
 
@@ -323,6 +333,29 @@ def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str) -> N
     """Replace a whole table, or create it, in one commit that names the job. Raises StorageError."""
     with creating(location, job):
         put(rows, key, location, WriteOptions(job, adds=False))
+
+
+def create_output(
+    spark: SparkSession, key: str, location: TableLocation, schema: Schema, cluster_by: Sequence[str] = ()
+) -> None:
+    """Create an empty output, unless somebody has just created it. Raises StorageError."""
+    try:
+        sql_statements.create_table(spark, location, schema, properties_of(key, cluster_by), cluster_by)
+    except Exception as error:
+        raise StorageError.failed(f"creating output.{key} at {location}", first_sentence(error)) from error
+
+
+def cluster_output(spark: SparkSession, key: str, log: TableLog, names: tuple[str, ...]) -> None:
+    """Set the columns by which an output is clustered, if it has others. Raises StorageError."""
+    if log.detail.cluster_by == names:
+        return
+    try:
+        measured = log.detail.properties.get(_MEASURED)
+        if measured is not None and not set(names) <= set(measured.split(",")):
+            sql_statements.set_properties(spark, log.location, properties_of(key, names))
+        sql_statements.cluster_by(spark, log.location, names)
+    except Exception as error:
+        raise StorageError.failed(f"clustering output.{key} at {log.location}", first_sentence(error)) from error
 
 
 def create_if_missing(spark: SparkSession, key: str, location: TableLocation, schema: Schema) -> None:

@@ -28,6 +28,7 @@ class TableDetail:
     root: str
     table_id: str
     properties: Mapping[str, str]
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def has_column_mapping(self) -> bool:
@@ -51,11 +52,13 @@ def has_column_mapping(properties: Mapping[str, str]) -> bool:
 
 def detail(spark: SparkSession, location: TableLocation) -> TableDetail:
     """Return the table's own description of itself."""
-    row = sql_statements.describe_detail(spark, location).select("location", "id", "properties").collect()[0]
+    row = sql_statements.describe_detail(spark, location).collect()[0].asDict()
     return TableDetail(
         root=str(row["location"]).rstrip("/"),
         table_id=str(row["id"]),
         properties=dict(row["properties"] or {}),
+        # Delta has this column since 3.1.
+        cluster_by=tuple(row.get("clusteringColumns") or ()),
     )
 
 
