@@ -157,7 +157,7 @@ class _Session:
             properties = {"delta.enableInCommitTimestamps": "true"}
             properties["delta.inCommitTimestampEnablementVersion"] = str(self.timed)
             row = Row(location="/post/messages", id="an id", properties=properties)
-            return SimpleNamespace(select=lambda *_: SimpleNamespace(collect=lambda: [row]))
+            return SimpleNamespace(collect=lambda: [row])
         limit = int(text.rpartition("LIMIT ")[2])
         self.limits.append(limit)
         versions = range(self.commits - 1, max(self.commits - 1 - limit, -1), -1)

@@ -76,7 +76,7 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str | None, str 
         ("output.cluster_by=enqueue_time",),
         _nothing,
         "output.cluster_by is set",
-        r"does not do output\.cluster_by \(resolve with --engine spark, or leave it out",
+        r"does not support output\.cluster_by \(resolve with --engine spark, or leave it out",
     ),
     "an input on an object store": (
         ("tables.routes=s3a://bucket/routes",),
