@@ -24,6 +24,7 @@ from routing.config.config_model import (
     in_reading_order,
     is_uri,
     parse_time,
+    read_duration,
     reading_steps,
     size_in_bytes,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "load",
     "load_section",
     "parse_time",
+    "read_duration",
     "reading_steps",
     "size_in_bytes",
 ]

@@ -379,9 +379,9 @@ class LocalOutputs(JobTables):
 class ReplacedOutput:
     """An output of section ``output``, checked before anything is computed.
 
-    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark; None where it
-    is to be made so. ``exists``: the table is there. ``lacks``: columns that an older release did not write.
-    ``notes`` name columns that somebody has added.
+    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark, and is None if
+    it must first be created. ``exists`` is True if the table exists. ``lacks`` has columns that an older release
+    did not write. ``notes`` names columns that users added.
     """
 
     key: str

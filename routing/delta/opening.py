@@ -105,9 +105,9 @@ class TableOpener:
     def find(
         self, key: str, location: TableLocation, version: int | None = None, log: TableLog | None = None
     ) -> OpenedTable | None:
-        """Return a table at a version, or its newest one; None where there is none. ``key`` is for `on_note`.
+        """Return a table at a version or the newest one, or None without a table. ``key`` is for `on_note`.
 
-        ``log`` has the newest version if the table was looked up before.
+        ``log`` is its log if the table was looked up before.
         """
         location = self.placed(key, location)
         if is_local(location) and not has_commits(location):

@@ -37,10 +37,10 @@ FIRST_TURN = 1
 class RunStart:
     """The start of a run: the last recorded one, and the current outputs by key.
 
-    ``logs`` are those of the outputs and ``runs``, ``ids`` the ids of these tables. ``left_over`` are the keys of
-    outputs that hold something else than what the last run recorded, such as rows of unfinished runs, each with a
-    phrase that says so: they are taken back before anything is read. ``runs_since`` is the version of ``runs``
-    that the last run is of. ``thinned`` are the keys of outputs from which rows have been deleted since.
+    ``logs`` has the logs of the outputs and of ``runs``, and ``ids`` the ids of these tables. ``left_over`` has
+    the keys of outputs that differ from the last recorded run, for example by rows of unfinished runs, each with
+    a phrase on it. They are rolled back before anything is read. ``runs_since`` is the version of ``runs`` with
+    the last run. ``thinned`` has the keys of outputs with rows deleted since.
     """
 
     run: CommitMark
@@ -166,13 +166,12 @@ def finish(
 ) -> tuple[TableRow, tuple[str, ...]]:
     """Record a run in ``runs``, and check that its outputs still have its rows.
 
-    Returns the row as it is recorded, and notes.
+    Returns the recorded row and notes. ``written`` has the versions of this run. ``row`` has table_ids and
+    commit_identities of inputs by key, and those of the outputs are added here. Raises StorageError if another run
+    was faster.
 
-    ``written`` are the versions as this run leaves them. ``row`` has table_ids and commit_identities of inputs,
-    by key; those of the outputs are added here. Raises StorageError where another run was faster.
-
-    An output at the version of the start is not looked at again. Whatever is committed to it comes after the
-    version that is recorded, so that the next run judges it.
+    An output at the version of the start is not looked up again. Any later commit to it comes after the recorded
+    version, so the next run judges it.
     """
     changed = [key for key, version in written.items() if version != start.versions.get(key)]
     now = tables.look(changed) if changed else {}
@@ -217,7 +216,7 @@ def _own_commits(tables: OutputTables, start: RunStart, key: str, log: OutputLog
 
 
 def settled_version(log: OutputLog, key: str, recorded: int) -> int:
-    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it."""
+    """Return the version with the result of a run: the recorded one, or that of maintenance right after it."""
     try:
         since = log.commits_after(recorded)
     except HistoryGap:
@@ -231,7 +230,7 @@ def settled_version(log: OutputLog, key: str, recorded: int) -> int:
 
 
 def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[str, int]) -> tuple[str, ...]:
-    """Restore outputs that another run restored while this one was about to count; return notes."""
+    """Restore outputs that another run restored just before this one was recorded, and return notes."""
     logs = tables.look(written) if written else {}
     touched = {
         key for key, log in logs.items() if any(changes_content(key, c) for c in log.commits_after(written[key]))
@@ -257,7 +256,7 @@ def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[
 def _bring_back(
     tables: OutputTables, run: CommitMark, key: str, version: int, current: int
 ) -> tuple[int, OutputLog]:
-    """Restore a version, by a commit that is marked; returns the version of that commit, and the log with it."""
+    """Restore a version by a marked commit, and return the version of that commit and the log with it."""
     restore_mark = replace(run, kind=RESTORE, version=version)
     tables.restore(key, version, restore_mark)
     log = tables.look([key])[key]
@@ -400,11 +399,11 @@ def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
 class _RunsAccount:
     """The state of ``runs``. A run continues from its newest row.
 
-    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit by which its rows are not
-    those that runs wrote, ``restorable`` the newest version before in which they are. ``places`` are those of
-    ``runs`` by which the runs marked their commits whose rows are gone: the tables may have been moved since.
-    ``unknown_before`` is the oldest version in the log where nothing shows who wrote the newest row.
-    ``is_of_last``: the run that recorded the newest row also made the newest commit that counts.
+    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit that changed the rows of
+    runs, and ``restorable`` is the newest earlier version with these rows. ``places`` has the locations of
+    ``runs`` in the marks of runs with missing rows, because the tables may have been moved. ``unknown_before`` is
+    the oldest version in the log if the writer of the newest row is unknown. ``is_of_last`` is True if the run in
+    the newest row also made the newest commit that counts.
     """
 
     since: int | None

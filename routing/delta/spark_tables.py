@@ -215,7 +215,7 @@ def holds_files(spark: SparkSession, location: TableLocation) -> bool:
 
 
 def look_at_output(asked: HasSession, location: TableLocation) -> TableLog | None:
-    """Open the log of a table that is to be written to; None where nothing stands.
+    """Open the log of a Delta table to write to, or return None without a table.
 
     Raises OutputError if a view or another kind of table is there, and StorageError as `find` does.
     """

@@ -34,6 +34,8 @@ STATISTICS = {
     "new_route_requests": None,
     "runs": None,
 }
+# 37 and 63 when this was written. Delta reads its log in jobs of its own.
+MOST_JOBS_IDLE, MOST_JOBS_WRITTEN = 44, 72
 # None of these is delayed: without new messages a run has nothing to do.
 MESSAGES = small_estate()["messages"][:3]
 
@@ -102,9 +104,6 @@ def test_a_run_asks_for_each_fact_once(spark: SparkSession, catalog: str) -> Non
     assert written == {"DESCRIBE HISTORY": 14, "DESCRIBE DETAIL": 1, "DESCRIBE TABLE": 2, "jobs": written["jobs"]}
     assert idle["jobs"] <= MOST_JOBS_IDLE
     assert written["jobs"] <= MOST_JOBS_WRITTEN
-
-
-MOST_JOBS_IDLE, MOST_JOBS_WRITTEN = 60, 90
 
 
 @pytest.mark.parametrize("by", ["path", "name"])
