@@ -37,6 +37,7 @@ from routing.config.config_model import (
 from routing.config.secrets import refuse_secrets, without_content
 from routing.errors import first_sentence, quote, unknown_key
 from routing.process import read_ordinary_file
+from routing.rules.timeline import as_utc
 from routing.schemas import RESOLVED_ROUTES, ColumnKind
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 

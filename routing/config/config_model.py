@@ -457,7 +457,7 @@ class Config:
                 **{key: str(where) for key, where in {**self.output, **self.other_outputs, **view}.items()},
                 **layout,
             },
-            "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
+            "resolve": {**vars(self.resolve), **{name: time.isoformat() for name, time in times.items()}},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),
             **({"lineage": vars(self.lineage)} if self.lineage.is_wanted else {}),

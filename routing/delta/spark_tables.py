@@ -287,10 +287,10 @@ def order_since(order: str, since: int | None) -> str:
 class WriteOptions:
     """The options of a commit to an output.
 
-    ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
-    ``widens``: the rows have columns that the table lacks. ``cluster_by`` are the columns by which the table is
-    clustered. It stays so. With ``turn`` nothing is added where somebody has made a commit with this turn of
-    ``order``, or a later one.
+    ``metadata`` is the commit's user metadata. With ``adds``, rows are appended, and otherwise they replace all
+    rows, or those for which ``where`` holds. With ``widens``, the rows have columns that the table lacks.
+    ``cluster_by`` has the columns by which the table is clustered, and stays clustered. With ``turn``, nothing is
+    added if another writer already committed with this turn of ``order`` or a later one.
     """
 
     metadata: str
@@ -312,9 +312,10 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         writer = writer.option("mergeSchema", "true")
     for name, text in properties_of(key, how.cluster_by).items():
         writer = writer.option(name, text)
-    if how.cluster_by and not how.adds:
-        # Any other overwrite makes a table that is not clustered.
-        writer = writer.option("replaceWhere", "true")
+    # Without a condition, an overwrite makes a table that is not clustered.
+    where = "true" if how.where is None and how.cluster_by and not how.adds else how.where
+    if where is not None:
+        writer = writer.option("replaceWhere", where)
     _save(writer, f"output.{key}", location)
 
 

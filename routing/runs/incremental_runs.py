@@ -86,8 +86,8 @@ class Work:
         )
 
 
-def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> _Work:
-    """Find new, deleted and delayed messages. Take deleted ones out of the outputs, and validate the other inputs."""
+def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> Work:
+    """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs."""
     last, clock = inputs.start.last, inputs.clock
     messages = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
@@ -187,7 +187,7 @@ class _Outputs:
         return replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
 
     def _commit_pending(self, groups: Groups) -> PendingCounts:
-        """Commit the changes in ``pending_messages``, and count its rows. The first table is written completely."""
+        """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
         inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
         if _PENDING not in versions or _PENDING in self.tables.lacking:
             with inputs.clock.stage(_PENDING):

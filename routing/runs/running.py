@@ -151,6 +151,8 @@ def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) ->
         present = leave_out_missing(opener, config, context.notes.append, lambda: start.last, found)
         spark_tables.check_inputs(found, present.tables)
         inputs = {key: found[key] for key in present.tables}
+        if config.resolve.mode == "window":
+            inputs = _as_last_read(inputs, start.last)
         options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
         newest = import_times.read_newest(opener, config.import_tables.get("imports"))
         unfinished = tuple(import_times.note_unfinished(opener, config.journal))
