@@ -54,6 +54,52 @@ class Log:
         return Log(self.id, (*self.entries, Entry(operation, rows, metadata, **more)))  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class OpenedLog:
+    """`job_outputs.OutputLog` of a log as it was; commits before ``cleaned`` are gone."""
+
+    key: str
+    log: Log
+    cleaned: int = 0
+
+    def __repr__(self) -> str:
+        """Tells this log from others: the explorer asks for it in each of its states."""
+        return f"{self.key} {self.cleaned} {hash(self.log)}"
+
+    @property
+    def version(self) -> int:
+        return len(self.log.entries) - 1
+
+    @property
+    def table_id(self) -> str:
+        return self.log.id
+
+    def commits_after(self, version: int) -> list[TableCommit]:
+        if version + 1 < self.cleaned:
+            raise HistoryGap.cleaned(self.key, version)
+        return [c for c in self._every() if c.version > version]
+
+    def commit(self, version: int) -> TableCommit | None:
+        return next((c for c in self.history() if c.version == version), None)
+
+    def history(self) -> Iterable[TableCommit]:
+        return [c for c in reversed(self._every()) if c.version >= self.cleaned]
+
+    def _every(self) -> list[TableCommit]:
+        return [
+            TableCommit(version, entry.operation, entry.metadata, read_mark(entry.metadata), entry.restored)
+            for version, entry in enumerate(self.log.entries)
+        ]
+
+    def identity(self, version: int) -> str | None:
+        """As in Delta, where a mark names one attempt at one run, no other table has such a commit."""
+        is_in_log = self.cleaned <= version <= self.version
+        return str(hash((self.log.id, self.log.entries[: version + 1]))) if is_in_log else None
+
+    def is_commit(self, version: int, identity: str) -> bool:
+        return self.identity(version) == identity
+
+
 class LogsInMemory:
     """`job_outputs.OutputTables` over such logs. ``logs`` is the whole state: it may be copied and compared.
 
@@ -80,30 +126,17 @@ class LogsInMemory:
     def newest(self, key: str) -> int | None:
         return len(self.logs[key].entries) - 1 if key in self.logs else None
 
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        if after + 1 < self.cleaned.get(key, 0):
-            raise HistoryGap.cleaned(key, after)
-        return [c for c in self._every(key) if c.version > after]
+    def look_at(self, key: str) -> OpenedLog | None:
+        """Open one log, None if there is no table: `look` opens one after the other."""
+        return OpenedLog(key, self.logs[key], self.cleaned.get(key, 0)) if key in self.logs else None
 
-    def history(self, key: str) -> Iterable[TableCommit]:
-        return [c for c in reversed(self._every(key)) if c.version >= self.cleaned.get(key, 0)]
+    def look(self, keys: Iterable[str]) -> dict[str, OpenedLog]:
+        return {key: log for key in keys if (log := self.look_at(key)) is not None}
 
-    def _every(self, key: str) -> list[TableCommit]:
-        entries = self.logs[key].entries if key in self.logs else ()
-        return [
-            TableCommit(version, entry.operation, entry.metadata, read_mark(entry.metadata), entry.restored)
-            for version, entry in enumerate(entries)
-        ]
+    def last_run(self, coming: str | None = None) -> tuple[OpenedLog | None, LastRun | None]:
+        return self.look_at("runs"), self._last_run(coming)
 
-    def table_id(self, key: str) -> str | None:
-        return self.logs[key].id if key in self.logs else None
-
-    def identity(self, key: str, version: int) -> str | None:
-        entries = self.logs[key].entries
-        is_in_log = self.cleaned.get(key, 0) <= version < len(entries)
-        return str(hash(entries[: version + 1])) if is_in_log else None
-
-    def last_run(self, coming: str | None = None) -> LastRun | None:
+    def _last_run(self, coming: str | None) -> LastRun | None:
         rows = self.logs["runs"].rows() if "runs" in self.logs else ()
         if any(dict(row)["run_id"] == coming for _, row in rows):
             raise RecordedAlready.by_id(str(coming), self.place("runs"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from routing.delta.job_outputs import RESTORE, CommitMark, OutputTables, TableCommit
+from routing.delta.job_outputs import RESTORE, CommitMark, OutputLog, OutputTables, TableCommit
 from tests.log_in_memory import LogsInMemory, run_mark
 
 KEY = "new_route_requests"
@@ -84,17 +84,27 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
         step(stored, first)
         step(memory, first)
         assert stored.rows() == memory.rows(), what
-        assert stored.tables.newest(KEY) == memory.tables.newest(KEY), what
+        assert _log(stored.tables).version == _log(memory.tables).version, what
     # A commit stays as it is, so the last state tells of all before it.
     assert _told(stored.tables) == _told(memory.tables)
-    every = stored.tables.commits(KEY, -1)
-    ids = {stored.tables.identity(KEY, version) for version in range(len(every))}
-    assert len(ids - {None}) == len(every)
+    log = _log(stored.tables)
+    every, numbers = log.commits_after(-1), range(log.version + 1)
+    ids = [log.identity(version) or "" for version in numbers]
+    assert len({*ids} - {""}) == len(every)
+    again = _log(stored.tables)
+    assert [[again.is_commit(version, one) for one in ids] for version in numbers] == [
+        [version == number for number in numbers] for version in numbers
+    ]
+    assert [again.commit(version) for version in (0, log.version + 1)] == [every[0], None]
     return every
 
 
+def _log(tables: OutputTables) -> OutputLog:
+    return tables.look([KEY])[KEY]
+
+
 def _told(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
-    return [(c.version, _kind(c.operation), c.commit_mark, c.restored) for c in tables.commits(KEY, -1)]
+    return [(c.version, _kind(c.operation), c.commit_mark, c.restored) for c in _log(tables).commits_after(-1)]
 
 
 def _kind(operation: str) -> str:

@@ -7,6 +7,7 @@ from routing.config.config_file import load, load_section
 from routing.config.config_model import (
     BESIDE,
     CANDIDATES,
+    CLUSTER_BY,
     INPUTS,
     JOURNAL,
     KEPT,
@@ -24,12 +25,14 @@ from routing.config.config_model import (
     is_uri,
     parse_time,
     read_duration,
+    reading_steps,
     size_in_bytes,
 )
 
 __all__ = [
     "BESIDE",
     "CANDIDATES",
+    "CLUSTER_BY",
     "INPUTS",
     "JOURNAL",
     "KEPT",
@@ -49,5 +52,6 @@ __all__ = [
     "load_section",
     "parse_time",
     "read_duration",
+    "reading_steps",
     "size_in_bytes",
 ]

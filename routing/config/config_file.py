@@ -12,10 +12,12 @@ import yaml
 from routing.arguments import checked
 from routing.config.config_model import (
     BESIDE,
+    CLUSTER_BY,
     INPUTS,
     JOURNAL,
     KEPT,
     MODES,
+    MOST_CLUSTERED,
     OUTPUTS,
     SECTIONS,
     VIEW,
@@ -36,6 +38,7 @@ from routing.config.secrets import refuse_secrets, without_content
 from routing.errors import first_sentence, quote, unknown_key
 from routing.process import read_ordinary_file
 from routing.rules.timeline import as_utc
+from routing.schemas import RESOLVED_ROUTES, ColumnKind
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 
 # Parsed YAML → a configuration; every fault is collected, so that all can be told at once.
@@ -71,6 +74,7 @@ class ConfigChecker:
             journal=journal,
             other_outputs={key: where for key, where in outputs.items() if key in BESIDE},
             view=view,
+            cluster_by=self._cluster_by(),
             lint=self._values.get("lint"),
             lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),
         )
@@ -92,7 +96,7 @@ class ConfigChecker:
         return section
 
     def _locations(self, name: str, known_keys: Sequence[str], required: set[str]) -> dict[str, TableLocation]:
-        section = self._section(name, known_keys)
+        section = self._section(name, (*known_keys, CLUSTER_BY) if name == "output" else known_keys)
         locations = {}
         for key in known_keys:
             value = section.get(key)
@@ -137,6 +141,28 @@ class ConfigChecker:
             if key in outputs and not outputs[key].is_name:
                 self._faults.append(f"output.{VIEW} needs an output.{key} that is a name of a catalog as well")
         return view
+
+    def _cluster_by(self) -> tuple[str, ...]:
+        """Return the columns of ``output.cluster_by``: a list of names, or a text with commas."""
+        section = self._values.get("output")
+        value = section.get(CLUSTER_BY) if isinstance(section, dict) else None
+        names = value.split(",") if isinstance(value, str) else value
+        if names is None:
+            return ()
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            self._faults.append(f"output.{CLUSTER_BY} must be a list of columns, not {quote(value)}")
+            return ()
+        columns = tuple(name.strip() for name in names)
+        kinds = {field.name: field.kind for field in RESOLVED_ROUTES}
+        for name in columns:
+            # Delta keeps the least and the greatest value of the columns, which these have not.
+            if not isinstance(kinds.get(name), ColumnKind) or kinds[name] == ColumnKind.BOOLEAN:
+                self._faults.append(
+                    f"output.{CLUSTER_BY}: {quote(name)} is no column of resolved_routes that can be clustered"
+                )
+        if not 0 < len(columns) <= MOST_CLUSTERED or len(set(columns)) < len(columns):
+            self._faults.append(f"output.{CLUSTER_BY} needs one to {MOST_CLUSTERED} different columns")
+        return columns
 
     def _resolve(self, section: Mapping[str, Any]) -> ResolveSettings:
         default = ResolveSettings()

@@ -291,7 +291,18 @@ def in_reading_order(keys: Iterable[str]) -> list[str]:
     >>> in_reading_order(["routes", "messages", "services", "dialogs"])
     ['messages', 'dialogs', 'routes', 'services']
     """
-    return sorted(keys, key=lambda key: _LATER.index(key) if key in _LATER else len(_LATER))
+    return [key for step in reading_steps(keys) for key in step]
+
+
+def reading_steps(keys: Iterable[str]) -> list[list[str]]:
+    """Return table keys in the order of opening. The last step has those whose order does not matter.
+
+    >>> reading_steps(["routes", "messages", "services", "dialogs"])
+    [['messages'], ['dialogs'], ['routes', 'services']]
+    """
+    given = list(keys)
+    first = [[key] for key in _LATER if key in given]
+    return [*first, [key for key in given if key not in _LATER]]
 
 
 JOURNAL = "unfinished_imports"
@@ -315,6 +326,10 @@ PATHS = "message_paths"
 RECONCILIATION = "reconciliation"
 VIEW = "current_routes"
 """The view of a catalog in section ``output``, which is no table."""
+CLUSTER_BY = "cluster_by"
+"""The key of section ``output`` with the columns by which ``resolved_routes`` is clustered."""
+MOST_CLUSTERED = 4
+"""Delta clusters a table by this many columns at most."""
 BESIDE = (CANDIDATES, PATHS, RECONCILIATION)
 """Those of them that ``candidates``, ``trace`` and ``reconcile`` write, and ``resolve`` does not know."""
 
@@ -379,6 +394,7 @@ class Config:
         journal: the table in which an import stores its changes first, or None if ``imports`` has no location.
         other_outputs: locations of the outputs of other commands, by key.
         view: the catalog name of the view ``current_routes``, or None.
+        cluster_by: the columns by which Spark clusters ``resolved_routes``. By default there are none.
         lint: section ``lint`` as read. The command that uses it checks it.
         lineage: section ``lineage``: the destination of events of runs.
 
@@ -398,6 +414,7 @@ class Config:
     journal: TableLocation | None = None
     other_outputs: Mapping[str, TableLocation] = field(default_factory=dict)
     view: TableLocation | None = None
+    cluster_by: tuple[str, ...] = ()
     # Checked by the command that reads it: routing.lint.lint_settings.
     lint: Any = None
     lineage: LineageSettings = field(default_factory=LineageSettings)
@@ -433,9 +450,13 @@ class Config:
         has_own = self.journal is not None and self.journal != journal_beside(self.import_tables.get("imports"))
         journal = {JOURNAL: self.journal} if has_own else {}
         view = {} if self.view is None else {VIEW: self.view}
+        layout = {CLUSTER_BY: list(self.cluster_by)} if self.cluster_by else {}
         plain = {
             "tables": {key: str(where) for key, where in {**self.tables, **self.import_tables, **journal}.items()},
-            "output": {key: str(where) for key, where in {**self.output, **self.other_outputs, **view}.items()},
+            "output": {
+                **{key: str(where) for key, where in {**self.output, **self.other_outputs, **view}.items()},
+                **layout,
+            },
             "resolve": {**vars(self.resolve), **{name: time.isoformat() for name, time in times.items()}},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),

@@ -20,14 +20,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructField, StructType
 
 from routing.config import TableLocation
-from routing.delta import commits
 from routing.delta.file_systems import as_pattern, normalize
 from routing.delta.log_changes import DELETES, DataFile, find_changed_files, removes_rows
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail, has_column_mapping
+from routing.delta.table_log import TableLog
 from routing.errors import HistoryGap, InputError, StorageError, first_sentence
 from routing.schemas import INPUTS, MESSAGES, ColumnKind, Field, Schema
-from routing.sessions.existing_session import ExistingSession, condition
+from routing.sessions.existing_session import condition
 from routing.tables.cached_frames import small_side
 from routing.tables.frames import frame_of_tuples
 from routing.tables.spark_forms import is_utf8
@@ -60,10 +60,15 @@ class ClosedDetection:
 
 @dataclass(frozen=True)
 class MessageVersion:
-    """The table ``messages`` at the version that a run reads, with its details."""
+    """The table ``messages`` at the version that a run reads, and its log."""
 
     snapshot: TableSnapshot
-    detail: TableDetail
+    log: TableLog
+
+    @property
+    def detail(self) -> TableDetail:
+        """The table's own description of itself."""
+        return self.log.detail
 
     @property
     def version(self) -> int:
@@ -139,7 +144,7 @@ class FeedDetection:
         if off is not None:
             return off
         try:
-            history = dict(commits.commit_infos_after(ExistingSession(spark), table.location, since))
+            history = dict(table.log.infos_after(since))
         except HistoryGap as gap:
             raise InputError.full_run_needed(gap.message) from gap
         done = {

@@ -23,10 +23,8 @@ from routing.delta.append_detection import (
     LogDetection,
     MessageVersion,
 )
-from routing.delta.commits import identity
 from routing.delta.file_systems import as_pattern
 from routing.delta.spark_tables import TableSnapshot
-from routing.delta.table_details import detail
 from routing.errors import InputError, RoutingError
 from routing.sessions.existing_session import ExistingSession, condition
 
@@ -46,7 +44,7 @@ def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
 
     Raises InputError with the statement that turns the change data feed on.
     """
-    table = MessageVersion(messages, detail(spark, messages.location))
+    table = MessageVersion(messages, messages.open_log(ExistingSession(spark)))
     closed = list[ClosedDetection]()
     for detection in _detections(table.location):
         refusal = detection.look(spark, table)
@@ -70,10 +68,10 @@ def read_appended(
     files, and if no detection works. Raises StorageError if the log is damaged.
     """
     location = messages.location
-    table = MessageVersion(messages, detail(spark, location))
+    table = MessageVersion(messages, messages.open_log(ExistingSession(spark)))
     if table.version < since or table_id not in (None, table.detail.table_id):
         raise InputError.full_run_needed(f"{str(location)!r} was recreated or restored since the last run")
-    if commit_identity not in (None, identity(ExistingSession(spark), location, since)):
+    if commit_identity is not None and not table.log.is_commit(since, commit_identity):
         raise InputError.full_run_needed(
             f"version {since} of {str(location)!r} is not the one that the last run read: the table was restored,"
             " or its log has been cleaned up"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,12 +14,13 @@ from typing import Any
 from packaging.version import Version
 
 from routing import schemas
-from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
+from routing.config import BESIDE, CLUSTER_BY, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
-from routing.delta import commits, protocol
+from routing.delta import protocol
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.table_details import relative_path
+from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
 from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind
 from routing.tables.read_rows import check_shape, read_rows
@@ -121,6 +122,7 @@ def leave_out_missing(
     config: Config,
     on_missing: Callable[[str], None] | None = None,
     find_last: Callable[[], LastRun | None] | None = None,
+    found: Collection[str] = (),
 ) -> Config:
     """Return a configuration without the optional inputs that do not exist.
 
@@ -129,12 +131,15 @@ def leave_out_missing(
         config: the configuration.
         on_missing: called with a note on each of them; by default the opener's.
         find_last: returns the last run that counts; by default it is read.
+        found: the keys of inputs that are known to exist.
 
     Raises:
         InputError: the last counted run read such a table, so that decisions would change without it.
     """
     missing = [
-        key for key in OPTIONAL_INPUTS if key in config.tables and not opener.exists(key, config.tables[key])
+        key
+        for key in OPTIONAL_INPUTS
+        if key in config.tables and key not in found and not opener.exists(key, config.tables[key])
     ]
     last = None
     if missing:
@@ -160,9 +165,7 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
         raise OutputError.left_nothing(key, str(location), last.run_id)
     check_shape(opened.rows, key, str(location), schemas.OUTPUTS[key])
     placed = opener.placed(f"output.{key}", location)
-    version = protocol.settled_version(
-        lambda _, after: commits.commits_after(opener, placed, after), key, recorded
-    )
+    version = protocol.settled_version(TableLog(opener, placed), key, recorded)
     return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)
 
 
@@ -177,7 +180,7 @@ _DECIDING: dict[str, tuple[str, ...]] = {
     # Both engines write the same rows.
     "resolve": ("engine",),
     "tables": (*KEPT, JOURNAL),
-    "output": (*BESIDE, VIEW),
+    "output": (*BESIDE, VIEW, CLUSTER_BY),
     "dynamic_routing": (),
 }
 _OF_PLACES = ("tables", "output")

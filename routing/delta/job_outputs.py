@@ -129,6 +129,33 @@ class LastRun:
         return micros + 1
 
 
+class OutputLog(Protocol):
+    """The commits of one output, as they were when the log was opened."""
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+
+    @property
+    def table_id(self) -> str:
+        """The id of the table, which no other table has."""
+
+    def commits_after(self, version: int) -> list[TableCommit]:
+        """Return every commit after a version, in order. Raises HistoryGap if one is no longer in the log."""
+
+    def commit(self, version: int) -> TableCommit | None:
+        """Return one commit; None if it is not in the log."""
+
+    def history(self) -> Iterable[TableCommit]:
+        """Return the commits, the newest first, as far back as the log goes."""
+
+    def identity(self, version: int) -> str | None:
+        """Return the digest of a commit, to be recorded; None if the commit is not in the log."""
+
+    def is_commit(self, version: int, identity: str) -> bool:
+        """Return True if a recorded digest is that of the commit of this version."""
+
+
 class OutputTables(Protocol):
     """The outputs of a job, as far as the order of its runs needs them."""
 
@@ -139,26 +166,11 @@ class OutputTables(Protocol):
     def place(self, key: str) -> str:
         """Return a table's location, for sentences and marks."""
 
-    def newest(self, key: str) -> int | None:
-        """Return the newest version, or None without a table."""
+    def look(self, keys: Iterable[str]) -> Mapping[str, OutputLog]:
+        """Open the logs of the tables that exist, by key, as they are now; in any order."""
 
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version, in order.
-
-        Raises HistoryGap where one of them cannot be told any more.
-        """
-
-    def history(self, key: str) -> Iterable[TableCommit]:
-        """Return the commits of a table, the newest first, as far back as the log goes."""
-
-    def table_id(self, key: str) -> str | None:
-        """Return the unique id of a table, or None without a table."""
-
-    def identity(self, key: str, version: int) -> str | None:
-        """Return the digest of a commit's log file, or None if the log does not go back so far."""
-
-    def last_run(self, coming: str | None = None) -> LastRun | None:
-        """Return the last run that counts.
+    def last_run(self, coming: str | None = None) -> tuple[OutputLog | None, LastRun | None]:
+        """Open the log of ``runs`` as it is now; return it, and the last run that counts by its newest version.
 
         Raises RecordedAlready where the one that is to come does, by its id.
         """

@@ -10,20 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing import schemas
 from routing.config import Config, TableLocation
-from routing.delta import commits, counted_runs, spark_tables, table_details
+from routing.delta import commits, counted_runs, spark_tables
 from routing.delta.counted_runs import release
 from routing.delta.data_files import DataFiles, RowSource
-from routing.delta.job_outputs import CommitMark, LastRun, OutputTables, TableCommit
+from routing.delta.job_outputs import CommitMark, LastRun, OutputTables
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, open_to_write
 from routing.delta.opening import OpenedTable, TableOpener, find_shape
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.delta.table_creation import check_vacant, creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
+from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, find_setting, is_refusal
@@ -53,6 +55,8 @@ class JobTables(OutputTables):
     notes: list[str] = field(default_factory=list)
     lacking: set[str] = field(default_factory=set)
     _runs: OpenedTable | None = field(default=None, init=False)
+    # The logs in which the newest version of each output was last seen.
+    _logs: dict[str, TableLog] = field(default_factory=dict, init=False)
 
     @property
     def spark(self) -> SparkSession:
@@ -68,36 +72,24 @@ class JobTables(OutputTables):
         """Return a table's location."""
         return str(self.config.output[key])
 
-    def newest(self, key: str) -> int | None:
-        """Return the newest version, or None without a table."""
-        return spark_tables.current_version(self, self.config.output[key])
+    def look(self, keys: Iterable[str]) -> dict[str, TableLog]:
+        """Open the logs of the tables that exist, by key, as they are now. Raises OutputError, StorageError."""
+        locations = {key: self.config.output[key] for key in keys}
+        found = spark_tables.each_at_once(
+            self, lambda key: spark_tables.look_at_output(self, locations[key]), locations
+        )
+        logs = {key: log for key, log in found.items() if log is not None}
+        self._logs |= logs
+        return logs
 
-    def commits(self, key: str, after: int) -> list[TableCommit]:
-        """Return every commit after a version. Raises HistoryGap."""
-        return commits.commits_after(self, self.config.output[key], after)
-
-    def history(self, key: str) -> Iterable[TableCommit]:
-        """Return the commits of a table, the newest first, as far back as the log goes."""
-        return commits.read_history(self, self.config.output[key])
-
-    def table_id(self, key: str) -> str | None:
-        """Return the table's own id, which moves with it, or None without a table."""
-        if self.newest(key) is None:
-            return None
-        return table_details.find_table_id(self, self.config.output[key])
-
-    def identity(self, key: str, version: int) -> str | None:
-        """Return the digest of a commit's log file."""
-        return commits.identity(self, self.config.output[key], version)
-
-    def last_run(self, coming: str | None = None) -> LastRun | None:
-        """Return the last run that counts.
+    def last_run(self, coming: str | None = None) -> tuple[TableLog | None, LastRun | None]:
+        """Open the log of ``runs`` as it is now; return it, and the last run that counts by its newest version.
 
         Raises RecordedAlready where the one that is to come does, by its id.
         """
-        runs = self.config.output["runs"]
-        self._runs = self.opener.find("output.runs", runs)
-        return counted_runs.read_last_run(self._runs, runs, coming)
+        log = self.look(["runs"]).get("runs")
+        self._runs = None if log is None else self._open("runs")
+        return log, counted_runs.read_last_run(self._runs, self.config.output["runs"], coming)
 
     @property
     def runs(self) -> Table | None:
@@ -106,16 +98,29 @@ class JobTables(OutputTables):
 
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
-        for key, location in self.config.output.items():
-            opened = self._runs if key == "runs" else None
-            self._look_at(key, opened or self.opener.find(f"output.{key}", location))
+        for key in self.config.output:
+            self._look_at(key, self._runs if key == "runs" else self._open(key))
+
+    def _open(self, key: str) -> OpenedTable | None:
+        """Return a table at the version at which it was last seen, None if it was not there."""
+        log = self._logs.get(key)
+        return None if log is None else self.opener.find(f"output.{key}", self.config.output[key], log=log)
+
+    def _is_recorded(self, commit_mark: CommitMark) -> bool:
+        """Return True if ``runs`` has a commit of a mark, among those since it was last looked at."""
+        before = self._logs.get("runs")
+        log = self.look(["runs"]).get("runs")
+        known = -1 if before is None else before.version
+        newer = takewhile(lambda commit: commit.version > known, () if log is None else log.history())
+        return any(commit.commit_mark == commit_mark for commit in newer)
 
     def look_at_columns(self, key: str) -> None:
         """Remember a table that lacks columns, and note added ones.
 
         Raises OutputError where it is no table of this job.
         """
-        self._look_at(key, self.opener.find(f"output.{key}", self.config.output[key]))
+        self.look([key])
+        self._look_at(key, self._open(key))
 
     def _look_at(self, key: str, opened: OpenedTable | None) -> None:
         shape = find_shape(opened, key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
@@ -134,7 +139,11 @@ class DeltaTables(JobTables):
 
     def put(self, key: str, rows: DataFrame, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them."""
-        self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens=key in self.lacking))
+        columns = self.config.cluster_by if key == "resolved_routes" else ()
+        if columns and not adds and key in self._logs:
+            spark_tables.cluster_output(self.spark, key, self._logs[key], columns)
+        widens = key in self.lacking
+        self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens, columns))
 
     def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, where: str) -> None:
         """Replace the rows for which a condition in SQL holds by others for which it holds too."""
@@ -186,10 +195,11 @@ class DeltaTables(JobTables):
             commit_mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
         )
         self._put("runs", frame, how)
-        return any(commit.commit_mark == commit_mark for commit in self.history("runs"))
+        return self._is_recorded(commit_mark)
 
     def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
-        _put_by_spark(rows, key, self.config.output[key], schemas.OUTPUTS[key], how, self.place("runs"))
+        exists = key in self._logs
+        _put_by_spark(rows, key, self.config.output[key], schemas.OUTPUTS[key], how, self.place("runs"), exists)
         self.lacking.discard(key)
 
 
@@ -200,13 +210,13 @@ def _put_by_spark(
     schema: Schema,
     how: spark_tables.WriteOptions,
     job: str,
+    exists: bool,
 ) -> None:
-    """Write an output of a job by Spark, in one commit that is marked."""
-    spark = rows.sparkSession
-    if location.is_name and spark_tables.current_version(ExistingSession(spark), location) is None:
-        # A catalog that makes a table together with its rows does not mark that commit.
-        spark_tables.create_if_missing(spark, key, location, schema.optional())
+    """Write an output of a job by Spark, in one commit that is marked; ``exists``: the table was there before."""
     with creating(location, job):
+        if not exists and (location.is_name or how.cluster_by):
+            # A catalog that makes a table together with its rows does not mark that commit.
+            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), how.cluster_by)
         spark_tables.put(rows, key, location, how)
 
 
@@ -240,12 +250,10 @@ def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -
     Nothing of one that has no versions.
     """
     read = {key: snapshot for key, snapshot in inputs.items() if isinstance(snapshot, spark_tables.TableSnapshot)}
-    ids = {key: table_details.find_table_id(asked, snapshot.location) for key, snapshot in read.items()}
-    identities = {
-        key: commits.identity(asked, snapshot.location, snapshot.version) for key, snapshot in read.items()
-    }
+    logs = {key: snapshot.open_log(asked) for key, snapshot in read.items()}
+    identities = {key: logs[key].identity(snapshot.version) for key, snapshot in read.items()}
     return {
-        "table_ids": ids,
+        "table_ids": {key: log.table_id for key, log in logs.items()},
         "commit_identities": {key: text for key, text in identities.items() if text is not None},
     }
 
@@ -284,14 +292,12 @@ def check_succession(config: Config, last: LastRun) -> None:
 
 def _measured(key: str) -> list[str]:
     """Return the columns of an output of which its log says the least and the greatest value."""
-    return [name for name in STATISTICS.get(key, "").split(",") if name]
+    return [*STATISTICS.get(key, ())]
 
 
 def _make(key: str, location: TableLocation, schema: Schema) -> LocalTable:
     """Create an empty output by delta-rs."""
-    measured = STATISTICS.get(key)
-    properties = {"delta.dataSkippingStatsColumns": measured} if measured else {}
-    return LocalTable.make(location, schema.optional(), properties=properties)
+    return LocalTable.make(location, schema.optional(), properties=spark_tables.properties_of(key))
 
 
 class LocalOutputs(JobTables):
@@ -303,7 +309,7 @@ class LocalOutputs(JobTables):
         try:
             with creating(location, self.place("runs")):
                 # Before its files: a folder with files and no log is no table.
-                if self.newest(key) is None:
+                if not commits.has_commits(location):
                     _make(key, location, schema)
             with DataFiles(Path(location.text), _measured(key)) as files:
                 rows.write_to(files)
@@ -337,16 +343,14 @@ class LocalOutputs(JobTables):
         location = self.config.output["runs"]
         try:
             rows = table_of([row], schemas.RUNS.optional())
-            newest = self.newest("runs")
-            known_version = -1 if newest is None else newest
+            newest = self.look(["runs"]).get("runs")
+            known_version = -1 if newest is None else newest.version
             with creating(location, str(location)), self._believe_log("runs", commit_mark, known_version):
                 append_once(location, rows, commit_mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
         except Exception as error:
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")
-        return commits.has_commits(location) and any(
-            commit.commit_mark == commit_mark for commit in self.history("runs")
-        )
+        return self._is_recorded(commit_mark)
 
     @contextmanager
     def _believe_log(self, key: str, commit_mark: CommitMark, known_version: int) -> Iterator[None]:
@@ -357,9 +361,8 @@ class LocalOutputs(JobTables):
         try:
             yield
         except Exception as error:
-            own_versions = [
-                commit.version for commit in self.commits(key, known_version) if commit.commit_mark == commit_mark
-            ]
+            since = TableLog(self, self.config.output[key]).commits_after(known_version)
+            own_versions = [commit.version for commit in since if commit.commit_mark == commit_mark]
             if not own_versions:
                 raise
             self.notes.append(
@@ -377,8 +380,8 @@ class ReplacedOutput:
     """An output of section ``output``, checked before anything is computed.
 
     ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark, and is None if
-    it must first be created. ``lacks`` has columns that an older release did not write. ``notes`` names columns
-    that users added.
+    it must first be created. ``exists`` is True if the table exists. ``lacks`` has columns that an older release
+    did not write. ``notes`` names columns that users added.
     """
 
     key: str
@@ -386,6 +389,7 @@ class ReplacedOutput:
     schema: Schema
     job: str
     writer: LocalTable | UnreadableTable | None
+    exists: bool = False
     lacks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -408,8 +412,8 @@ class ReplacedOutput:
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the table by Spark, and return the version that made. Raises StorageError."""
         how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        _put_by_spark(rows, self.key, self.location, self.schema, how, self.job)
-        history = commits.read_history(ExistingSession(spark), self.location)
+        _put_by_spark(rows, self.key, self.location, self.schema, how, self.job, self.exists)
+        history = TableLog(ExistingSession(spark), self.location).history()
         ours = next((commit.version for commit in history if commit.metadata == metadata), None)
         if ours is None:
             raise StorageError.failed(self._writing, "its commit is not in the table's history")
@@ -437,7 +441,7 @@ def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema)
     shape = check_shape(opened.rows, key, str(location), schema)
     note = shape.note(key)
     writer, notes = opener.open_to_write(location, opened.version), () if note is None else (note,)
-    return ReplacedOutput(key, location, schema, job, writer, tuple(shape.missing), notes)
+    return ReplacedOutput(key, location, schema, job, writer, True, tuple(shape.missing), notes)
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:

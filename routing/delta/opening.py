@@ -29,6 +29,7 @@ from routing.tables.table_columns import Table, is_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.delta.table_log import TableLog
     from routing.schemas import Schema
 
 ANOTHER_DISK = UnreadableTable("its path may be one of another file system than this machine's")
@@ -101,21 +102,30 @@ class TableOpener:
             session_at_hand = self.start_for(key, "looked for", ANOTHER_DISK)
         return file_systems.place(location, session_at_hand)
 
-    def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
-        """Return a table at a version or the newest one, or None without a table. ``key`` is for `on_note`."""
+    def find(
+        self, key: str, location: TableLocation, version: int | None = None, log: TableLog | None = None
+    ) -> OpenedTable | None:
+        """Return a table at a version or the newest one, or None without a table. ``key`` is for `on_note`.
+
+        ``log`` is its log if the table was looked up before.
+        """
         location = self.placed(key, location)
         if is_local(location) and not has_commits(location):
             return None
-        why = self._open_by_arrow(location, version)
+        why = self._open_by_arrow(location, version if log is None else log.version)
         if not isinstance(why, UnreadableTable):
             self.on_note(f"{key}: read by deltalake")
             return why
         spark = self.start_for(key, "read", why)
         from routing.delta import spark_tables
 
-        newest = (
-            spark_tables.find(self, location) if version is None else spark_tables.TableSnapshot(location, version)
-        )
+        newest: spark_tables.Input | None
+        if version is not None:
+            newest = spark_tables.TableSnapshot(location, version)
+        elif log is not None:
+            newest = spark_tables.find_in(self, location, log)
+        else:
+            newest = spark_tables.find(self, location)
         if isinstance(newest, spark_tables.AsItIs):
             self.on_note(f"{key}: as it is, at no version")
         return None if newest is None else OpenedTable(newest.read(spark), newest.version)

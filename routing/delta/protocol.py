@@ -22,6 +22,7 @@ from routing.delta.job_outputs import (
     ErasingTables,
     LastRun,
     MergingTables,
+    OutputLog,
     OutputTables,
     TableCommit,
     changes_content,
@@ -36,15 +37,16 @@ FIRST_TURN = 1
 class RunStart:
     """The start of a run: the last recorded one, and the current outputs by key.
 
-    ``ids`` are those of the checked tables. ``left_over`` has the keys of outputs that differ from the last
-    recorded run, for example by rows of unfinished runs, each with a phrase on it. They are rolled back before
-    anything is read. ``runs_since`` is the version of ``runs`` with the last run. ``thinned`` has the keys of
-    outputs with rows deleted since.
+    ``logs`` has the logs of the outputs and of ``runs``, and ``ids`` the ids of these tables. ``left_over`` has
+    the keys of outputs that differ from the last recorded run, for example by rows of unfinished runs, each with
+    a phrase on it. They are rolled back before anything is read. ``runs_since`` is the version of ``runs`` with
+    the last run. ``thinned`` has the keys of outputs with rows deleted since.
     """
 
     run: CommitMark
     last: LastRun | None
     versions: Mapping[str, int]
+    logs: Mapping[str, OutputLog] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
     left_over: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -75,27 +77,28 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     """
     run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
-    newest_versions = {key: tables.newest(key) for key in tables.keys}
-    last = tables.last_run(run_id)
-    if last is None:
-        account = _RunsAccount.of_no_rows(tables)
-        unrecorded = _look_at_unrecorded(tables, newest_versions, {run.runs, *account.places})
-        return RunStart(run, None, _existing(newest_versions), notes=unrecorded, runs_since=account.since)
-    account = _RunsAccount.of(tables, last)
+    logs = dict(tables.look(tables.keys))
+    runs, last = tables.last_run(run_id)
+    if last is None or runs is None:
+        account = _RunsAccount.of_no_rows(tables, runs)
+        unrecorded = _look_at_unrecorded(tables, logs, {run.runs, *account.places})
+        versions = _versions(logs)
+        logs |= {} if runs is None else {"runs": runs}
+        return RunStart(run, None, versions, logs, notes=unrecorded, runs_since=account.since)
+    older = [k for k, recorded in last.output_versions.items() if k not in logs or logs[k].version < recorded]
+    logs |= tables.look(older) if older else {}
+    versions, account = _versions(logs), _RunsAccount.of(runs, last, logs)
     if account.unknown_before is not None and not is_full:
         raise OutputError.runs_unknown(tables.place("runs"), last.run_id, account.unknown_before)
     if account.foreign is not None and not is_full:
         raise OutputError.runs_changed(
             tables.place("runs"), account.foreign.version, account.foreign.operation, account.restorable
         )
-    for key, recorded in last.output_versions.items():
-        seen = newest_versions.get(key)
-        if seen is None or seen < recorded:
-            newest_versions[key] = tables.newest(key)
-    ids = _ids(tables, last, newest_versions)
+    logs["runs"] = runs
+    ids = _ids(tables, last, logs, account)
     left_over, notes, thinned = dict[str, str](), account.notes(), set[str]()
     for key, recorded in last.output_versions.items():
-        finding = _look_at(tables, last, key, recorded, newest_versions.get(key), account.places)
+        finding = _look_at(last, key, recorded, logs.get(key), {tables.place("runs"), *account.places})
         if finding.why is not None and not is_full:
             raise OutputError.full_run_needed(key, tables.place(key), finding.why)
         if finding.why is not None:
@@ -104,20 +107,19 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
             left_over[key] = finding.left_over
         if finding.is_thinned:
             thinned.add(key)
-    versions = _existing(newest_versions)
-    return RunStart(run, last, versions, ids, left_over, tuple(notes), account.since, frozenset(thinned))
+    return RunStart(run, last, versions, logs, ids, left_over, tuple(notes), account.since, frozenset(thinned))
 
 
 def take_back(tables: OutputTables, start: RunStart) -> RunStart:
     """Restore every output that holds something else to its recorded version. Raises StorageError."""
     if start.last is None or not start.left_over:
         return start
-    versions, notes = dict(start.versions), list(start.notes)
+    versions, logs, notes = dict(start.versions), dict(start.logs), list(start.notes)
     for key in sorted(start.left_over):
         recorded = start.last.output_versions[key]
-        versions[key] = _bring_back(tables, start.run, key, recorded, versions[key])
+        versions[key], logs[key] = _bring_back(tables, start.run, key, recorded, versions[key])
         notes.append(f"output.{key} {start.left_over[key]} and was brought back to version {recorded}")
-    return replace(start, versions=versions, left_over={}, notes=tuple(notes))
+    return replace(start, versions=versions, logs=logs, left_over={}, notes=tuple(notes))
 
 
 def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: bool) -> int:
@@ -152,7 +154,7 @@ def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[
 
 
 def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
-    since = _own_commits(tables, start, key)
+    since = _own_commits(tables, start, key, tables.look([key]).get(key))
     # Delta leaves out a commit that changes nothing; a new table has one in any case.
     return max(
         (c.version for c in since if c.commit_mark == start.run), default=max(start.versions.get(key, -1), 0)
@@ -167,19 +169,25 @@ def finish(
     Returns the recorded row and notes. ``written`` has the versions of this run. ``row`` has table_ids and
     commit_identities of inputs by key, and those of the outputs are added here. Raises StorageError if another run
     was faster.
+
+    An output at the version of the start is not looked up again. Any later commit to it comes after the recorded
+    version, so the next run judges it.
     """
-    for key in written:
-        _own_commits(tables, start, key)
-    ids = {key: start.ids.get(key) or tables.table_id(key) for key in (*tables.keys, "runs")}
-    identities = {key: tables.identity(key, version) for key, version in written.items()}
+    changed = [key for key, version in written.items() if version != start.versions.get(key)]
+    now = tables.look(changed) if changed else {}
+    for key in changed:
+        _own_commits(tables, start, key, now.get(key))
+    logs = {**start.logs, **now}
+    ids = {key: start.ids.get(key) or logs[key].table_id for key in (*tables.keys, "runs") if key in logs}
+    identities = {key: logs[key].identity(version) for key, version in written.items() if key in logs}
     whole = {
         **row,
-        "table_ids": {**row["table_ids"], **_without_missing(ids)},
+        "table_ids": {**row["table_ids"], **ids},
         "commit_identities": {**row["commit_identities"], **_without_missing(identities)},
     }
     if not _record(tables, start, whole):
         raise StorageError.overtaken("runs", tables.place("runs"))
-    return whole, _see_that_it_stands(tables, start, written)
+    return whole, _see_that_it_stands(tables, start, {key: written[key] for key in changed})
 
 
 def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
@@ -191,29 +199,26 @@ def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
     turn = FIRST_TURN if start.last is None else start.last.turn
     if tables.record(row, start.run, turn):
         return True
-    if _newest_content(tables.history("runs")) != start.runs_since:
+    runs = tables.look(["runs"]).get("runs")
+    if _newest_content(runs.history() if runs else ()) != start.runs_since:
         return False
     return tables.record(row, start.run, turn, start.runs_since)
 
 
-def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableCommit]:
-    """Return the commits to an output since a run began. Raises StorageError where one is not the run's.
-
-    Raises StorageError where others' rows are among it.
-    """
-    since = tables.commits(key, start.versions.get(key, -1))
+def _own_commits(tables: OutputTables, start: RunStart, key: str, log: OutputLog | None) -> list[TableCommit]:
+    """Return the commits to an output since a run began, from its log. Raises StorageError for those of others."""
+    if log is None:
+        return []
+    since = log.commits_after(start.versions.get(key, -1))
     if any(not start.run.is_of_one_writer(c.commit_mark) for c in since if changes_content(key, c)):
         raise StorageError.overtaken(key, tables.place(key))
     return since
 
 
-def settled_version(read_commits: Callable[[str, int], Sequence[TableCommit]], key: str, recorded: int) -> int:
-    """Return the version with the result of a run: the recorded one, or that of maintenance right after it.
-
-    ``read_commits`` returns the commits to an output after a version, or raises HistoryGap.
-    """
+def settled_version(log: OutputLog, key: str, recorded: int) -> int:
+    """Return the version with the result of a run: the recorded one, or that of maintenance right after it."""
     try:
-        since = read_commits(key, recorded)
+        since = log.commits_after(recorded)
     except HistoryGap:
         return recorded
     version = recorded
@@ -226,62 +231,55 @@ def settled_version(read_commits: Callable[[str, int], Sequence[TableCommit]], k
 
 def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[str, int]) -> tuple[str, ...]:
     """Restore outputs that another run restored just before this one was recorded, and return notes."""
+    logs = tables.look(written) if written else {}
     touched = {
-        key
-        for key, version in written.items()
-        if any(changes_content(key, c) for c in tables.commits(key, version))
+        key for key, log in logs.items() if any(changes_content(key, c) for c in log.commits_after(written[key]))
     }
     if not touched:
         return ()
-    last = tables.last_run()
+    _, last = tables.last_run()
     if last is None or last.run_id != start.run.run_id:
         # Another run has counted since: it began with what this one recorded.
         return ()
     notes = []
     for key in sorted(touched):
-        current = tables.newest(key)
-        finding = _look_at(tables, last, key, written[key], current)
+        log = tables.look([key]).get(key)
+        finding = _look_at(last, key, written[key], log, {tables.place("runs")})
         if finding.why is not None:
             notes.append(f"output.{key}: {finding.why}")
-        elif finding.left_over is not None and current is not None:
-            _bring_back(tables, start.run, key, written[key], current)
+        elif finding.left_over is not None and log is not None:
+            _bring_back(tables, start.run, key, written[key], log.version)
             notes.append(f"output.{key} was changed by a run that does not count, and was brought back")
     return tuple(notes)
 
 
-def _bring_back(tables: OutputTables, run: CommitMark, key: str, version: int, current: int) -> int:
-    """Restore a version by a marked commit, and return the version of that commit."""
+def _bring_back(
+    tables: OutputTables, run: CommitMark, key: str, version: int, current: int
+) -> tuple[int, OutputLog]:
+    """Restore a version by a marked commit, and return the version of that commit and the log with it."""
     restore_mark = replace(run, kind=RESTORE, version=version)
     tables.restore(key, version, restore_mark)
-    since = tables.commits(key, current)
-    return max((c.version for c in since if c.commit_mark == restore_mark), default=current)
+    log = tables.look([key])[key]
+    since = log.commits_after(current)
+    return max((c.version for c in since if c.commit_mark == restore_mark), default=current), log
 
 
-def _look_at(
-    tables: OutputTables,
-    last: LastRun,
-    key: str,
-    recorded: int,
-    current: int | None,
-    places: Collection[str] = (),
-) -> _Finding:
-    """Judge an output by its commits since a run recorded it. ``places`` is as in `_RunsAccount`."""
-    if current is None:
+def _look_at(last: LastRun, key: str, recorded: int, log: OutputLog | None, places: Collection[str]) -> _Finding:
+    """Judge an output by its commits since a run recorded it; ``places`` are those of this job's ``runs``."""
+    if log is None:
         return _Finding(f"the rows of run {last.run_id!r} no longer exist")
-    if current < recorded:
+    if log.version < recorded:
         return _Finding(f"version {recorded} of run {last.run_id!r} no longer exists: the table was restored")
     try:
-        since = [c for c in tables.commits(key, recorded) if c.version <= current]
+        since = log.commits_after(recorded)
     except HistoryGap as gap:
         return _Finding(str(gap))
     recorded_identity = last.commit_identities.get(key)
-    if recorded_identity is not None and tables.identity(key, recorded) != recorded_identity:
+    if recorded_identity is not None and not log.is_commit(recorded, recorded_identity):
         return _Finding(
             f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was restored"
         )
-    finding = _content_after(
-        since, key, recorded, lambda c: _is_of_a_run(c, last, {tables.place("runs"), *places})
-    )
+    finding = _content_after(since, key, recorded, lambda c: _is_of_a_run(c, last, places))
     return replace(finding, is_thinned=any(c.operation == DELETE for c in since))
 
 
@@ -315,15 +313,15 @@ def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _F
 
 
 def _look_at_unrecorded(
-    tables: OutputTables, newest_versions: Mapping[str, int | None], places: Collection[str]
+    tables: OutputTables, logs: Mapping[str, OutputLog], places: Collection[str]
 ) -> tuple[str, ...]:
     """Return notes on content of the outputs before any recorded run. Raises OutputError for another job's.
 
     ``places`` has the locations of this job's table ``runs``.
     """
     notes = []
-    for key, version in newest_versions.items():
-        past = _Past() if version is None else _read_past(tables, key)
+    for key, log in logs.items():
+        past = _read_past(key, log)
         if not past.shows_content:
             raise OutputError.unknown_content(key, tables.place(key), past.oldest)
         counting = [c for c in past.commits if changes_content(key, c)]
@@ -353,16 +351,15 @@ class _Past:
         return self.commits[0].version
 
 
-def _read_past(tables: OutputTables, key: str, newest: int | None = None) -> _Past:
-    """Read the commits to a table back to the newest content of a run. ``newest`` is the version to start at.
+def _read_past(key: str, log: OutputLog) -> _Past:
+    """Read the commits to a table back to the newest content of a run.
 
     After a RESTORE, the content is that of an older version, or of any version for a RESTORE to a time.
     """
     past = list[TableCommit]()
-    content_of, is_of_any_time, shows_content = newest, False, False
-    for c in tables.history(key):
-        if newest is not None and c.version > newest:
-            continue
+    content_of: int | None = None
+    is_of_any_time, shows_content = False, False
+    for c in log.history():
         past.append(c)
         shows_content |= c.version == 0
         if is_of_any_time or not changes_content(key, c) or (content_of is not None and c.version > content_of):
@@ -405,7 +402,8 @@ class _RunsAccount:
     ``since`` is the version of the newest commit that counts. ``foreign`` is the commit that changed the rows of
     runs, and ``restorable`` is the newest earlier version with these rows. ``places`` has the locations of
     ``runs`` in the marks of runs with missing rows, because the tables may have been moved. ``unknown_before`` is
-    the oldest version in the log if the writer of the newest row is unknown.
+    the oldest version in the log if the writer of the newest row is unknown. ``is_of_last`` is True if the run in
+    the newest row also made the newest commit that counts.
     """
 
     since: int | None
@@ -413,23 +411,24 @@ class _RunsAccount:
     restorable: int | None = None
     places: frozenset[str] = frozenset()
     unknown_before: int | None = None
+    is_of_last: bool = False
 
     @classmethod
-    def of_no_rows(cls, tables: OutputTables) -> _RunsAccount:
+    def of_no_rows(cls, tables: OutputTables, runs: OutputLog | None) -> _RunsAccount:
         """Read the newest commits of a table that has lost its rows, or is not there.
 
         Raises StorageError where a run counts that had no row before.
         """
-        past = _Past() if tables.newest("runs") is None else _read_past(tables, "runs")
+        past = _Past() if runs is None else _read_past("runs", runs)
         newest = next((c for c in reversed(past.commits) if changes_content("runs", c)), None)
         if newest is not None and newest.commit_mark is not None and not newest.is_restore:
             raise StorageError.overtaken("runs", tables.place("runs"))
         return cls(_newest_content(reversed(past.commits)), places=_places_in(past.commits))
 
     @classmethod
-    def of(cls, tables: OutputTables, last: LastRun) -> _RunsAccount:
-        """Read the newest commits, up to the version in which the last run was found."""
-        past = _read_past(tables, "runs", last.read_at)
+    def of(cls, runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog]) -> _RunsAccount:
+        """Read the newest commits of the version in which the last run was found; ``logs`` are the outputs'."""
+        past = _read_past("runs", runs)
         since, places = _newest_content(reversed(past.commits)), _places_in(past.commits)
         # By version the commit that no run made; None where the rows are those of runs.
         foreign_in = dict[int, TableCommit | None]()
@@ -443,11 +442,11 @@ class _RunsAccount:
                 foreign = None if c.commit_mark is not None else c
             foreign_in[c.version] = foreign
             newest = c if changes_content("runs", c) else newest
-        if foreign is None and not past.shows_content and not _are_recorded(tables, last):
+        if foreign is None and not past.shows_content and not _are_recorded(runs, last, logs):
             return cls(since, places=places, unknown_before=past.oldest)
         writer = None if newest is None or newest.commit_mark is None else newest.commit_mark.run_id
         if newest is None or (foreign is None and writer == last.run_id):
-            return cls(since)
+            return cls(since, is_of_last=newest is not None and not newest.is_restore)
         if foreign is None and not newest.is_restore:
             foreign = newest
         own_versions = [
@@ -467,30 +466,44 @@ class _RunsAccount:
         return [f"output.runs: {what}; from now on the row of this run counts"]
 
 
-def _are_recorded(tables: OutputTables, last: LastRun) -> bool:
+def _are_recorded(runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog]) -> bool:
     """Return whether ``runs`` and each output are the tables that the last run recorded, not older than then."""
     recorded_ids = last.table_ids
-    runs_id = tables.table_id("runs")
     # The first run records its row before the table has an id.
-    if recorded_ids.get("runs", runs_id) != runs_id:
+    if recorded_ids.get("runs", runs.table_id) != runs.table_id:
         return False
-    if any(recorded_ids.get(key) != tables.table_id(key) for key in last.output_versions):
-        return False
-    newest_versions = {key: tables.newest(key) for key in last.output_versions}
-    return all((newest_versions[key] or 0) >= version for key, version in last.output_versions.items())
+    return all(
+        key in logs and recorded_ids.get(key) == logs[key].table_id and logs[key].version >= version
+        for key, version in last.output_versions.items()
+    )
 
 
-def _ids(tables: OutputTables, last: LastRun, newest_versions: Mapping[str, int | None]) -> dict[str, str]:
-    """Return the ids of the tables that are there.
+def _ids(
+    tables: OutputTables, last: LastRun, logs: Mapping[str, OutputLog], account: _RunsAccount
+) -> dict[str, str]:
+    """Return the ids of the tables that are there, without asking where the log shows the id.
 
     Raises OutputError where one is another than the recorded one.
     """
-    recorded_ids = last.table_ids
-    ids = _without_missing({key: tables.table_id(key) for key in ("runs", *_existing(newest_versions))})
-    for key, table_id in ids.items():
-        if recorded_ids.get(key, table_id) != table_id:
+    ids = {}
+    for key, log in logs.items():
+        recorded = last.table_ids.get(key)
+        if recorded is not None and (account.is_of_last if key == "runs" else _is_of_recorded(last, key, log)):
+            ids[key] = recorded
+            continue
+        ids[key] = log.table_id
+        if recorded not in (None, ids[key]):
             raise OutputError.other_table(key, tables.place(key), last.run_id)
     return ids
+
+
+def _is_of_recorded(last: LastRun, key: str, log: OutputLog) -> bool:
+    """Return True if a log has the recorded commit, and a run marked it: no other table has such a commit."""
+    version, identity = last.output_versions.get(key), last.commit_identities.get(key)
+    if version is None or identity is None or not log.is_commit(version, identity):
+        return False
+    recorded_commit = log.commit(version)
+    return recorded_commit is not None and recorded_commit.commit_mark is not None
 
 
 def _is_of_a_run(table_commit: TableCommit, last: LastRun, places: Collection[str]) -> bool:
@@ -498,8 +511,8 @@ def _is_of_a_run(table_commit: TableCommit, last: LastRun, places: Collection[st
     return table_commit.commit_mark is not None and table_commit.commit_mark.runs in (*places, last.runs)
 
 
-def _existing(newest_versions: Mapping[str, int | None]) -> dict[str, int]:
-    return {key: version for key, version in newest_versions.items() if version is not None}
+def _versions(logs: Mapping[str, OutputLog]) -> dict[str, int]:
+    return {key: log.version for key, log in logs.items()}
 
 
 def _without_missing(texts: Mapping[str, str | None]) -> dict[str, str]:

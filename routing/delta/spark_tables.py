@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from routing.arguments import checked
-from routing.config import Config, ConfigError, TableLocation, in_reading_order
+from routing.config import Config, ConfigError, TableLocation, in_reading_order, reading_steps
 from routing.delta import commits
 from routing.delta.table_creation import creating
+from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
@@ -65,21 +66,32 @@ def _is_one(error: BaseException, conditions: Iterable[str]) -> bool:
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
 # runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
-STATISTICS = {
-    "resolved_routes": "instance_name,decided_at,run_id",
-    "rejected_messages": "instance_name",
-    "pending_messages": "instance_name",
-    "message_paths": "instance_name,decided_at",
-    "route_candidates": "instance_name,decided_at",
+STATISTICS: dict[str, tuple[str, ...]] = {
+    "resolved_routes": ("enqueue_time", "instance_name", "decided_at", "run_id"),
+    "rejected_messages": ("enqueue_time", "instance_name"),
+    "pending_messages": ("enqueue_time", "instance_name"),
+    "message_paths": ("instance_name", "decided_at"),
+    "route_candidates": ("instance_name", "decided_at"),
 }
+_MEASURED = "delta.dataSkippingStatsColumns"
+
+
+def properties_of(key: str, cluster_by: Sequence[str] = ()) -> dict[str, str]:
+    """Return the properties with which an output is created; Delta clusters by columns with statistics alone."""
+    names = dict.fromkeys((*STATISTICS.get(key, ()), *cluster_by))
+    return {_MEASURED: ",".join(names)} if names else {}
 
 
 @dataclass(frozen=True)
 class TableSnapshot:
-    """One Delta version of a table: every read of it sees the same rows."""
+    """One Delta version of a table: every read of it sees the same rows.
+
+    ``log`` is the log in which the version was found, if it was looked up.
+    """
 
     location: TableLocation
     version: int
+    log: TableLog | None = field(default=None, compare=False, repr=False)
 
     @property
     def name_in_sql(self) -> str:
@@ -97,6 +109,10 @@ class TableSnapshot:
         """
         reader = spark.read.format("delta").option("readChangeFeed", "true")
         return self._load(reader.option("startingVersion", since + 1).option("endingVersion", self.version))
+
+    def open_log(self, asked: HasSession) -> TableLog:
+        """Return the table's log, which is opened now if the version was not found in one."""
+        return TableLog(asked, self.location) if self.log is None else self.log
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
         if self.location.is_name:
@@ -143,8 +159,14 @@ def find(asked: HasSession, location: TableLocation) -> Input | None:
 
     Raises StorageError if this cannot be determined, for example without permission.
     """
-    newest = _look_at_history(asked, location)
-    if not location.is_name or newest is None:
+    log = look(asked, location)
+    return None if log is None else find_in(asked, location, log)
+
+
+def find_in(asked: HasSession, location: TableLocation, log: TableLog | AsItIs) -> Input:
+    """Return the newest version in a table's log, or its rows as they are. Raises StorageError as `find` does."""
+    newest = log if isinstance(log, AsItIs) else TableSnapshot(location, log.version, log)
+    if not location.is_name:
         return newest
     try:
         # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
@@ -156,22 +178,19 @@ def find(asked: HasSession, location: TableLocation) -> Input | None:
     return newest
 
 
-def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None:
-    here = commits.newest_version(location)
-    if here is not None:
-        return TableSnapshot(location, here)
+def look(asked: HasSession, location: TableLocation) -> TableLog | AsItIs | None:
+    """Open the log of a table; None where none stands. Raises StorageError as `find` does."""
     if commits.is_local(location) and not commits.has_commits(location):
         return None
-    spark = asked.spark
+    log = TableLog(asked, location)
     try:
-        newest = sql_statements.describe_history(spark, location, limit=1).collect()
+        return None if log.newest is None else log
     except Exception as error:
-        if is_absent(error, location) or (is_no_delta(error) and _is_gone(spark, location)):
+        if is_absent(error, location) or (is_no_delta(error) and _is_gone(asked.spark, location)):
             return None
         if has_no_versions(error, location):
             return AsItIs(location)
         raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
-    return TableSnapshot(location, int(newest[0]["version"])) if newest else None
 
 
 def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
@@ -195,15 +214,21 @@ def holds_files(spark: SparkSession, location: TableLocation) -> bool:
     return True
 
 
-def current_version(asked: HasSession, location: TableLocation) -> int | None:
-    """Return the newest version of a Delta table to write to, or None without a table.
+def look_at_output(asked: HasSession, location: TableLocation) -> TableLog | None:
+    """Open the log of a Delta table to write to, or return None without a table.
 
     Raises OutputError if a view or another kind of table is there, and StorageError as `find` does.
     """
-    newest = _look_at_history(asked, location)
-    if isinstance(newest, AsItIs):
+    log = look(asked, location)
+    if isinstance(log, AsItIs):
         raise OutputError.without_versions(str(location))
-    return None if newest is None else newest.version
+    return log
+
+
+def current_version(asked: HasSession, location: TableLocation) -> int | None:
+    """Return the newest version of a Delta table that is to be written to, as `look_at_output` does."""
+    log = look_at_output(asked, location)
+    return None if log is None else log.version
 
 
 def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
@@ -213,13 +238,40 @@ def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[st
 
     Raises InputError if one is missing, and StorageError.
     """
-    inputs = {}
+    inputs = find_inputs(asked, tables)
+    check_inputs(inputs, tables)
+    return inputs
+
+
+def find_inputs(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
+    """Return the inputs that exist, as `snapshots` does. Raises StorageError."""
+    *first, others = reading_steps(tables)
+    found = {key: find(asked, tables[key]) for keys in first for key in keys}
+    found |= each_at_once(asked, lambda key: find(asked, tables[key]), {key: tables[key] for key in others})
+    return {key: newest for key in tables if (newest := found[key]) is not None}
+
+
+def check_inputs(inputs: Mapping[str, Input], tables: Mapping[str, TableLocation]) -> None:
+    """Raise InputError if one of the tables is not among the inputs."""
     for key in in_reading_order(tables):
-        newest = find(asked, tables[key])
-        if newest is None:
+        if key not in inputs:
             raise InputError.missing_table(key, str(tables[key]))
-        inputs[key] = newest
-    return {key: inputs[key] for key in tables}
+
+
+T = TypeVar("T")
+
+
+def each_at_once(asked: HasSession, do: Callable[[str], T], tables: Mapping[str, TableLocation]) -> dict[str, T]:
+    """Call a function for the key of each table and return the results; all at the same time if Spark is asked.
+
+    A look at a table takes Spark as long as a small query, nearly all of it waiting.
+    """
+    keys = list(tables)
+    if all(commits.is_local(location) for location in tables.values()):
+        return {key: do(key) for key in keys}
+    from routing.tables.frames import at_once
+
+    return dict(zip(keys, at_once(asked.spark, do, keys), strict=True))
 
 
 ORDER_OF_RUNS = "sbroute"
@@ -236,13 +288,15 @@ class WriteOptions:
     """The options of a commit to an output.
 
     ``metadata`` is the commit's user metadata. With ``adds``, rows are appended, and otherwise they replace all
-    rows, or those for which ``where`` holds. With ``widens``, the rows have columns that the table lacks. With
-    ``turn``, nothing is added if another writer already committed with this turn of ``order`` or a later one.
+    rows, or those for which ``where`` holds. With ``widens``, the rows have columns that the table lacks.
+    ``cluster_by`` has the columns by which the table is clustered, and stays clustered. With ``turn``, nothing is
+    added if another writer already committed with this turn of ``order`` or a later one.
     """
 
     metadata: str
     adds: bool
     widens: bool = False
+    cluster_by: tuple[str, ...] = ()
     turn: int | None = None
     order: str = ORDER_OF_RUNS
     where: str | None = None
@@ -256,10 +310,12 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
     if how.widens:
         writer = writer.option("mergeSchema", "true")
-    if how.where is not None:
-        writer = writer.option("replaceWhere", how.where)
-    if key in STATISTICS:
-        writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
+    for name, text in properties_of(key, how.cluster_by).items():
+        writer = writer.option(name, text)
+    # Without a condition, an overwrite makes a table that is not clustered.
+    where = "true" if how.where is None and how.cluster_by and not how.adds else how.where
+    if where is not None:
+        writer = writer.option("replaceWhere", where)
     _save(writer, f"output.{key}", location)
 
 
@@ -278,6 +334,29 @@ def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str) -> N
     """Replace a whole table, or create it, in one commit that names the job. Raises StorageError."""
     with creating(location, job):
         put(rows, key, location, WriteOptions(job, adds=False))
+
+
+def create_output(
+    spark: SparkSession, key: str, location: TableLocation, schema: Schema, cluster_by: Sequence[str] = ()
+) -> None:
+    """Create an empty output, unless somebody has just created it. Raises StorageError."""
+    try:
+        sql_statements.create_table(spark, location, schema, properties_of(key, cluster_by), cluster_by)
+    except Exception as error:
+        raise StorageError.failed(f"creating output.{key} at {location}", first_sentence(error)) from error
+
+
+def cluster_output(spark: SparkSession, key: str, log: TableLog, names: tuple[str, ...]) -> None:
+    """Set the columns by which an output is clustered, if it has others. Raises StorageError."""
+    if log.detail.cluster_by == names:
+        return
+    try:
+        measured = log.detail.properties.get(_MEASURED)
+        if measured is not None and not set(names) <= set(measured.split(",")):
+            sql_statements.set_properties(spark, log.location, properties_of(key, names))
+        sql_statements.cluster_by(spark, log.location, names)
+    except Exception as error:
+        raise StorageError.failed(f"clustering output.{key} at {log.location}", first_sentence(error)) from error
 
 
 def create_if_missing(spark: SparkSession, key: str, location: TableLocation, schema: Schema) -> None:

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 from routing.config import TableLocation
 from routing.delta import commits
-from routing.delta.local_tables import find_id
 from routing.errors import OutputError
 from routing.storage_faults import find_fault_of_folder
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from routing.sessions.existing_session import HasSession
 
 
 @dataclass(frozen=True)
@@ -31,6 +28,7 @@ class TableDetail:
     root: str
     table_id: str
     properties: Mapping[str, str]
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def has_column_mapping(self) -> bool:
@@ -41,25 +39,26 @@ class TableDetail:
         """Return whether a boolean property is on. It is off if the table does not have it."""
         return self.properties.get(name, "false").lower() == "true"
 
+    def has_commit_time(self, version: int) -> bool:
+        """Return True if a commit holds its own time. Other times are those of files, which a copy changes."""
+        since = int(self.properties.get("delta.inCommitTimestampEnablementVersion", 0))
+        return self.properties.get("delta.enableInCommitTimestamps") == "true" and version >= since
+
 
 def has_column_mapping(properties: Mapping[str, str]) -> bool:
     """Return whether a table with these properties has other column names in its files."""
     return properties.get("delta.columnMapping.mode", "none").lower() != "none"
 
 
-def find_table_id(asked: HasSession, location: TableLocation) -> str:
-    """Return the id of an existing table, without Spark for a local one."""
-    table_id = find_id(location)
-    return detail(asked.spark, location).table_id if table_id is None else table_id
-
-
 def detail(spark: SparkSession, location: TableLocation) -> TableDetail:
     """Return the table's own description of itself."""
-    row = sql_statements.describe_detail(spark, location).select("location", "id", "properties").collect()[0]
+    row = sql_statements.describe_detail(spark, location).collect()[0].asDict()
     return TableDetail(
         root=str(row["location"]).rstrip("/"),
         table_id=str(row["id"]),
         properties=dict(row["properties"] or {}),
+        # Delta has this column since 3.1.
+        cluster_by=tuple(row.get("clusteringColumns") or ()),
     )
 
 

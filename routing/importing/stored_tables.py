@@ -15,7 +15,7 @@ from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.run_lock import only_run
 from routing.delta.table_creation import creating, is_vacant
-from routing.delta.table_details import find_table_id
+from routing.delta.table_log import TableLog
 from routing.engines.traffic_tables import count_by
 from routing.errors import InputError, OutputError, StorageError
 from routing.importing.covered_rows import EVENT_KEY, ON, Unit, key_of
@@ -220,7 +220,7 @@ def commit_changes(store: StoredTables, changes: Mapping[str, TableChanges], now
 
 def find_id(store: StoredTables, key: str) -> str | None:
     """Return the id of a table, or None without a table."""
-    return None if store.versions[key] is None else find_table_id(store.opener, store.locations[key])
+    return None if store.versions[key] is None else TableLog(store.opener, store.locations[key]).table_id
 
 
 def write_changes(store: StoredTables, changes: Mapping[str, TableChanges]) -> None:

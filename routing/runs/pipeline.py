@@ -19,6 +19,7 @@ from routing.delta import file_systems, protocol, spark_tables
 from routing.delta.counted_runs import new_run_id
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
+from routing.delta.table_log import TableLog
 from routing.errors import InputError, first_sentence
 from routing.messages import openers, results
 from routing.messages.compiling import compile_tables
@@ -306,8 +307,9 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     """
     config = file_systems.place_all(config, spark)
     outputs = DeltaTables(TableOpener.of_session(spark), config)
-    last = outputs.last_run()
+    _, last = outputs.last_run()
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
-    version = protocol.settled_version(outputs.commits, "resolved_routes", last.output_versions["resolved_routes"])
-    return last_rows(spark_tables.TableSnapshot(config.output["resolved_routes"], version).read(spark))
+    location, recorded = config.output["resolved_routes"], last.output_versions["resolved_routes"]
+    version = protocol.settled_version(TableLog(outputs, location), "resolved_routes", recorded)
+    return last_rows(spark_tables.TableSnapshot(location, version).read(spark))

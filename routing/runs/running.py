@@ -147,8 +147,10 @@ def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) ->
             return None
         context.notes.extend(start.notes)
         earlier = find_run_before(outputs.runs, config.resolve.mode, start.last)
-        present = leave_out_missing(opener, config, context.notes.append, lambda: start.last)
-        inputs = spark_tables.snapshots(opener, present.tables)
+        found = spark_tables.find_inputs(opener, config.tables)
+        present = leave_out_missing(opener, config, context.notes.append, lambda: start.last, found)
+        spark_tables.check_inputs(found, present.tables)
+        inputs = {key: found[key] for key in present.tables}
         if config.resolve.mode == "window":
             inputs = _as_last_read(inputs, start.last)
         options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
@@ -209,8 +211,11 @@ def record(
     with recording(options.run_id):
         whole, notes = protocol.finish(outputs, start, result.versions, row)
     inputs.notes.extend(notes)
-    shown = _show_view(outputs, start, result.versions["resolved_routes"])
-    inputs.notes.extend(note for note in shown if note not in inputs.notes)
+    version = result.versions["resolved_routes"]
+    if start.last is None or version != start.last.output_versions["resolved_routes"]:
+        # The start of the run has shown the other version.
+        shown = _show_view(outputs, start, version)
+        inputs.notes.extend(note for note in shown if note not in inputs.notes)
     ordered = {name: whole[name] for name in RUNS.names if name in whole}
     return Run(ordered, tuple(inputs.notes), unfinished=inputs.unfinished, earlier=inputs.earlier)
 

@@ -81,12 +81,10 @@ def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
     writer.saveAsTable(sql_name(location))
 
 
-def describe_history(spark: SparkSession, location: TableLocation, limit: int | None = None) -> DataFrame:
-    """Return the commits of a table, newest first."""
-    table = sql_name(location)
-    if limit is None:
-        return spark.sql(_sql("DESCRIBE HISTORY {table}", table=table))
-    return spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=table, limit=limit))
+def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> DataFrame:
+    """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
+    text = _sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit)
+    return spark.sql(text).selectExpr("*", "unix_micros(timestamp) AS micros")
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:
@@ -110,13 +108,24 @@ def restore(spark: SparkSession, location: TableLocation, version: int) -> None:
     spark.sql(text).collect()
 
 
-def create_table(spark: SparkSession, location: TableLocation, schema: Schema) -> None:
-    """Create an empty Delta table unless it exists."""
+def create_table(
+    spark: SparkSession,
+    location: TableLocation,
+    schema: Schema,
+    properties: Mapping[str, str] | None = None,
+    cluster_by: Sequence[str] = (),
+) -> None:
+    """Create an empty Delta table unless it exists; ``cluster_by`` are the columns by which it is clustered."""
     columns = _join(
         _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
     )
-    table = sql_name(location)
-    spark.sql(_sql("CREATE TABLE IF NOT EXISTS {table} ({columns}) USING DELTA", table=table, columns=columns))
+    clauses = [_sql("CLUSTER BY ({names})", names=_names(cluster_by))] if cluster_by else []
+    if properties:
+        clauses.append(_sql("TBLPROPERTIES ({pairs})", pairs=_pairs(properties)))
+    text = _sql(
+        "CREATE TABLE IF NOT EXISTS {table} ({columns}) USING DELTA", table=sql_name(location), columns=columns
+    )
+    spark.sql(_join((text, *clauses), by=_BLANK))
 
 
 def add_columns(spark: SparkSession, location: TableLocation, fields: Iterable[Field]) -> None:
@@ -127,10 +136,23 @@ def add_columns(spark: SparkSession, location: TableLocation, fields: Iterable[F
 
 def set_properties(spark: SparkSession, location: TableLocation, properties: Mapping[str, str]) -> None:
     """Set properties of a table, in one commit."""
-    pairs = _join(
+    pairs = _pairs(properties)
+    spark.sql(_sql("ALTER TABLE {table} SET TBLPROPERTIES ({pairs})", table=sql_name(location), pairs=pairs))
+
+
+def cluster_by(spark: SparkSession, location: TableLocation, names: Sequence[str]) -> None:
+    """Set the columns by which a table is clustered, in one commit."""
+    spark.sql(_sql("ALTER TABLE {table} CLUSTER BY ({names})", table=sql_name(location), names=_names(names)))
+
+
+def _names(names: Iterable[str]) -> SqlText:
+    return _join(quote(name) for name in names)
+
+
+def _pairs(properties: Mapping[str, str]) -> SqlText:
+    return _join(
         _sql("{key} = {value}", key=_literal(key), value=_literal(value)) for key, value in properties.items()
     )
-    spark.sql(_sql("ALTER TABLE {table} SET TBLPROPERTIES ({pairs})", table=sql_name(location), pairs=pairs))
 
 
 def merge(

@@ -152,6 +152,7 @@ def test_no_command_is_documented_that_does_not_exist(capsys: pytest.CaptureFixt
 def test_every_key_of_the_configuration_is_documented() -> None:
     page = text("docs/reference/configuration.md")
     keys = [f"tables.{key}" for key in config.INPUTS] + [f"output.{key}" for key in config.OUTPUTS]
+    keys += ["output.cluster_by"]
     keys += [f"resolve.{key}" for key in config.ResolveSettings.__dataclass_fields__]
     keys += ["dynamic_routing.missing_route_namespace"]
     keys += [f"lint.{key}" for key in LintSettings.__dataclass_fields__]

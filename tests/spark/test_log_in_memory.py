@@ -48,8 +48,7 @@ class OnDelta:
     def rows(self) -> frozenset[str]:
         from routing.delta.spark_tables import TableSnapshot
 
-        version = self.tables.newest(KEY)
-        read = TableSnapshot(self.location, version or 0).read(self.spark)
+        read = TableSnapshot(self.location, self.tables.look([KEY])[KEY].version).read(self.spark)
         return frozenset(row["message_id"] for row in read.select("message_id").collect())
 
 
@@ -72,9 +71,10 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
     )
     named_first = int(by == "name")
     every = assert_like_the_log_in_memory(delta, LogInMemory(by_name=by == "name"), named_first)
-    assert [*delta.tables.history(KEY)] == every[::-1]
-    assert delta.tables.commits(KEY, 3) == every[4:]
-    assert delta.tables.identity(KEY, len(every)) is None
+    log = delta.tables.look([KEY])[KEY]
+    assert [*log.history()] == every[::-1]
+    assert log.commits_after(3) == every[4:]
+    assert log.identity(len(every)) is None
 
 
 def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
@@ -99,7 +99,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
     monkeypatch.setattr(conf, "set", refuse)
     mark = back_to(0)
     delta.tables.restore(KEY, 0, mark)
-    found = delta.tables.commits(KEY, 1)
+    found = delta.tables.look([KEY])[KEY].commits_after(1)
     assert [(c.operation, c.commit_mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
     assert found[1].metadata is None
     assert delta.rows() == {"m1"}

@@ -22,8 +22,9 @@ from routing.delta.append_detection import (
 )
 from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
 from routing.delta.spark_tables import TableSnapshot
-from routing.delta.table_details import detail
+from routing.delta.table_log import TableLog
 from routing.errors import InputError
+from routing.sessions.existing_session import ExistingSession
 from tests.estate_rows import message, small_estate
 from tests.frames import frame_of, rows_of
 from tests.plans import EXCHANGE, PYTHON
@@ -124,8 +125,8 @@ def _ids(found: AppendedRows | ClosedDetection) -> list[str]:
 
 def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, MessageVersion]]:
     """Each way, with a table of the story on which it is open, at a version."""
-    details = {name: detail(spark, _named(name, 0).location) for name in KINDS}
-    return ((way, MessageVersion(_named(name, version), details[name])) for name, way in WAYS)
+    logs = {name: TableLog(ExistingSession(spark), _named(name, 0).location) for name in KINDS}
+    return ((way, MessageVersion(_named(name, version), logs[name])) for name, way in WAYS)
 
 
 @pytest.mark.usefixtures("story")

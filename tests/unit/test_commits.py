@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from routing.config import TableLocation
-from routing.delta.commits import ANNOUNCEMENT, commits_after, identity, newest_version, read_history
+from routing.delta.commits import ANNOUNCEMENT, newest_version
 from routing.delta.job_outputs import RESTORE, RUN, CommitMark
+from routing.delta.table_log import TableLog
 from routing.errors import HistoryGap, StorageError
 
 Row = pytest.importorskip("pyspark.sql").Row
@@ -53,12 +54,12 @@ def test_where_no_log_is_at_hand_there_is_no_version(tmp_path: Path, text: str) 
 
 def test_marks_are_read_and_other_texts_are_not(tmp_path: Path) -> None:
     table = log_of(tmp_path, written(RUN_A.as_text()), written("4c1d"), written('{"sbroute": 1}'), written("[]"))
-    found = commits_after(NO_SPARK, table, -1)
+    found = TableLog(NO_SPARK, table).commits_after(-1)
     assert [commit.version for commit in found] == [0, 1, 2, 3]
     assert [commit.commit_mark for commit in found] == [RUN_A, None, None, None]
     assert [commit.metadata for commit in found][1:3] == ["4c1d", '{"sbroute": 1}']
-    assert [commit.version for commit in commits_after(NO_SPARK, table, 2)] == [3]
-    assert commits_after(NO_SPARK, table, 3) == []
+    assert [commit.version for commit in TableLog(NO_SPARK, table).commits_after(2)] == [3]
+    assert TableLog(NO_SPARK, table).commits_after(3) == []
 
 
 def _announced(mark: CommitMark) -> dict[str, Any]:
@@ -72,7 +73,12 @@ def _restored(version: int) -> dict[str, Any]:
 
 def test_a_restore_that_was_announced_is_marked_once(tmp_path: Path) -> None:
     table = log_of(tmp_path, _announced(RESTORE_4), {"operation": "OPTIMIZE"}, _restored(4), _restored(4))
-    assert [commit.commit_mark for commit in commits_after(NO_SPARK, table, -1)] == [None, None, RESTORE_4, None]
+    assert [commit.commit_mark for commit in TableLog(NO_SPARK, table).commits_after(-1)] == [
+        None,
+        None,
+        RESTORE_4,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,10 @@ def test_a_restore_that_was_announced_is_marked_once(tmp_path: Path) -> None:
     ],
 )
 def test_any_other_restore_is_somebody_elses(tmp_path: Path, infos: list[dict[str, Any]]) -> None:
-    assert [commit.commit_mark for commit in commits_after(NO_SPARK, log_of(tmp_path, *infos), -1)] == [None, None]
+    assert [commit.commit_mark for commit in TableLog(NO_SPARK, log_of(tmp_path, *infos)).commits_after(-1)] == [
+        None,
+        None,
+    ]
 
 
 MERGE: dict[str, Any] = {"operation": "MERGE"}
@@ -116,12 +125,12 @@ def test_commits_that_are_gone_are_told(tmp_path: Path, removed: int, after: int
     table = log_of(tmp_path, written(), written(), written(), written())
     (tmp_path / "_delta_log" / f"{removed:020}.json").unlink()
     with pytest.raises(HistoryGap, match=r"has been cleaned up"):
-        commits_after(NO_SPARK, table, after)
-    assert [commit.version for commit in commits_after(NO_SPARK, table, 2)] == [3]
+        TableLog(NO_SPARK, table).commits_after(after)
+    assert [commit.version for commit in TableLog(NO_SPARK, table).commits_after(2)] == [3]
 
 
 def _versions(table: TableLocation) -> list[int]:
-    return [commit.version for commit in read_history(NO_SPARK, table)]
+    return [commit.version for commit in TableLog(NO_SPARK, table).history()]
 
 
 def test_the_history_goes_back_to_the_first_gap(tmp_path: Path) -> None:
@@ -134,7 +143,7 @@ def test_the_history_goes_back_to_the_first_gap(tmp_path: Path) -> None:
 def test_files_are_read_while_they_are_asked_for(tmp_path: Path) -> None:
     table = log_of(tmp_path, written(), written(), written())
     (tmp_path / "_delta_log" / f"{0:020}.json").write_text("damaged", encoding="utf-8")
-    history = read_history(NO_SPARK, table)
+    history = TableLog(NO_SPARK, table).history()
     assert [next(history).version, next(history).version] == [2, 1]
     with pytest.raises(StorageError, match="a line of version 0 is not JSON"):
         next(history)
@@ -144,37 +153,85 @@ def test_files_are_read_while_they_are_asked_for(tmp_path: Path) -> None:
 def test_a_restore_has_its_mark_in_the_history_too(tmp_path: Path, between: int) -> None:
     maintained = [{"operation": "OPTIMIZE"}] * between
     table = log_of(tmp_path, written(), _announced(RESTORE_4), *maintained, _restored(4), written(), _restored(4))
-    marks = {commit.version: commit.commit_mark for commit in read_history(NO_SPARK, table)}
+    marks = {commit.version: commit.commit_mark for commit in TableLog(NO_SPARK, table).history()}
     assert {version: mark for version, mark in marks.items() if mark is not None} == {2 + between: RESTORE_4}
     assert [*marks] == [*range(4 + between, -1, -1)]
 
 
 class _Session:
-    """A session with some commits in its DESCRIBE HISTORY. ``limits`` has the requested limits."""
+    """A session with some commits in its DESCRIBE HISTORY. ``limits`` has the requested limits.
 
-    def __init__(self, commits: int) -> None:
-        self.commits, self.limits = commits, list[int]()
+
+    ``marks`` are the user metadata of commits by version. Each has a time of its own from ``timed`` on.
+    """
+
+    def __init__(self, commits: int, marks: dict[int, str] | None = None, timed: int = 0) -> None:
+        self.commits, self.limits, self.details = commits, list[int](), 0
+        self.marks, self.timed = marks or {}, timed
 
     @property
     def spark(self) -> Any:
         return self
 
     def sql(self, text: str) -> Any:
+        if text.startswith("DESCRIBE DETAIL"):
+            self.details += 1
+            properties = {"delta.enableInCommitTimestamps": "true"}
+            properties["delta.inCommitTimestampEnablementVersion"] = str(self.timed)
+            row = Row(location="/post/messages", id="an id", properties=properties)
+            return SimpleNamespace(collect=lambda: [row])
         limit = int(text.rpartition("LIMIT ")[2])
         self.limits.append(limit)
         versions = range(self.commits - 1, max(self.commits - 1 - limit, -1), -1)
-        rows = [Row(version=version, operation="WRITE") for version in versions]
+        rows = [
+            Row(version=number, operation="WRITE", micros=number, userMetadata=self.marks.get(number))
+            for number in versions
+        ]
         # Somebody commits between two statements.
         self.commits += 1
-        return SimpleNamespace(collect=lambda: rows)
+        return SimpleNamespace(selectExpr=lambda *_: SimpleNamespace(collect=lambda: rows))
 
 
-@pytest.mark.parametrize(("commits", "taken", "limits"), [(200, 50, [50]), (200, 51, [50, 500]), (40, 40, [50])])
+NAMED = TableLocation("post.messages", is_name=True)
+
+
+@pytest.mark.parametrize(("commits", "taken", "limits"), [(200, 10, [10]), (200, 11, [10, 100]), (8, 8, [10])])
 def test_spark_is_asked_for_blocks(commits: int, taken: int, limits: list[int]) -> None:
     session = _Session(commits)
-    history = read_history(session, TableLocation("post.messages", is_name=True))
+    history = TableLog(session, NAMED).history()
     assert [commit.version for commit in islice(history, taken)] == [*range(commits - 1, commits - 1 - taken, -1)]
     assert session.limits == limits
+
+
+def test_commits_of_many_years_cost_what_is_read_of_them() -> None:
+    """The second statement leaves room for commits that were added since the first."""
+    session = _Session(20_000)
+    log = TableLog(session, NAMED)
+    assert (log.version, log.newest) == (19_999, 19_999)
+    assert [commit.version for commit in log.commits_after(19_995)] == [*range(19_996, 20_000)]
+    assert log.identity(19_990) is not None
+    assert session.limits == [10]
+    assert [commit.version for commit in log.commits_after(17_999)] == [*range(18_000, 20_000)]
+    assert session.limits == [10, 2_010]
+
+
+def test_a_marked_commit_is_told_without_its_time() -> None:
+    """Another release may have recorded it with its time. An unmarked one is told by its time, if it has one."""
+    session = _Session(3, {1: RUN_A.as_text()}, timed=2)
+    log = TableLog(session, NAMED)
+    marked = log.identity(1)
+    assert marked is not None
+    assert session.details == 0
+    for version in (0, 2):
+        identity = log.identity(version)
+        assert identity is not None
+        assert [log.is_commit(number, identity) for number in range(4)] == [n == version for n in range(4)]
+    assert session.details == 1
+    # One that has no time, and one of another time.
+    other = _Session(3, {1: RUN_A.as_text()}, timed=9)
+    assert TableLog(other, NAMED).identity(1) == marked
+    assert TableLog(other, NAMED).identity(2) != log.identity(2)
+    assert log.is_commit(2, TableLog(other, NAMED).identity(2) or "")
 
 
 @pytest.mark.parametrize("line", ["{", "not JSON", '{"add": {"path": "x"}'])
@@ -183,7 +240,7 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
     with (tmp_path / "_delta_log" / f"{1:020}.json").open("a", encoding="utf-8") as file:
         file.write(f"\n{line}\n")
     with pytest.raises(StorageError, match="a line of version 1 is not JSON") as caught:
-        commits_after(NO_SPARK, table, 0)
+        TableLog(NO_SPARK, table).commits_after(0)
     assert caught.value.exit_code == 3
 
 
@@ -191,9 +248,14 @@ def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     one, other = log_of(tmp_path / "a", written("x")), log_of(tmp_path / "b", written("y"))
-    assert identity(NO_SPARK, one, 0) == identity(NO_SPARK, one, 0) != identity(NO_SPARK, other, 0)
-    assert len(identity(NO_SPARK, one, 0) or "") == 64
-    assert identity(NO_SPARK, one, 1) is None
+    here, there = TableLog(NO_SPARK, one), TableLog(NO_SPARK, other)
+    identity = here.identity(0)
+    assert identity is not None
+    assert len(identity) == 64
+    assert here.identity(0) == identity != there.identity(0)
+    assert (here.is_commit(0, identity), there.is_commit(0, identity)) == (True, False)
+    assert here.identity(1) is None
+    assert not here.is_commit(1, identity)
 
 
 @pytest.mark.parametrize(
@@ -210,4 +272,4 @@ def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path) -> None:
 def test_a_restore_says_to_which_version(tmp_path: Path, parameters: dict[str, Any], restored: int | None) -> None:
     restore = {"operation": "RESTORE", "operationParameters": parameters}
     table = log_of(tmp_path, restore, {"operation": "WRITE", "operationParameters": {"version": 4}})
-    assert [commit.restored for commit in commits_after(NO_SPARK, table, -1)] == [restored, None]
+    assert [commit.restored for commit in TableLog(NO_SPARK, table).commits_after(-1)] == [restored, None]

@@ -397,6 +397,41 @@ def test_the_view_of_a_catalog_is_named_among_outputs_of_a_catalog() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "columns"),
+    [
+        (["enqueue_time", "instance_name"], ("enqueue_time", "instance_name")),
+        ("enqueue_time, instance_name", ("enqueue_time", "instance_name")),
+        ("decided_at", ("decided_at",)),
+        (None, ()),
+    ],
+)
+def test_columns_that_cluster_routes(written: Any, columns: tuple[str, ...]) -> None:
+    config = loaded({**WHOLE, "output": {**WHOLE["output"], "cluster_by": written}})
+    assert config.cluster_by == columns
+    assert json.loads(config.as_json())["output"].get("cluster_by", []) == [*columns]
+    assert set(config.output) == set(loaded(WHOLE).output)
+
+
+@pytest.mark.parametrize(
+    ("written", "fault"),
+    [
+        (7, "output.cluster_by must be a list of columns, not '7'"),
+        ([["run_id"]], "output.cluster_by must be a list of columns"),
+        ("enqueued", "output.cluster_by: 'enqueued' is no column of resolved_routes that can be clustered"),
+        ("is_initiator", "output.cluster_by: 'is_initiator' is no column"),
+        ("alternative_routes", "output.cluster_by: 'alternative_routes' is no column"),
+        ([], "output.cluster_by needs one to 4 different columns"),
+        (["run_id", "run_id"], "output.cluster_by needs one to 4 different columns"),
+        ("run_id,attempt,reason,outcome,address", "output.cluster_by needs one to 4 different columns"),
+    ],
+)
+def test_what_cannot_cluster_routes(written: Any, fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loaded({**WHOLE, "output": {**WHOLE["output"], "cluster_by": written}})
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("outputs", "fault"),
     [
         ({"current_routes": "views"}, "output.current_routes must be the name of a view in a catalog"),

@@ -72,6 +72,12 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str | None, str 
         "resolve.dialog_hash is udf",
         r"does not do resolve\.dialog_hash: udf",
     ),
+    "a clustered table": (
+        ("output.cluster_by=enqueue_time",),
+        _nothing,
+        "output.cluster_by is set",
+        r"does not support output\.cluster_by \(resolve with --engine spark, or leave it out",
+    ),
     "an input on an object store": (
         ("tables.routes=s3a://bucket/routes",),
         _nothing,

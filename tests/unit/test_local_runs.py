@@ -59,9 +59,9 @@ def _config(folder: Path, *overrides: str) -> routing.Config:
 def test_a_run_opens_the_table_of_runs_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, find = list[str](), LocalOpener.find
 
-    def watched(self: LocalOpener, key: str, *where: Any) -> Any:
+    def watched(self: LocalOpener, key: str, *where: Any, **named: Any) -> Any:
         opened.append(key)
-        return find(self, key, *where)
+        return find(self, key, *where, **named)
 
     monkeypatch.setattr(LocalOpener, "find", watched)
     for was_recorded in (False, True):

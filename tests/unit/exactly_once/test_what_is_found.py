@@ -11,7 +11,7 @@ import pytest
 from routing.delta import protocol
 from routing.delta.job_outputs import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, OutputError, RoutingError, StorageError
-from tests.log_in_memory import Log, LogsInMemory
+from tests.log_in_memory import Log, LogsInMemory, OpenedLog
 from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
 
 OWN, OTHERS = CommitMark(RUN, "x", "out/runs"), CommitMark(RUN, "x", "elsewhere/runs")
@@ -222,14 +222,10 @@ def test_a_full_run_works_where_runs_were_changed(tables: LogsInMemory, operatio
 def test_a_log_that_was_cleaned_up(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     tables.by_hand("resolved_routes", "OPTIMIZE")
 
-    whole = tables.commits
+    def gone(log: OpenedLog, after: int) -> Any:
+        raise HistoryGap.cleaned(log.key, after)
 
-    def commits(key: str, after: int) -> Any:
-        if key == "runs":
-            return whole(key, after)
-        raise HistoryGap.cleaned(key, after)
-
-    monkeypatch.setattr(tables, "commits", commits)
+    monkeypatch.setattr(OpenedLog, "commits_after", gone)
     with pytest.raises(OutputError, match="the log of 'pending_messages' has been cleaned up"):
         protocol.begin(tables, "next", is_full=False)
     assert len(protocol.begin(tables, "next", is_full=True).notes) == len(KEYS)
@@ -285,11 +281,11 @@ def test_a_row_that_does_not_fit_the_tables_is_refused_where_the_log_is_gone(
     _maintained(tables, "runs")
     tables.cleaned["runs"] = 100
     assert protocol.begin(tables, "next", is_full=False).notes == ()
-    last = tables.last_run()
+    runs, last = tables.last_run()
     assert last is not None
     assert last.table_ids
     ids = {key: value for key, value in last.table_ids.items() if key != "resolved_routes"}
-    monkeypatch.setattr(tables, "last_run", lambda _=None: replace(last, table_ids=ids))
+    monkeypatch.setattr(tables, "last_run", lambda _=None: (runs, replace(last, table_ids=ids)))
     with pytest.raises(
         OutputError, match=r"before version 100, .*run once with --set resolve.mode=full"
     ) as caught:
@@ -391,10 +387,14 @@ def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tabl
 def test_readers_go_as_far_as_maintenance_goes(tables: LogsInMemory) -> None:
     key = "resolved_routes"
     recorded = len(tables.logs[key].entries) - 1
-    assert protocol.settled_version(tables.commits, key, recorded) == recorded
+
+    def settled() -> int:
+        return protocol.settled_version(tables.look([key])[key], key, recorded)
+
+    assert settled() == recorded
     tables.by_hand(key, "OPTIMIZE")
     tables.by_hand(key, "DELETE")
-    assert protocol.settled_version(tables.commits, key, recorded) == recorded + 2
+    assert settled() == recorded + 2
     _by("WRITE", OWN.as_text())(tables)
     tables.by_hand(key, "OPTIMIZE")
-    assert protocol.settled_version(tables.commits, key, recorded) == recorded + 2
+    assert settled() == recorded + 2

@@ -1,0 +1,149 @@
+"""Runs over tables of a catalog: how often they ask for metadata, and the layout of the tables that they make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import routing
+from routing.config import TableLocation
+from routing.schemas import TABLES
+from routing.tables import sql_statements
+from tests.estate_rows import small_estate
+from tests.frames import frame_of
+from tests.stored import config_of, save_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing import Config
+
+INPUTS = ("instances", "databases", "services", "routes", "messages")
+OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages", "runs")
+COLUMNS = ("enqueue_time", "instance_name")
+CLUSTERED = f"output.cluster_by={','.join(COLUMNS)}"
+STATISTICS = {
+    "resolved_routes": "enqueue_time,instance_name,decided_at,run_id",
+    "rejected_messages": "enqueue_time,instance_name",
+    "pending_messages": "enqueue_time,instance_name",
+    "new_route_requests": None,
+    "runs": None,
+}
+# 37 and 63 when this was written. Delta reads its log in jobs of its own.
+MOST_JOBS_IDLE, MOST_JOBS_WRITTEN = 44, 72
+# None of these is delayed: without new messages a run has nothing to do.
+MESSAGES = small_estate()["messages"][:3]
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[str]:
+    """A schema with the small estate's tables, gone afterwards."""
+    spark.sql("CREATE SCHEMA named")
+    for key, rows in {**small_estate(), "messages": MESSAGES}.items():
+        if key in INPUTS:
+            frame_of(spark, rows, TABLES[key]).coalesce(1).write.format("delta").saveAsTable(f"named.{key}")
+    spark.sql("ALTER TABLE named.messages SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    yield "named"
+    spark.sql("DROP SCHEMA named CASCADE")
+
+
+def _config(catalog: str, *overrides: str) -> Config:
+    lines = ["tables:", *(f"  {key}: {catalog}.{key}" for key in INPUTS)]
+    lines += ["output:", *(f"  {key}: {catalog}.out_{key}" for key in OUTPUTS)]
+    return routing.load_config("named.yaml", ["resolve.mode=incremental", *overrides], text="\n".join(lines))
+
+
+@contextmanager
+def _counting(spark: SparkSession) -> Iterator[Counter[str]]:
+    """Count the statements about metadata by their first two words, and Spark's jobs."""
+    counted, sql = Counter[str](), type(spark).sql
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    before = scheduler.numTotalJobs()
+
+    def counting(self: Any, text: str, *arguments: Any, **named: Any) -> Any:
+        if text.startswith(("DESCRIBE", "SHOW")):
+            counted[" ".join(text.split()[:2])] += 1
+        return sql(self, text, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spark), "sql", counting)
+        yield counted
+    counted["jobs"] = scheduler.numTotalJobs() - before
+
+
+def _layout(spark: SparkSession, location: TableLocation) -> tuple[tuple[str, ...], str | None]:
+    """Return the columns by which a table is clustered, and those with statistics."""
+    [row] = sql_statements.describe_detail(spark, location).collect()
+    return tuple(row["clusteringColumns"]), row["properties"].get("delta.dataSkippingStatsColumns")
+
+
+@pytest.mark.classic
+def test_a_run_asks_for_each_fact_once(spark: SparkSession, catalog: str) -> None:
+    """Five inputs and five outputs take 13 statements, and three more for each output that is written."""
+    config = _config(catalog)
+    routing.run(spark, config, run_id="first")
+    # The first run has recorded its row before `runs` had an id.
+    routing.run(spark, config, run_id="second")
+    for key in OUTPUTS:
+        assert _layout(spark, config.output[key]) == ((), STATISTICS[key]), key
+    with _counting(spark) as idle:
+        assert routing.run(spark, config, run_id="idle").row["rows_read"] == 0
+    assert idle == {"DESCRIBE HISTORY": 11, "DESCRIBE DETAIL": 1, "DESCRIBE TABLE": 1, "jobs": idle["jobs"]}
+    new = frame_of(
+        spark, [{**row, "message_id": f"new {row['message_id']}"} for row in MESSAGES], TABLES["messages"]
+    )
+    new.coalesce(1).write.format("delta").mode("append").saveAsTable(f"{catalog}.messages")
+    with _counting(spark) as written:
+        assert routing.run(spark, config, run_id="written").row["rows_resolved"] == len(MESSAGES)
+    # One output is written, and the view replaced.
+    assert written == {"DESCRIBE HISTORY": 14, "DESCRIBE DETAIL": 1, "DESCRIBE TABLE": 2, "jobs": written["jobs"]}
+    assert idle["jobs"] <= MOST_JOBS_IDLE
+    assert written["jobs"] <= MOST_JOBS_WRITTEN
+
+
+@pytest.mark.parametrize("by", ["path", "name"])
+def test_a_clustered_table_stays_clustered(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
+    """The first run makes it so, or the next full one if it stands; a full run keeps it by its only commit."""
+    if by == "name":
+        plain, clustered = _config(catalog), _config(catalog, CLUSTERED)
+    else:
+        inputs = save_estate({**small_estate(), "messages": MESSAGES}, tmp_path / "in", files=1)
+        pending = f"output.pending_messages={tmp_path / 'pending'}"
+        plain, clustered = (
+            config_of(inputs, tmp_path / "out", "resolve.mode=incremental", pending, *layout)
+            for layout in ((), (CLUSTERED,))
+        )
+    location = plain.output["resolved_routes"]
+    routing.run(spark, plain, run_id="plain")
+    assert _layout(spark, location) == ((), STATISTICS["resolved_routes"])
+    full = "resolve.mode=full"
+    other = (
+        _config(catalog, CLUSTERED, full)
+        if by == "name"
+        else config_of(inputs, tmp_path / "out", full, pending, CLUSTERED)
+    )
+    for run_id in ("clustered", "again"):
+        routing.run(spark, other, run_id=run_id)
+        assert _layout(spark, location) == (COLUMNS, STATISTICS["resolved_routes"])
+    history = sql_statements.describe_history(spark, location, 3).collect()
+    assert [row["operation"] for row in history] == ["WRITE", "WRITE", "CLUSTER BY"]
+    routing.run(spark, clustered, run_id="incremental")
+    assert routing.current_routes(spark, clustered).count() == len(MESSAGES)
+
+
+@pytest.mark.parametrize("by", ["path", "name"])
+def test_a_new_table_is_clustered(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
+    config = _config(
+        catalog,
+        "output.cluster_by=decided_at,reason",
+        *([] if by == "name" else [f"output.{key}={tmp_path / key}" for key in OUTPUTS]),
+    )
+    routing.run(spark, config, run_id="first")
+    location = config.output["resolved_routes"]
+    assert _layout(spark, location) == (("decided_at", "reason"), f"{STATISTICS['resolved_routes']},reason")
+    assert routing.run(spark, config, run_id="second").row["rows_read"] == 0
