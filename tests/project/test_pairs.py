@@ -99,7 +99,7 @@ def test_pip_finds_only_working_pairs() -> None:
 def test_a_version_of_python_that_is_claimed_is_one_that_was_tested() -> None:
     claimed = [name.rpartition(" ")[2] for name in _project()["classifiers"] if "Python :: 3." in name]
     page = (ROOT / "docs" / "reference" / "platforms.md").read_text(encoding="utf-8")
-    tested = re.search(r"^\| Python \| 3\.10 or later; the tests have run on ([^(]+) ", page, re.MULTILINE)
+    tested = re.search(r"^\| Python \| 3\.10 or later\. The tests have run on ([^(]+) ", page, re.MULTILINE)
     assert tested is not None
     assert re.findall(r"3\.\d+", tested[1]) == claimed
 
