@@ -26,6 +26,7 @@ ALLOWED = {
 """Phrases of texts that count as no mark, with the reason."""
 GENERATED = {
     "docs/errors": "made from the catalogue of errors, with SQL Server's own texts",
+    "docs/lint": "copied from the package while the site is built",
     "docs/reference/lint-codes.md": "made from the findings of lint",
     "docs/reference/python.md": "made from docstrings, which have their own test",
 }
@@ -84,9 +85,7 @@ def test_golden_outputs_read_well() -> None:
 def written_pages() -> list[Path]:
     """Return the README and the pages of the documentation that are not generated."""
     pages = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-    generated = [ROOT / name for name in GENERATED]
-    assert all(one.exists() for one in generated)
-    return [page for page in pages if not any(page.is_relative_to(one) for one in generated)]
+    return [page for page in pages if not any(page.is_relative_to(ROOT / name) for name in GENERATED)]
 
 
 def test_the_documentation_stays_short() -> None:
