@@ -145,7 +145,7 @@ def test_every_spark_submit_keeps_the_log_short() -> None:
         for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
         for command in re.findall(r"^spark-submit (?:.*\\\n)*.*", page.read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    assert len(commands) > 1
+    assert commands
     assert [command for command in commands if option not in command] == []
 
 
