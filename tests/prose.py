@@ -106,6 +106,11 @@ def shares(found: list[str]) -> dict[str, float]:
     return {mark: round(100 * counts[mark] / max(1, len(found)), 1) for mark in TARGETS}
 
 
+def share_to_readers(found: list[str]) -> float:
+    """The per cent of sentences that speak to the reader."""
+    return round(100 * sum(YOU.search(sentence) is not None for sentence in found) / max(1, len(found)), 1)
+
+
 def texts_of(source: str) -> Iterator[str]:
     """Yield the texts of a module that users may read: its strings without docstrings, with CODE for values."""
     tree = ast.parse(source)

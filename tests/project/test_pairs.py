@@ -99,7 +99,7 @@ def test_pip_finds_only_working_pairs() -> None:
 def test_a_version_of_python_that_is_claimed_is_one_that_was_tested() -> None:
     claimed = [name.rpartition(" ")[2] for name in _project()["classifiers"] if "Python :: 3." in name]
     page = (ROOT / "docs" / "reference" / "platforms.md").read_text(encoding="utf-8")
-    tested = re.search(r"^\| Python \| 3\.10 or later; the tests have run on ([^(]+) ", page, re.MULTILINE)
+    tested = re.search(r"^\| Python \| 3\.10 or later\. The tests have run on ([^(]+) ", page, re.MULTILINE)
     assert tested is not None
     assert re.findall(r"3\.\d+", tested[1]) == claimed
 
@@ -145,7 +145,7 @@ def test_every_spark_submit_keeps_the_log_short() -> None:
         for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
         for command in re.findall(r"^spark-submit (?:.*\\\n)*.*", page.read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    assert len(commands) > 1
+    assert commands
     assert [command for command in commands if option not in command] == []
 
 

@@ -1,4 +1,4 @@
-"""Docstrings and pages are plain English, by the measures of `tests.prose`."""
+"""Docstrings and pages are plain English by the measures of `tests.prose`, and the pages stay short."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ HOUSE = Path(routing.__file__).parent
 ROOT = HOUSE.parent
 ROOMS = sorted(room for room in HOUSE.iterdir() if (room / "__init__.py").exists())
 GOLDEN = ROOT / "tests" / "golden"
+DOCS = ROOT / "docs"
 WORDING = ("headless", "dialect")
 SQL_SERVERS_OWN = {"message_texts.py", "query_script.py"}
 """Modules with texts of SQL Server, and with T-SQL."""
@@ -23,6 +24,20 @@ ALLOWED = {
     "nothing was written": "plain English",
 }
 """Phrases of texts that count as no mark, with the reason."""
+GENERATED = {
+    "docs/errors": "made from the catalogue of errors, with SQL Server's own texts",
+    "docs/lint": "copied from the package while the site is built",
+    "docs/reference/lint-codes.md": "made from the findings of lint",
+    "docs/reference/python.md": "made from docstrings, which have their own test",
+}
+LISTS = {
+    "docs/index.md": "each line lists links",
+    "docs/reference/json.md": "the cells list keys",
+}
+"""Pages that the shares of marks leave out, with the reason."""
+MOST_WORDS = 45_000
+LEAST_TO_READERS = 15
+"""The lowest share of sentences in tutorials and how-to pages that speak to the reader, in per cent."""
 _NO_VERB = re.compile(
     r"(?:The|A|An|This|That|These|Those|It|Its|All|Each|Every|Any|No|Nothing|If|When|Where|Whether|Which|What|Who|How"
     r"|Why|One|Two|More|Of|From|For|In|On|By|As|So|True|False|None|[A-Z][a-z]*[^s\W]s)\b"
@@ -65,6 +80,37 @@ def test_golden_outputs_read_well() -> None:
     lines = [line for path in sorted(GOLDEN.rglob("*.txt")) for line in path.read_text("utf-8").splitlines()]
     found = prose.shares(list(prose.sentences(map(without_allowed, lines))))
     assert {mark: found[mark] for mark in WORDING if found[mark] > prose.TARGETS[mark]} == {}
+
+
+def written_pages() -> list[Path]:
+    """Return the README and the pages of the documentation that are not generated."""
+    pages = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [page for page in pages if not any(page.is_relative_to(ROOT / name) for name in GENERATED)]
+
+
+def test_the_documentation_stays_short() -> None:
+    words = {page: len(page.read_text("utf-8").split()) for page in written_pages()}
+    assert len(words) > 40
+    assert sum(words.values()) <= MOST_WORDS
+
+
+def test_the_readme_reads_well() -> None:
+    found = prose.shares(prose.sentences_of([ROOT / "README.md"]))
+    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+
+
+def test_the_documentation_reads_well() -> None:
+    lists = [ROOT / name for name in LISTS]
+    pages = [page for page in written_pages() if page.is_relative_to(DOCS)]
+    assert set(lists) <= set(pages)
+    found = prose.shares(prose.sentences_of(page for page in pages if page not in lists))
+    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+
+
+@pytest.mark.parametrize("folder", ["tutorial", "how-to"])
+def test_guides_speak_to_the_reader(folder: str) -> None:
+    found = prose.sentences_of((DOCS / folder).glob("*.md"))
+    assert prose.share_to_readers(found) >= LEAST_TO_READERS
 
 
 def without_allowed(text: str) -> str:
