@@ -115,7 +115,8 @@ def test_a_merge_right_after_its_announcement_is_marked(
     tmp_path: Path, infos: list[dict[str, Any]], marked: list[int]
 ) -> None:
     table = log_of(tmp_path, written(), *infos, written())
-    for found in (commits_after(NO_SPARK, table, -1), [*read_history(NO_SPARK, table)][::-1]):
+    log = TableLog(NO_SPARK, table)
+    for found in (log.commits_after(-1), [*log.history()][::-1]):
         assert [commit.version for commit in found] == [*range(len(infos) + 2)]
         assert [commit.version - 1 for commit in found if commit.commit_mark is not None] == marked
 
