@@ -37,7 +37,7 @@ class Schedule(NamedTuple):
     a: str = "done"
 
 
-LOST = "another run has written to output."
+LOST = "another run wrote to output."
 SCHEDULES = {
     # What a review found: B takes A's commits back and dies, A counts.
     "taken back while about to count": Schedule("before runs", "restored resolved_routes", ("A",)),

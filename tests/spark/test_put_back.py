@@ -278,7 +278,7 @@ def test_somebody_else_commits_while_a_run_works(spark: SparkSession, case: Case
 
     with (
         hooked(once("after resolved_routes", meddle)),
-        pytest.raises(StorageError, match=r"another run has written to output\.rejected_messages"),
+        pytest.raises(StorageError, match=r"another run wrote to output\.rejected_messages"),
     ):
         routing.run(spark, case.config(), now=NEXT)
     assert run_ids(case) == ["first", "second"]

@@ -98,7 +98,7 @@ def test_two_attempts_at_once(
 
     with (
         hooked(once(at, try_again)),
-        pytest.raises(StorageError, match=r"another run has written to output\."),
+        pytest.raises(StorageError, match=r"another run wrote to output\."),
     ):
         _run(spark, again, mode)
     assert not second[0].was_recorded

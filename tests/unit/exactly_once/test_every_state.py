@@ -10,7 +10,7 @@ from tests.unit.exactly_once.explorer import State, all_states
 from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
 
 REVERSED = tuple(reversed(KEYS))
-LOST = "another run has written to output."
+LOST = "another run wrote to output."
 RECORDED = "run 'A' is already recorded"
 
 

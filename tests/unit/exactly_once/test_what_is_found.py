@@ -373,7 +373,7 @@ def test_an_attempt_counts_only_its_own_rows(tables: LogsInMemory) -> None:
     """Two attempts at one run share an id. The second one to commit gets a note and counts no rows."""
     first, second = (protocol.begin(tables, "A", is_full=False, attempt=attempt) for attempt in "12")
     assert protocol.commit(tables, first, KEYS[0], frozenset({"of the first"}), adds=True) == 1
-    with pytest.raises(StorageError, match=r"another run has written to output\.pending_messages"):
+    with pytest.raises(StorageError, match=r"another run wrote to output\.pending_messages"):
         protocol.commit(tables, second, KEYS[0], frozenset({"of the second"}), adds=True)
     # Each may write where the other has not.
     assert protocol.commit(tables, second, KEYS[1], frozenset({"of the second"}), adds=True) == 1
