@@ -1,4 +1,4 @@
-"""Read the commits of a Delta table as they are at one moment, each with the digest that identifies it.
+"""Read the commits of a Delta table at one moment, each with the digest that identifies it.
 
 Spark is not asked about a table on a local file system: the commits are files. Anywhere else DESCRIBE HISTORY
 lists them, the newest first. A statement costs about as much as a small query, so every fact is read once.
