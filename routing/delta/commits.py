@@ -46,7 +46,7 @@ def has_commits(location: TableLocation) -> bool:
 
 
 def newest_version(location: TableLocation) -> int | None:
-    """Return the number of the newest commit of a local table; None where there is none, or no log at hand."""
+    """Return the number of the newest commit of a local table, or None without a commit or a log."""
     return max(list_files(location), default=None)
 
 

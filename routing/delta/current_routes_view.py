@@ -103,7 +103,7 @@ class ViewRefusal:
 def show(opener: TableOpener, config: Config, version: int) -> ViewRefusal | None:
     """Show a version of ``resolved_routes`` in the view. Only outputs with catalog names have a view.
 
-    A run counts independent of the view, so nothing is raised.
+    A run counts without the view, so this raises no error.
     """
     view = location_of_view(config)
     if view is None:

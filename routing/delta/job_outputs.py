@@ -130,7 +130,7 @@ class LastRun:
 
 
 class OutputLog(Protocol):
-    """The commits of one output, as they were when the log was opened."""
+    """The commits of one output at the time when its log was opened."""
 
     @property
     def version(self) -> int:

@@ -1,4 +1,4 @@
-"""Read the commits of a Delta table as they are at one moment, each with the digest that identifies it.
+"""Read the commits of a Delta table at one moment, each with the digest that identifies it.
 
 Spark is not asked about a table on a local file system: the commits are files. Anywhere else DESCRIBE HISTORY
 lists them, the newest first. A statement costs about as much as a small query, so every fact is read once.
@@ -52,7 +52,7 @@ class TableLog:
 
     @cached_property
     def newest(self) -> int | None:
-        """The number of the newest commit; None if there is none. Raises what Spark raises without a table."""
+        """The number of the newest commit, or None. Raises what Spark raises without a table."""
         if self._files:
             return max(self._files)
         return next((version for version, _ in self._newest_first()), None)
@@ -150,7 +150,7 @@ class TableLog:
             place += 1
 
     def _read_back(self, after: int) -> bool:
-        """Read older commits, at once all those after a version; return False if there are none."""
+        """Read older commits, at once all those after a version. Return False without any."""
         known = len(self._rows)
         while len(self._rows) == known and not self._is_whole:
             if self._is_read:
