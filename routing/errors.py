@@ -206,7 +206,7 @@ class InputError(ContractError):
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Say that columns are missing or have a type that is not accepted."""
         return cls(
-            f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md has the columns"
+            f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md lists them"
         )
 
     @classmethod
@@ -300,9 +300,7 @@ class OutputError(ContractError):
     @classmethod
     def no_runs(cls, location: str) -> OutputError:
         """Say that there is no table of runs yet."""
-        return cls(
-            f"output.runs: there is no Delta table at {quote(location)}", "run sbroute resolve to create it"
-        )
+        return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve creates it")
 
     @classmethod
     def left_nothing(cls, key: str, location: str, run_id: str) -> OutputError:
@@ -402,7 +400,7 @@ class HistoryGap(RoutingError):
     def cleaned(cls, location: str, version: int) -> HistoryGap:
         """Say that the log does not go back to the commit after this version."""
         return cls(
-            f"the log of {quote(location)} has been cleaned up: the changes after version {version} are unknown"
+            f"the log of {quote(location)} has been cleaned up: changes after version {version} are unknown"
         )
 
 

@@ -175,15 +175,21 @@ def breaches_inside(source: str) -> Iterator[str]:
             case ast.Attribute(attr="catalog"):
                 is_safe = isinstance(around, ast.Attribute)
             case ast.Attribute(value=on) if words(node) & {*_WORDS, "table"} or "catalog" in words(on):
-                own = bindings(Parsed.of(function_of(node, up)), "Sql")
+                own = bindings(Parsed.of(function_of(node, up)), "SqlText")
                 is_safe = passed is not None and all(follows(part, own, {}, is_made) for part in passed)
+            case ast.Attribute(attr="option"):
+                own = bindings(Parsed.of(function_of(node, up)), "SqlText")
+                texts = (passed or [])[1:]
+                is_safe = bool(texts) and all(follows(part, own, {}, is_made) for part in texts)
+            case ast.Constant(value="replaceWhere"):
+                is_safe = isinstance(around, ast.Call) and ast.unparse(around.func) == "writer.option"
             case ast.Name(id="_sql"):
                 is_safe = passed is not None and isinstance(passed[0], ast.Constant)
-            case ast.Name(id="Sql") if passed is not None:
+            case ast.Name(id="SqlText") if passed is not None:
                 function = function_of(node, up)
                 is_quoting = isinstance(function, ast.FunctionDef) and function.name in _QUOTING
                 is_safe = is_quoting or isinstance(passed[0], ast.Constant)
-            case ast.Name(id="Sql"):
+            case ast.Name(id="SqlText"):
                 # The type of something.
                 is_safe = isinstance(around, ast.FunctionDef | ast.arg | ast.Subscript | ast.BinOp)
             case _:

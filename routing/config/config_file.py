@@ -239,7 +239,7 @@ class ConfigChecker:
         """Read one of a few words. The first is the default."""
         value = self._text(section, key, choices[0])
         if value not in choices:
-            self._faults.append(f"{key} must be {' or '.join(choices)}, not {quote(value)}")
+            self._faults.append(f"{key} must be {', '.join(choices[:-1])} or {choices[-1]}, not {quote(value)}")
         return value
 
     def _text(self, section: Mapping[str, Any], key: str, default: str) -> str:

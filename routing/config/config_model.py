@@ -443,9 +443,7 @@ class Config:
 
     def as_json(self) -> str:
         """Return the configuration as one line of JSON, as the ``runs`` table keeps it."""
-        times = {
-            name: time for name in ("as_of", "window_from", "window_to") if (time := getattr(self.resolve, name))
-        }
+        times = {name: time for name, time in vars(self.resolve).items() if isinstance(time, datetime)}
         # A journal that has no key of its own needs none in the record either.
         has_own = self.journal is not None and self.journal != journal_beside(self.import_tables.get("imports"))
         journal = {JOURNAL: self.journal} if has_own else {}

@@ -199,8 +199,8 @@ class MergingTables(OutputTables, Protocol):
         """Merge rows into a table by their key columns in one commit, or make none without changes."""
 
     @abstractmethod
-    def replace(self, key: str, rows: Any, commit_mark: CommitMark, where: str) -> None:
-        """Replace the rows for which a condition holds by others for which it holds too, in one commit."""
+    def replace(self, key: str, rows: Any, commit_mark: CommitMark, within: Any) -> None:
+        """Replace the rows within a range of time by others that are within it, in one commit."""
 
 
 class ErasingTables(OutputTables, Protocol):

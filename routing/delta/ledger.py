@@ -32,6 +32,7 @@ from routing.sessions.existing_session import ExistingSession, HasSession, find_
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import check_shape
+from routing.tables.sql_statements import TimeRange
 from routing.tables.table_columns import Table
 from routing.terms import ReadRow
 
@@ -145,10 +146,10 @@ class DeltaTables(JobTables):
         widens = key in self.lacking
         self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens, columns))
 
-    def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, where: str) -> None:
-        """Replace the rows for which a condition in SQL holds by others for which it holds too."""
+    def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, within: TimeRange) -> None:
+        """Replace the rows within a range by others that are within it, by a commit that is marked."""
         options = spark_tables.WriteOptions(
-            commit_mark.as_text(), adds=False, widens=key in self.lacking, where=where
+            commit_mark.as_text(), adds=False, widens=key in self.lacking, within=within
         )
         self._put(key, rows, options)
 

@@ -137,9 +137,9 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
     return _own_version(tables, start, key)
 
 
-def replace_where(tables: MergingTables, start: RunStart, key: str, rows: Any, where: str) -> int:
-    """Replace the rows of an output for which a condition holds; returns the version as `commit` does."""
-    tables.replace(key, rows, start.run, where)
+def replace_within(tables: MergingTables, start: RunStart, key: str, rows: Any, within: Any) -> int:
+    """Replace the rows of an output within a range of time; returns the version as `commit` does."""
+    tables.replace(key, rows, start.run, within)
     return _own_version(tables, start, key)
 
 

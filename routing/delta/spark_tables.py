@@ -288,7 +288,7 @@ class WriteOptions:
     """The options of a commit to an output.
 
     ``metadata`` is the commit's user metadata. With ``adds``, rows are appended, and otherwise they replace all
-    rows, or those for which ``where`` holds. With ``widens``, the rows have columns that the table lacks.
+    rows, or those ``within`` a range. With ``widens``, the rows have columns that the table lacks.
     ``cluster_by`` has the columns by which the table is clustered, and stays clustered. With ``turn``, nothing is
     added if another writer already committed with this turn of ``order`` or a later one.
     """
@@ -299,7 +299,7 @@ class WriteOptions:
     cluster_by: tuple[str, ...] = ()
     turn: int | None = None
     order: str = ORDER_OF_RUNS
-    where: str | None = None
+    within: sql_statements.TimeRange | None = None
 
 
 def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:
@@ -310,12 +310,12 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
     if how.widens:
         writer = writer.option("mergeSchema", "true")
-    for name, text in properties_of(key, how.cluster_by).items():
-        writer = writer.option(name, text)
+    properties = properties_of(key, how.cluster_by)
+    if properties:
+        writer = writer.option("delta.dataSkippingStatsColumns", properties[_MEASURED])
     # Without a condition, an overwrite makes a table that is not clustered.
-    where = "true" if how.where is None and how.cluster_by and not how.adds else how.where
-    if where is not None:
-        writer = writer.option("replaceWhere", where)
+    if how.within is not None or (how.cluster_by and not how.adds):
+        writer = sql_statements.replacing(writer, how.within)
     _save(writer, f"output.{key}", location)
 
 

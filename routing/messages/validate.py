@@ -274,7 +274,7 @@ def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> Da
     distance = within // timedelta(microseconds=1)
     # Constants, so that the statistics of files tell which of them to read.
     first, last = (F.timestamp_micros(F.lit(n)) for n in (bounds["first"] - distance, bounds["last"] + distance))
-    return stored.where(F.col("enqueue_time").between(first, last))
+    return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
 
 def _judge(messages: DataFrame, doubled: JoinSide, scopes: DataFrame) -> DataFrame:

@@ -267,7 +267,7 @@ _MARKED: Mapping[int, str] = {
         f" closed. All traffic will be redirected to the previously existing connection. {_NO_ACTION}"
     ),
 }
-_PART = re.compile(r"\[(.*?)\]")
+_PART = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"['\"]?…['\"]?")
 
 MESSAGE_TEXTS: Mapping[int, str] = {number: re.sub(r"[\[\]]", "", text) for number, text in _MARKED.items()}

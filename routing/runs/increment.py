@@ -97,7 +97,7 @@ class StoredOutputs:
     opener: TableOpener
     frame_cache: FrameCache
     lacking: Collection[str] = ()
-    replaced: str | None = None
+    replaced: Column | None = None
 
     def open(self, key: str) -> Table:
         """Return an output table as the runs so far left it, by Arrow where that reads it."""
@@ -183,7 +183,8 @@ def _stored_near(spark: SparkSession, messages: DataFrame, stored: StoredOutputs
     """Return the stored rows among which duplicates of new messages are looked for."""
     rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
     if stored.replaced is not None:
-        rows = rows.where(f"NOT ({stored.replaced})")
+        is_kept = ~stored.replaced
+        rows = rows.where(is_kept)
     return rows if within is None else validate.select_near(rows, messages, read_duration(within))
 
 
@@ -346,7 +347,7 @@ def changed_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFr
 
 def still_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
     """Return the rows of ``pending_messages`` after a run that decides every delayed message."""
-    waiting = _decided(plan, step, now).where(pending.is_pending())
+    waiting = _decided(plan, step, now).where(F.coalesce(pending.is_pending(), F.lit(False)))
     return pending.pending_messages(waiting, plan.options.run_id)
 
 

@@ -10,9 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.delta.counted_runs import has_other_settings
@@ -72,8 +71,8 @@ def choose(
         return Retries(None, 0, changes.is_none)
     if changes.reaches_all:
         return Retries(waiting, arrived.pending_count)
-    is_due = last.next_due_at is not None and last.next_due_at <= now
-    if changes.is_none and arrived.count == 0 and not is_due and "resolved_routes" not in inputs.start.thinned:
+    any_due = last.next_due_at is not None and last.next_due_at <= now
+    if changes.is_none and arrived.count == 0 and not any_due and "resolved_routes" not in inputs.start.thinned:
         return Retries(None, 0, inputs_are_same=True)
     with inputs.clock.stage("pending"):
         new = None if arrived.count == 0 else arrived.messages
@@ -144,7 +143,7 @@ def _select(
     services = pending.where(is_due).select(*_OF_A_SERVICE)
     if new is not None:
         services = services.unionByName(new.select(*_OF_A_SERVICE))
-    named = services.where(reduce(Column.__and__, (F.col(name).isNotNull() for name in _OF_A_SERVICE))).distinct()
+    named = services.where(F.col("instance_name").isNotNull() & F.col("to_service_name").isNotNull()).distinct()
     side = broadcasts.join_side("the services of new messages", named.withColumn("is_asked", F.lit(True)))
     # A service stands there once, so the join keeps the number of rows.
     marked = look_up(pending, side.with_hint(), _OF_A_SERVICE, shuffled=not side.fits)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from routing.config import ResolveSettings
+from routing.config import ConfigError, ResolveSettings
 from routing.delta import ledger, protocol
 from routing.errors import InputError
 from routing.messages import openers, results, validate
@@ -19,17 +20,22 @@ from routing.runs.run_tables import commit_outputs, open_inputs
 from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
 from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import conform
+from routing.tables.sql_statements import TimeRange
 
 _PENDING = "pending_messages"
 
 
-def condition_of(resolve: ResolveSettings) -> str:
-    """Return the condition in SQL that a row is of a message in the window: from inclusive, to exclusive."""
-    return " AND ".join(
-        f"enqueue_time {sign} TIMESTAMP '{as_utc(time).strftime('%Y-%m-%d %H:%M:%S.%f')}Z'"
-        for sign, time in ((">=", resolve.window_from), ("<", resolve.window_to))
-        if time is not None
-    )
+def window_of(resolve: ResolveSettings) -> TimeRange:
+    """Return the window of a configuration whose mode is ``window``."""
+    if resolve.window_from is None or resolve.window_to is None:
+        raise ConfigError.half_a_window()
+    return TimeRange("enqueue_time", as_utc(resolve.window_from), as_utc(resolve.window_to))
+
+
+def is_within(window: TimeRange) -> Column:
+    """Return whether a row is of a message in the window; never null."""
+    time = F.col(window.column)
+    return F.coalesce((time >= F.lit(window.first)) & (time < F.lit(window.end)), F.lit(False))
 
 
 def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
@@ -48,13 +54,14 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         raise InputError.full_run_needed(
             f"{str(messages.location)!r} was made anew or put back since the last run"
         )
-    where = condition_of(inputs.config.resolve)
+    window = window_of(inputs.config.resolve)
+    inside = is_within(window)
     versions = {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
         tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
-        rows = conform(messages.read(outputs.spark), "messages").where(where)
+        rows = conform(messages.read(outputs.spark), "messages").where(inside)
     stored = increment.StoredOutputs(
-        inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=where
+        inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=inside
     )
     with clock.stage("validate"):
         checked = validate.check(tables)
@@ -71,13 +78,13 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         )
         resolved = results.resolved_routes(plan, has_attempts=True)
         for key, written in (("resolved_routes", resolved), ("rejected_messages", rejected)):
-            versions[key] = protocol.replace_where(outputs, inputs.start, key, written, where)
+            versions[key] = protocol.replace_within(outputs, inputs.start, key, written, window)
     with clock.stage(_PENDING):
         waiting = increment.still_pending(plan, step, now)
         if _PENDING in versions and _PENDING not in outputs.lacking:
-            versions[_PENDING] = protocol.replace_where(outputs, inputs.start, _PENDING, waiting, where)
+            versions[_PENDING] = protocol.replace_within(outputs, inputs.start, _PENDING, waiting, window)
         else:
-            whole = _with_others(waiting, arrived.pending, where)
+            whole = _with_others(waiting, arrived.pending, inside)
             versions |= commit_outputs(inputs, {_PENDING: whole}, adds=False)
     with clock.stage("counts") as tally:
         groups = count_resolved(inputs, versions)
@@ -89,8 +96,8 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     return replace(done, next_due_at=counts.next_due_at, digests=digests)
 
 
-def _with_others(waiting: DataFrame, pending: DataFrame | None, where: str) -> DataFrame:
+def _with_others(waiting: DataFrame, pending: DataFrame | None, inside: Column) -> DataFrame:
     """Add the delayed messages outside the window: after a full run no table has them yet."""
     if pending is None:
         return waiting
-    return waiting.unionByName(pending.where(f"NOT ({where})").select(*waiting.columns))
+    return waiting.unionByName(pending.where(~inside).select(*waiting.columns))

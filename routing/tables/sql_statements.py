@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.config import TableLocation
+from routing.rules.timeline import micros_of
 from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
 
 if TYPE_CHECKING:
@@ -81,10 +83,33 @@ def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
     writer.saveAsTable(sql_name(location))
 
 
+class TimeRange(NamedTuple):
+    """The rows of which a time lies in a range: the column, the first time and the end, which is not in it."""
+
+    column: str
+    first: datetime
+    end: datetime
+
+
+def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWriter:
+    """Have an overwrite replace the rows in a range, or all rows; the table stays clustered."""
+    if within is None:
+        return writer.option("replaceWhere", _sql("true"))
+    condition = _sql(
+        "{column} >= timestamp_micros({first}) AND {column} < timestamp_micros({end})",
+        column=quote(within.column),
+        first=micros_of(within.first),
+        end=micros_of(within.end),
+    )
+    return writer.option("replaceWhere", condition)
+
+
 def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> DataFrame:
     """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
     text = _sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit)
-    return spark.sql(text).selectExpr("*", "unix_micros(timestamp) AS micros")
+    from pyspark.sql import functions as F
+
+    return spark.sql(text).withColumn("micros", F.unix_micros("timestamp"))
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:
@@ -125,7 +150,7 @@ def create_table(
     text = _sql(
         "CREATE TABLE IF NOT EXISTS {table} ({columns}) USING DELTA", table=sql_name(location), columns=columns
     )
-    spark.sql(_join((text, *clauses), by=_BLANK))
+    spark.sql(_sql("{parts}", parts=_join((text, *clauses), by=_BLANK)))
 
 
 def add_columns(spark: SparkSession, location: TableLocation, fields: Iterable[Field]) -> None:

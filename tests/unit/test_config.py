@@ -95,7 +95,7 @@ def test_every_fault_is_told_at_once() -> None:
         "--set resolve.as_of: '[' is not valid YAML",
         "tables.services is missing",
         "output.runs is missing",
-        "resolve.mode must be full or incremental, not 'fast'",
+        "resolve.mode must be full, incremental or window, not 'fast'",
         "resolve.as_of: 'yesterday' is not an ISO 8601 time",
         "resolve.broadcast_limit: 'much' is not a size",
         "resolve.duplicates_within: 'soon' is not a duration such as 7 days or 12 hours",
@@ -104,7 +104,7 @@ def test_every_fault_is_told_at_once() -> None:
         "spark.spark.a must be one value",
     ):
         assert fault in text
-    assert "has 15 faults" in text
+    assert "has 16 faults" in text
 
 
 def test_an_unknown_key_far_from_all_lists_the_known_ones() -> None:

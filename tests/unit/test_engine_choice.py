@@ -53,7 +53,7 @@ def _nothing(_: Path) -> None:
 
 ELSEWHERE = "it is no path of this machine's disk"
 DELETIONS = _feature("in/messages", TableFeatures.DeletionVectors)
-IN_SESSION = "needs no Spark session"
+IN_SESSION = "cannot be used in a Spark session"
 # Overrides, a change to the tables, what Spark is taken for, and how the local engine refuses it if it is named.
 CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str | None, str | None]] = {
     "tables on this disk": ((), _nothing, None, None),
@@ -64,13 +64,13 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str | None, str 
         ("resolve.mode=incremental", "output.pending_messages=pending"),
         _nothing,
         "resolve.mode is incremental",
-        r"does not do resolve\.mode: incremental \(resolve with --engine spark",
+        r"does not support resolve\.mode: incremental \(resolve with --engine spark",
     ),
     "the hash in Python": (
         ("resolve.dialog_hash=udf",),
         _nothing,
         "resolve.dialog_hash is udf",
-        r"does not do resolve\.dialog_hash: udf",
+        r"does not support resolve\.dialog_hash: udf",
     ),
     "a clustered table": (
         ("output.cluster_by=enqueue_time",),

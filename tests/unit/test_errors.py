@@ -31,6 +31,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.only_with_spark": ("resolve.dialog_hash: udf", "or dialog_hash: builtin"),
     "ConfigError.local_in_session": (),
     "ConfigError.only_by_spark": ("tables.routes", "read", "its reader version is 3"),
+    "ConfigError.half_a_window": (),
     "ConfigError.hanging_udf": ("4.2.0", "spark.sql.some.setting"),
     "ConfigError.now_without_retries": (),
     "ConfigError.erase_in_full_run": (),

@@ -133,7 +133,7 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
     return [f"line {node.lineno}: {ast.unparse(node)}" for node in nodes if hasattr(node, "lineno") and law(node)]
 
 
-_READERS = ("append_detection", "appended_rows", "commits", "file_systems", "spark_tables")
+_READERS = ("append_detection", "appended_rows", "file_systems", "spark_tables", "table_log")
 # Rooms below the features that open tables, or read them whatever they are given as.
 _ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "tables/given_tables.py", "delta/opening.py")
 # What is banned, and the only rooms that may.

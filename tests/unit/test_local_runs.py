@@ -299,7 +299,7 @@ def test_a_given_session_is_not_for_it(folder: Path) -> None:
     class SparkSession:
         """A stand-in for a session that must not be used."""
 
-    with pytest.raises(ContractError, match="needs no Spark session"):
+    with pytest.raises(ContractError, match="cannot be used in a Spark session"):
         routing.run(SparkSession(), _config(folder, "resolve.engine=local"))  # type: ignore[arg-type]
 
 

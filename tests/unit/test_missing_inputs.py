@@ -93,7 +93,7 @@ def test_a_table_that_a_run_has_read_must_stay(folder: Path, capsys: pytest.Capt
         status, told = run(command, capsys)
         assert status == 2
         assert "tables.dialogs: run '" in told[-1]
-        assert f"read this table, and there is none at '{folder / 'in' / 'dialogs'}' now" in told[-1]
+        assert f"read this table, but it is missing at '{folder / 'in' / 'dialogs'}'" in told[-1]
 
 
 def test_the_example_configuration_works_after_the_first_import(

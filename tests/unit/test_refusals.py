@@ -121,7 +121,7 @@ def test_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         spark_tables.snapshots(SPARK, {"routes": NAME})
     _reading(monkeypatch, _raising("EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"), _raising("never asked"), _fine)
     assert spark_tables.snapshots(SPARK, {"routes": NAME}) == {"routes": spark_tables.AsItIs(NAME)}
-    with pytest.raises(OutputError, match=r"'main\.broker\.routes' is a view, or no Delta table") as refused:
+    with pytest.raises(OutputError, match=r"'main\.broker\.routes' is a view or not a Delta table") as refused:
         spark_tables.current_version(SPARK, NAME)
     assert refused.value.exit_code == 2
 

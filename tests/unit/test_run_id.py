@@ -69,6 +69,8 @@ def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
         "rows_unchanged": 0,
         "next_due_at": None,
         "input_digests": None,
+        "window_from": None,
+        "window_to": None,
         "rows_erased": None,
         **columns,
     }

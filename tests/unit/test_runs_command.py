@@ -169,7 +169,7 @@ def test_a_run_that_is_not_there(asked: str, text: str, job: Path, capsys: pytes
 
 def test_a_table_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert phrase(capsys, configured(tmp_path), status=2) == (
-        "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve makes it)"
+        "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve creates it)"
     )
 
 

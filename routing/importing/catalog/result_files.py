@@ -38,8 +38,7 @@ from routing.tables.arrow_rows import plain_values
 # Read files as text, or say why they hold none.
 
 
-_SAMPLE = 100_000
-_RARE = 50
+_SAMPLE, _RARE = 100_000, 50
 # Line ends, tabs, the form feed and the old mark of a file's end stand in texts.
 _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
 
@@ -217,8 +216,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
 
 
 _TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html", ".htm"}
-_JSON = {".json", ".jsonl", ".ndjson"}
-_PARQUET = {".parquet"}
+_JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
