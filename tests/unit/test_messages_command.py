@@ -221,7 +221,7 @@ def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str])
     store_local(wrong, job.parent / "wrong")
     assert phrase(capsys, job, "--set", "tables.observed_routing=wrong", status=2) == (
         "sbroute: table observed_routing has 1 column fault: column observed_at is bigint, not timestamp"
-        " (docs/reference/tables.md lists them)"
+        " (docs/reference/tables.md has them)"
     )
 
 
