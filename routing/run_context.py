@@ -43,7 +43,7 @@ class StageClock:
     """Times the stages of a run; an error of Spark inside a stage becomes a StorageError that names it.
 
     ``progress`` is called with each stage twice, when it begins and when it has ended, but not with the end of one
-    that fails. ``on_change`` is called with the current stage when another one begins or ends, None outside of all.
+    that fails. ``on_change`` is called with the current stage at each begin and end, and with None outside of all.
     The seconds of a stage leave out those of stages within it.
     """
 

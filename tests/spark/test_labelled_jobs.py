@@ -29,7 +29,7 @@ def test_jobs_of_a_run_and_the_users_own_description(spark: SparkSession, tmp_pa
         done = routing.run(spark, config, run_id="night")
         assert spark.sparkContext.getLocalProperty(DESCRIPTION) == "the user's"
     finally:
-        spark.sparkContext.setLocalProperty(DESCRIPTION, before)
+        spark.sparkContext.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]
     context.listenerBus().waitUntilEmpty()
     jobs = range(first, context.dagScheduler().numTotalJobs())
     descriptions = [context.statusStore().job(job).description().get() for job in jobs]

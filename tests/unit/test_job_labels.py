@@ -124,10 +124,12 @@ def test_a_session_that_has_ended_hides_no_error(monkeypatch: pytest.MonkeyPatch
         raise Py4JNetworkError
 
     session = Classic()
-    with (
-        pytest.raises(ValueError, match="the run's own error"),
-        labelled_jobs("night", lambda: _session(session)) as label_jobs,
-    ):
-        label_jobs("read")
-        monkeypatch.setattr(session.sparkContext, "setLocalProperty", no_answer)
-        raise ValueError("the run's own error")
+
+    def fail() -> None:
+        with labelled_jobs("night", lambda: _session(session)) as label_jobs:
+            label_jobs("read")
+            monkeypatch.setattr(session.sparkContext, "setLocalProperty", no_answer)
+            raise ValueError("the run's own error")
+
+    with pytest.raises(ValueError, match="the run's own error"):
+        fail()
