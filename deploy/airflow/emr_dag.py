@@ -1,7 +1,7 @@
 """Example DAG for Airflow 3: import, then resolve on EMR Serverless, as deploy/emr/submit.sh does.
 
-It needs apache-airflow-providers-amazon, its connection `aws_default`, and in the folder SBROUTE_EMR the two files of
-job runs from deploy/emr. The variables of the files are environment variables: SBROUTE_S3, APPLICATION_ID and
+It needs apache-airflow-providers-amazon, its connection `aws_default`, and the job runs of deploy/emr in
+the folder SBROUTE_EMR. The variables of the files are environment variables: SBROUTE_S3, APPLICATION_ID and
 EXECUTION_ROLE_ARN. `resolve` gets Airflow's id of the run, and counts once under it (docs/how-to/schedule.md).
 """
 

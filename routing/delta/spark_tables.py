@@ -331,10 +331,13 @@ def _save(writer: DataFrameWriter, key: str, location: TableLocation) -> None:
         raise StorageError.failed(f"writing {key} to {location}", first_sentence(error)) from error
 
 
-def overwrite(rows: DataFrame, key: str, location: TableLocation, schema: Schema, job: str) -> None:
-    """Replace a whole table in one commit that names the job, and create it before. Raises StorageError."""
+def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str, schema: Schema | None = None) -> None:
+    """Replace a whole table, or create it, in one commit that names the job. Raises StorageError.
+
+    With ``schema``, a missing table of a catalog is created before, with comments on its columns.
+    """
     with creating(location, job):
-        if location.is_name:
+        if location.is_name and schema is not None:
             create_output(rows.sparkSession, key, location, schema)
         put(rows, key, location, WriteOptions(job, adds=False))
 

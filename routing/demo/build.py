@@ -409,7 +409,7 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
 
     def store(key: str) -> None:
         frame = frames.frame_of(spark, rows[key], schemas[key])
-        spark_tables.overwrite(frame.coalesce(1), key, config.tables[key], schemas[key], "demo")
+        spark_tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
     frames.at_once(spark, store, list(INPUTS))
 

@@ -115,7 +115,8 @@ def _alert_faults(bundle: dict[str, Any], alert: dict[str, Any]) -> list[str]:
         f"no column is called {one.name}" for one in parsed.find_all(sqlglot.exp.Column) if one.name not in columns
     ]
     source = alert["evaluation"]["source"]["name"]
-    return faults if source in parsed.named_selects else [*faults, f"the query has no {source}"]
+    selected = [one.alias_or_name for part in parsed.find_all(sqlglot.exp.Select) for one in part.expressions]
+    return faults if source in selected else [*faults, f"the query has no {source}"]
 
 
 def _job_faults(bundle: dict[str, Any], job: dict[str, Any]) -> list[str]:

@@ -25,11 +25,11 @@ def _object(needed: tuple[str, ...] = (), **fields: object) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": list(needed), "additionalProperties": False}
 
 
-def _named(kind: object, names: str) -> dict[str, object]:
+def _named(kind: object, names: str) -> dict[str, Any]:
     return dict.fromkeys(names.split(), kind)
 
 
-_POD = {
+_POD: dict[str, Any] = {
     **_named(_NUMBER, "cores terminationGracePeriodSeconds"),
     **_named(_TEXT, "coreLimit coreRequest memory memoryOverhead image schedulerName serviceAccount javaOptions"),
     **_named(_TEXT, "priorityClassName runtimeClassName"),

@@ -43,6 +43,6 @@ def test_tables_that_runs_imports_and_diff_create(spark: SparkSession, schema: s
     changes = TableLocation(f"{schema}.message_changes", is_name=True)
     columns = MESSAGE_CHANGES.optional()
     for _ in range(2):
-        spark_tables.overwrite(frame_of(spark, [], columns), "message_changes", changes, columns, "diff")
+        spark_tables.overwrite(frame_of(spark, [], columns), "message_changes", changes, "diff", columns)
     for key in (*OUTPUTS, "routes", "message_changes"):
         assert _comments(spark, f"{schema}.{key}") == comments_of(key)
