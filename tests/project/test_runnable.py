@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 SHOWN = "tests/project/test_shown_output.py::test_a_page_shows_what_its_commands_print"
 EXIT_CODE = "tests/spark/test_jobs.py::test_a_job_ends_with_the_exit_code_of_its_command"
 SUBMIT = "tests/project/test_platforms_emr_submit.py::"
+OPERATOR = "tests/project/test_spark_operator.py::"
 SCHEDULERS = "tests/project/test_schedulers.py::"
 EMR = "tests/project/test_platforms_emr.py::"
 BUNDLE = "tests/project/test_platforms.py::test_the_bundle_is_as_published_and_names_what_exists"
@@ -94,7 +95,7 @@ RUN_BY = {
     "conf/examples/exports": DEMO_IMPORT,
     "conf/examples/scripts": DEMO_IMPORT,
     "conf/examples/labels.sql": SHOWN,
-    "conf/examples/spark-application.yaml": "tests/project/test_spark_operator.py::test_the_fields_are_as_published",
+    "conf/examples/spark-application.yaml": OPERATOR + "test_the_fields_are_as_published",
     "conf/examples/no-return": SHOWN,
     "conf/examples/pasted": SHOWN,
     "databricks.yml": BUNDLE,
