@@ -70,7 +70,8 @@ docs: setup  ## build the site of the documentation into build/docs, with strict
 docs-serve: docs  ## show the site on this machine (PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs $(or $(PORT),8000)
 
-docs-output: setup  ## put what commands print into the pages that show it, and write the pages on errors
+docs-output: setup  ## put what commands print into the pages that show it, and write the pages on errors and the columns' comments
+	@$(BIN)/python -m tests.column_comments
 	@$(BIN)/python -m tests.error_pages
 	@$(BIN)/python -m tests.shown_output
 

@@ -43,13 +43,16 @@ class StageClock:
     """Times the stages of a run; an error of Spark inside a stage becomes a StorageError that names it.
 
     ``progress`` is called with each stage twice, when it begins and when it has ended, but not with the end of one
-    that fails. The seconds of a stage leave out those of stages within it.
+    that fails. ``on_change`` is called with the current stage at each begin and end, and with None outside of all.
+    The seconds of a stage leave out those of stages within it.
     """
 
     progress: Callable[[Progress], None] = lambda stage: None
+    on_change: Callable[[str | None], None] = lambda stage: None
     seconds: dict[str, float] = field(default_factory=dict)
     # Of stages that have ended within the current one.
     _within: float = 0.0
+    _current: str | None = None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageTally]:
@@ -57,12 +60,17 @@ class StageClock:
         self.progress(Progress(name))
         begun, tally = time.monotonic(), StageTally()
         before, self._within = self._within, 0.0
+        outer, self._current = self._current, name
         try:
+            self.on_change(name)
             yield tally
+            self.on_change(outer)
         except RoutingError:
             raise
         except Exception as error:
             raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
+        finally:
+            self._current = outer
         seconds = time.monotonic() - begun
         self._add(name, seconds - self._within, tally.rows)
         self._within = before + seconds

@@ -1,4 +1,4 @@
-"""Example DAG for Airflow 3: look for faults of the configuration every night, then resolve.
+"""Example DAG for Airflow 3: import the exports every night, look for faults of the configuration, then resolve.
 
 A second start of a task continues the same run, whether Airflow or a person starts it. `resolve` gets Airflow's id
 of the run, and counts once under it (docs/how-to/schedule.md).
@@ -18,6 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 # The command in an environment of its own, so that neither Spark nor Airflow decides what the other may have.
 SBROUTE = os.environ.get("SBROUTE", "sbroute")
 CONFIG = os.environ.get("SBROUTE_CONFIG", "/etc/sbroute/job.yaml")
+EXPORTS = os.environ.get("SBROUTE_EXPORTS", "/var/lib/sbroute/exports")
 # 1: it found what it was told to fail on. 2: the command line, the configuration or an input is at fault. The same
 # would come of another try; whatever else fails may pass.
 NOT_RETRIED = (1, 2)
@@ -56,6 +57,11 @@ with DAG(
     max_active_runs=1,
     default_args={"retries": 3, "retry_delay": timedelta(minutes=5), "retry_exponential_backoff": True},
 ) as dag:
+    import_ = SbrouteOperator(
+        task_id="import",
+        arguments=["import", "catalog", EXPORTS, "--config", CONFIG, "--log-format", "json"],
+        execution_timeout=timedelta(hours=1),
+    )
     lint = SbrouteOperator(
         task_id="lint",
         arguments=["lint", "--config", CONFIG, "--fail-on", "error", "--log-format", "json"],
@@ -66,4 +72,4 @@ with DAG(
         arguments=["resolve", "--config", CONFIG, "--run-id", "{{ run_id }}", "--log-format", "json"],
         execution_timeout=timedelta(hours=2),
     )
-    lint >> resolve
+    import_ >> lint >> resolve

@@ -2,7 +2,7 @@
 
 EMR does not install packages. A zip on the Python path needs no installation, but it must be pure Python. PyYAML
 is pure without its optional C parser. The libraries are the locked ones of the environment that runs this script,
-so it downloads no files.
+so it downloads no files. sqlglot is for `import`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def pack(wheel: Path, target: Path) -> dict[str, Distribution]:
         content = {name: built.read(name) for name in built.namelist() if not name.endswith("/")}
     metadata = next(text for name, text in content.items() if name.endswith(".dist-info/METADATA"))
     requirements = HeaderParser().parsestr(metadata.decode()).get_all("Requires-Dist", [])
-    libraries = closure(required(requirements))
+    libraries = closure([*required(requirements), "sqlglot"])
     for name, library in libraries.items():
         content.update(files_of(name, library))
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Bring sbroute to Amazon EMR, run it there and wait for its end, or put it on a schedule (docs/how-to/emr.md).
 #
-#   upload               the zip, the job and the configuration to SBROUTE_S3
-#   serverless           one run on the EMR Serverless application APPLICATION_ID, as EXECUTION_ROLE_ARN
-#   ec2                  one run as a step of the EMR cluster CLUSTER_ID
-#   schedule-serverless  an EventBridge schedule for the same run, started as SCHEDULE_ROLE_ARN
-#   schedule-ec2         the same for the step
+#   upload               the zip, the jobs and the configuration to SBROUTE_S3
+#   serverless           import, then resolve on the EMR Serverless application APPLICATION_ID, as EXECUTION_ROLE_ARN
+#   ec2                  the same as steps of the EMR cluster CLUSTER_ID
+#   schedule-serverless  EventBridge schedules for the same runs, started as SCHEDULE_ROLE_ARN
+#   schedule-ec2         one for the steps
 #
 # Account, region and keys are those of the aws command. The names in capitals are environment variables; besides
-# them SBROUTE_CONFIG (conf/emr.yaml) says which configuration to upload and POLL_SECONDS (30) how often to ask.
+# them SBROUTE_CONFIG (conf/emr.yaml) says which configuration to upload, RUN_ID (hand- and the time) under which id
+# resolve runs, which counts once, and POLL_SECONDS (30) how often to ask. Exports are read from SBROUTE_S3/exports.
 # Exit codes: 0 done; 2 something is missing or wrong here, nothing was submitted; 3 the run failed or was cancelled;
 # 4 it was submitted and its end could not be learnt; any other is that of the aws command, which says why.
 set -euo pipefail
@@ -30,6 +31,7 @@ pattern() {
         APPLICATION_ID) echo '^[0-9a-z]+$' ;;
         CLUSTER_ID) echo '^j-[0-9A-Z]+$' ;;
         EXECUTION_ROLE_ARN | SCHEDULE_ROLE_ARN) echo '^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$' ;;
+        RUN_ID) echo '^[A-Za-z0-9._:+-]+$' ;;
         POLL_SECONDS) echo '^[0-9]+$' ;;
         *) refuse "${1} is no variable of this script" ;;
     esac
@@ -90,14 +92,16 @@ upload() {
     done
     [ -f "$configuration" ] || refuse "SBROUTE_CONFIG is no file: $configuration"
     aws s3 cp --only-show-errors "$zip" "$SBROUTE_S3/sbroute.zip"
+    aws s3 cp --only-show-errors "$root/jobs/import_.py" "$SBROUTE_S3/jobs/import_.py"
     aws s3 cp --only-show-errors "$root/jobs/resolve.py" "$SBROUTE_S3/jobs/resolve.py"
     aws s3 cp --only-show-errors "$configuration" "$SBROUTE_S3/conf/emr.yaml"
     say "uploaded to $SBROUTE_S3"
 }
 
-serverless() {
+# One job run on EMR Serverless, of a file.
+job_run() {
     local run about
-    prepare serverless-job-run.json
+    prepare "$1"
     run=$(aws emr-serverless start-job-run --cli-input-json "$request" --query jobRunId --output text)
     say "job run $run of application $APPLICATION_ID; its logs go to $SBROUTE_S3/logs/"
     about=(aws emr-serverless get-job-run --application-id "$APPLICATION_ID" --job-run-id "$run" --output text)
@@ -106,16 +110,23 @@ serverless() {
     exit 3
 }
 
+serverless() {
+    job_run serverless-import-job-run.json
+    job_run serverless-job-run.json
+}
+
 ec2() {
-    local step about
+    local steps step about
     check CLUSTER_ID
     prepare ec2-step.json
-    step=$(aws emr add-steps --cluster-id "$CLUSTER_ID" --steps "$request" --query 'StepIds[0]' --output text)
-    say "step $step of cluster $CLUSTER_ID"
-    about=(aws emr describe-step --cluster-id "$CLUSTER_ID" --step-id "$step" --output text)
-    wait_for COMPLETED FAILED CANCELLED INTERRUPTED -- "${about[@]}" --query Step.Status.State && return
-    say "$("${about[@]}" --query Step.Status.FailureDetails)"
-    exit 3
+    steps=$(aws emr add-steps --cluster-id "$CLUSTER_ID" --steps "$request" --query StepIds --output text)
+    for step in $steps; do
+        say "step $step of cluster $CLUSTER_ID"
+        about=(aws emr describe-step --cluster-id "$CLUSTER_ID" --step-id "$step" --output text)
+        wait_for COMPLETED FAILED CANCELLED INTERRUPTED -- "${about[@]}" --query Step.Status.State && continue
+        say "$("${about[@]}" --query Step.Status.FailureDetails)"
+        exit 3
+    done
 }
 
 schedule() {
@@ -124,10 +135,12 @@ schedule() {
 }
 
 POLL_SECONDS=${POLL_SECONDS:-30}
+RUN_ID=${RUN_ID:-hand-$(date -u +%Y%m%dT%H%M%SZ)}
 check POLL_SECONDS
 command -v aws > /dev/null || refuse 'the aws command is missing'
 case ${1:-} in
     upload | serverless | ec2) "$1" ;;
-    schedule-serverless | schedule-ec2) schedule "${1#schedule-}" ;;
+    schedule-serverless) schedule serverless-import && schedule serverless ;;
+    schedule-ec2) schedule ec2 ;;
     *) refuse 'say what: upload, serverless, ec2, schedule-serverless or schedule-ec2' ;;
 esac

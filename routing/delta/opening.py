@@ -92,6 +92,10 @@ class TableOpener:
                 self._spark = self.start()
         return self._spark
 
+    def session_so_far(self) -> SparkSession | None:
+        """Return the session, or None if it has not started."""
+        return self._spark
+
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location with the disk that it is on. A session is asked if only it can decide.
 

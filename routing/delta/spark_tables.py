@@ -15,6 +15,7 @@ from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
 from routing.tables import sql_statements
+from routing.tables.column_comments import comments_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
@@ -330,10 +331,20 @@ def _save(writer: DataFrameWriter, key: str, location: TableLocation) -> None:
         raise StorageError.failed(f"writing {key} to {location}", first_sentence(error)) from error
 
 
-def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str) -> None:
-    """Replace a whole table, or create it, in one commit that names the job. Raises StorageError."""
+def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str, schema: Schema | None = None) -> None:
+    """Replace a whole table, or create it, in one commit that names the job. Raises StorageError.
+
+    With ``schema``, a missing table of a catalog is created before, with comments on its columns.
+    """
     with creating(location, job):
+        if location.is_name and schema is not None:
+            create_output(rows.sparkSession, key, location, schema)
         put(rows, key, location, WriteOptions(job, adds=False))
+
+
+def _comments(key: str, location: TableLocation) -> Mapping[str, str] | None:
+    """Return the comments on the columns of a table in a catalog, where people see them."""
+    return comments_of(key) if location.is_name else None
 
 
 def create_output(
@@ -341,7 +352,8 @@ def create_output(
 ) -> None:
     """Create an empty output, unless somebody has just created it. Raises StorageError."""
     try:
-        sql_statements.create_table(spark, location, schema, properties_of(key, cluster_by), cluster_by)
+        properties = properties_of(key, cluster_by)
+        sql_statements.create_table(spark, location, schema, properties, cluster_by, _comments(key, location))
     except Exception as error:
         raise StorageError.failed(f"creating output.{key} at {location}", first_sentence(error)) from error
 
@@ -367,12 +379,12 @@ def create_if_missing(spark: SparkSession, key: str, location: TableLocation, sc
     try:
         version = current_version(ExistingSession(spark), location)
         if version is None:
-            sql_statements.create_table(spark, location, schema)
+            sql_statements.create_table(spark, location, schema, comments=_comments(key, location))
             return
         column_names = {field.name.lower() for field in TableSnapshot(location, version).read(spark).schema}
         missing = [field for field in schema if field.name not in column_names]
         if missing:
-            sql_statements.add_columns(spark, location, missing)
+            sql_statements.add_columns(spark, location, missing, _comments(key, location))
     except Exception as error:
         raise StorageError.failed(f"creating tables.{key} at {location}", first_sentence(error)) from error
 

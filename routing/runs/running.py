@@ -32,6 +32,7 @@ from routing.rules.timeline import as_utc
 from routing.run_context import Progress, ResolveOptions, RunContext, StageClock
 from routing.runs.run_work import RunInputs, RunResult
 from routing.schemas import RUNS, TRAFFIC
+from routing.sessions.job_labels import labelled_jobs
 from routing.tables.table_columns import Table
 from routing.terms import ReadRow, TableRow
 
@@ -116,14 +117,18 @@ def run_by(
     if erase and not is_incremental:
         raise ConfigError.erase_in_full_run()
     options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
-    context = RunContext(options, StageClock(progress))
     # Before anything is written: a committed run must not fail on settings that JSON cannot hold.
     settings = config.as_json()
-    opener.waiting = partial(context.clock.stage, "session")
     for key, location in config.output.items():
         check_writable(key, location)
-    outputs = engine.outputs(opener, config, context.notes)
-    with only_run(config.output["runs"], options.run_id):
+    with (
+        labelled_jobs(options.run_id, opener.session_so_far) as label_jobs,
+        only_run(config.output["runs"], options.run_id),
+    ):
+        label_jobs(None)
+        context = RunContext(options, StageClock(progress, label_jobs))
+        opener.waiting = partial(context.clock.stage, "session")
+        outputs = engine.outputs(opener, config, context.notes)
         inputs = prepare(outputs, context, None if is_full else as_utc(now or started))
         if inputs is None:
             done = _find_done(outputs.runs, config, options.run_id, now and as_utc(now), erase=erase)

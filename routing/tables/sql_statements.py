@@ -69,8 +69,13 @@ def _kind(kind: AnyKind) -> SqlText:
     return SqlText(str(kind))
 
 
-def _column(field: Field) -> SqlText:
-    return _sql("{name} {kind}", name=quote(field.name), kind=_kind(field.kind))
+def _column(field: Field, comments: Mapping[str, str] | None, *, is_needed: bool = False) -> SqlText:
+    column = _sql("{name} {kind}", name=quote(field.name), kind=_kind(field.kind))
+    if is_needed:
+        column = _sql("{column} NOT NULL", column=column)
+    if comments:
+        column = _sql("{column} COMMENT {text}", column=column, text=_literal(comments[field.name]))
+    return column
 
 
 def read_named(reader: DataFrameReader, location: TableLocation) -> DataFrame:
@@ -139,11 +144,13 @@ def create_table(
     schema: Schema,
     properties: Mapping[str, str] | None = None,
     cluster_by: Sequence[str] = (),
+    comments: Mapping[str, str] | None = None,
 ) -> None:
-    """Create an empty Delta table unless it exists; ``cluster_by`` are the columns by which it is clustered."""
-    columns = _join(
-        _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
-    )
+    """Create an empty Delta table unless it exists.
+
+    ``cluster_by`` are the columns by which it is clustered, and ``comments`` those on columns by name.
+    """
+    columns = _join(_column(field, comments, is_needed=not field.nullable) for field in schema)
     clauses = [_sql("CLUSTER BY ({names})", names=_names(cluster_by))] if cluster_by else []
     if properties:
         clauses.append(_sql("TBLPROPERTIES ({pairs})", pairs=_pairs(properties)))
@@ -153,9 +160,14 @@ def create_table(
     spark.sql(_sql("{parts}", parts=_join((text, *clauses), by=_BLANK)))
 
 
-def add_columns(spark: SparkSession, location: TableLocation, fields: Iterable[Field]) -> None:
-    """Add nullable columns to a table."""
-    columns = _join(_column(field) for field in fields)
+def add_columns(
+    spark: SparkSession,
+    location: TableLocation,
+    fields: Iterable[Field],
+    comments: Mapping[str, str] | None = None,
+) -> None:
+    """Add nullable columns to a table, with comments by name."""
+    columns = _join(_column(field, comments) for field in fields)
     spark.sql(_sql("ALTER TABLE {table} ADD COLUMNS ({columns})", table=sql_name(location), columns=columns))
 
 

@@ -18,6 +18,7 @@ from botocore.validate import ParamValidator
 SAMPLES = {
     "SBROUTE_S3": "s3://a-bucket/some/folder",
     "APPLICATION_ID": "00abc123",
+    "RUN_ID": "night-1",
     "CLUSTER_ID": "j-2AXXXXXXGAPLF",
     "EXECUTION_ROLE_ARN": "arn:aws:iam::123456789012:role/path/job-role",
     "SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/schedule-role",

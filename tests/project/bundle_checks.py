@@ -7,8 +7,11 @@ import re
 from importlib import import_module
 from typing import Any
 
+import sqlglot
 import yaml
 
+from routing import config
+from routing.schemas import OUTPUTS
 from tests.project.bundle_schema import bundle_schema_faults
 from tests.project.platform_checks import PYPROJECT, ROOT, command_faults
 
@@ -61,12 +64,15 @@ def bundle_faults(files: Files) -> list[str]:
     if faults:
         return faults
     bundle, *included = files.values()
-    jobs = {key: job for file in included for key, job in file["resources"]["jobs"].items()}
+    jobs = {key: job for file in included for key, job in file["resources"].get("jobs", {}).items()}
+    alerts = {key: alert for file in included for key, alert in file["resources"].get("alerts", {}).items()}
     faults = _reference_faults(bundle, set(jobs), json.dumps(list(files.values())))
     faults += _artifact_faults(bundle["artifacts"]["sbroute"]) + _right_faults(bundle, jobs)
     for target, over in bundle["targets"].items():
         for key, job in merged(jobs, over["resources"]["jobs"]).items():
             faults += [f"{target}.{key}: {fault}" for fault in _job_faults(bundle, job)]
+    for key, alert in alerts.items():
+        faults += [f"{key}: {fault}" for fault in _alert_faults(bundle, alert)]
     return faults
 
 
@@ -94,8 +100,30 @@ def _right_faults(bundle: dict[str, Any], jobs: dict[str, Any]) -> list[str]:
     return [] if levels & needed else [f"{who} may not do what the jobs do"]
 
 
+def _alert_faults(bundle: dict[str, Any], alert: dict[str, Any]) -> list[str]:
+    """Describe faults of an alert: its schedule, and the tables and columns of its query."""
+    faults, query = quartz_faults(alert["schedule"]["quartz_cron_schedule"]), alert["query_text"]
+    parsed = sqlglot.parse_one(
+        query.replace("${var.results}", bundle["variables"]["results"]["default"]), "databricks"
+    )
+    settings = config.load(str(ROOT / "conf" / "databricks.yaml"))
+    written = {location.text: key for key, location in settings.output.items()}
+    names = [table.sql("databricks") for table in parsed.find_all(sqlglot.exp.Table)]
+    faults += [f"the job does not write {name}" for name in names if name not in written]
+    columns = {column for name in names if name in written for column in OUTPUTS[written[name]].names}
+    faults += [
+        f"no column is called {one.name}" for one in parsed.find_all(sqlglot.exp.Column) if one.name not in columns
+    ]
+    source = alert["evaluation"]["source"]["name"]
+    selected = [one.alias_or_name for part in parsed.find_all(sqlglot.exp.Select) for one in part.expressions]
+    return faults if source in selected else [*faults, f"the query has no {source}"]
+
+
 def _job_faults(bundle: dict[str, Any], job: dict[str, Any]) -> list[str]:
     faults = quartz_faults(job["schedule"]["quartz_cron_expression"])
+    slow = job["health"]["rules"][0]
+    if slow["metric"] == "RUN_DURATION_SECONDS" and not slow["value"] < job["timeout_seconds"]:
+        faults.append("the job ends before it is slow")
     if job.get("max_concurrent_runs") != 1:
         faults.append("two runs could overlap")
     before: set[str] = set()
@@ -135,7 +163,8 @@ def _compute_faults(bundle: dict[str, Any], job: dict[str, Any], task: dict[str,
 
 
 def _cluster_faults(cluster: dict[str, Any]) -> list[str]:
-    faults = [f"the cluster has no {key}" for key in ("spark_version", "node_type_id") if key not in cluster]
+    needed = ("spark_version", "node_type_id", "driver_node_type_id")
+    faults = [f"the cluster has no {key}" for key in needed if key not in cluster]
     if ("num_workers" in cluster) == ("autoscale" in cluster):
         faults.append("the cluster needs either num_workers or autoscale")
     # The oldest runtime with a Spark that this project runs on.

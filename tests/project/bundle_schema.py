@@ -1,8 +1,8 @@
 """A JSON schema for the files of a Databricks bundle.
 
 `databricks bundle schema` prints the official one. It is in no package registry, and its licence binds it to the
-use of Databricks. The package databricks-bundles has typed models of its part on jobs, made from the same source.
-Each model becomes a schema here, so that jobs, tasks and clusters have the fields, types and words of the
+use of Databricks. The package databricks-bundles has typed models of jobs and alerts, made from the same source.
+Each model becomes a schema here, so that jobs, tasks, clusters and alerts have the fields, types and words of the
 installed release. The other parts (artifacts, targets, variables …) have no models and are listed below.
 tests/platforms/test_bundle.py compares everything with the output of the command.
 """
@@ -18,6 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeAlias
 
 import jsonschema
+from databricks.bundles.alerts import Alert
 from databricks.bundles.core import Resources, Variable
 from databricks.bundles.jobs import Job, JobRunAs
 
@@ -51,10 +52,12 @@ def schema_faults(schema: Schema, file: object) -> list[str]:
 def bundle_schema() -> Schema:
     """Return the schema of databricks.yml and all included files, with its parts under ``$defs``."""
     models: dict[str, Schema] = {}
-    # One property for each kind of resource; of them this project has jobs.
+    # One property for each kind of resource; of them this project has jobs and alerts.
     kinds = {name for name, _ in inspect.getmembers(Resources, lambda member: isinstance(member, property))}
     named: dict[str, Schema] = {name: {"type": "object"} for name in (kinds - {"diagnostics"}) | _OTHER_KINDS}
-    resources = _fields({**named, "jobs": _map_of(_schema_of(Job, models))})
+    resources = _fields(
+        {**named, "jobs": _map_of(_schema_of(Job, models)), "alerts": _map_of(_schema_of(Alert, models))}
+    )
     frame = _frame(resources, _schema_of(JobRunAs, models))
     return {**_ref("Root"), "$defs": {**frame, **models}}
 

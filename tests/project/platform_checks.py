@@ -25,6 +25,8 @@ PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 # Where submit.sh uploads to: the folders of this repository, and what package.py builds.
 S3 = "${SBROUTE_S3}/"
 _BUILT = {"sbroute.zip"}
+# The reader's own export jobs write there.
+_EXPORTS = "exports"
 _DELTA_JARS = "/usr/share/aws/delta/lib/"
 _DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -33,6 +35,7 @@ _DELTA_SETTINGS = {
 _SERVERLESS_PYTHON = {
     f"spark.emr-serverless.driverEnv.{name}" for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 } | {"spark.executorEnv.PYSPARK_PYTHON"}
+_MEMORY = {"spark.driver.memory", "spark.driver.memoryOverhead"}
 _CLUSTER_PYTHON = {"spark.pyspark.driver.python", "spark.pyspark.python"}
 
 Change = Callable[[Any], object]
@@ -125,21 +128,26 @@ def submit_faults(words: Sequence[str], pythons: set[str]) -> list[str]:
     # The platform brings Delta: packages would come from elsewhere, and another Delta beside it breaks both.
     faults = [f"{option} is not used here" for option in set(options) - {"--conf", "--py-files", "--deploy-mode"}]
     job, *arguments = rest
-    for file in (options.get("--py-files", ""), job, *(word for word in arguments if word.startswith("s3"))):
+    for file in (options.get("--py-files", ""), job, *(word for word in arguments if word.startswith((S3, "s3")))):
         faults += uploaded_faults(file)
-    faults += command_faults([Path(job).stem, *arguments])
+    command = Path(job).stem.rstrip("_")
+    faults += command_faults([command, *arguments])
+    if command == "resolve" and "--run-id" not in arguments:
+        faults.append("a second start would be another run")
     settings = settings_of(words)
     wrong = {key for key, value in _DELTA_SETTINGS.items() if settings.get(key) != value}
     faults += [f"{key} is not set for Delta" for key in sorted(wrong)]
     faults += [f"{key} is no Python 3.11" for key in pythons if settings.get(key) != "/usr/bin/python3.11"]
-    unknown = set(settings) - set(_DELTA_SETTINGS) - pythons - {"spark.jars"}
+    if "spark.driver.memory" not in settings:
+        faults.append("the driver has no memory of its own")
+    unknown = set(settings) - set(_DELTA_SETTINGS) - pythons - {"spark.jars", *_MEMORY}
     return faults + [f"{key} is not known" for key in sorted(unknown)]
 
 
 def uploaded_faults(uri: str) -> list[str]:
     """Whether a file under SBROUTE_S3 is one that this repository has or builds."""
     path = uri.removeprefix(S3)
-    if path == uri or not (path in _BUILT or (ROOT / path).is_file()):
+    if path == uri or not (path in (*_BUILT, _EXPORTS) or (ROOT / path).is_file()):
         return [f"{uri} is not uploaded from here"]
     return []
 

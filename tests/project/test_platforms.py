@@ -37,6 +37,10 @@ def in_target(files: Files, target: str, job: str = "resolve") -> Any:
     return bundle(files)["targets"][target]["resources"]["jobs"][job]
 
 
+def alert_of(files: Files, alert: str = "late") -> Any:
+    return files["resources/runs.alert.yml"]["resources"]["alerts"][alert]
+
+
 def cluster_of(files: Files) -> Any:
     return in_target(files, "cluster")["job_clusters"][0]["new_cluster"]
 
@@ -144,6 +148,26 @@ FIELD_CHANGES: dict[str, tuple[Change, str]] = {
         lambda f: cluster_of(f)["autoscale"].update(workers=4),
         "'workers' was unexpected",
     ),
+    "an unknown measure of health": (
+        lambda f: job_of(f)["health"]["rules"][0].update(metric="RUN_SECONDS"),
+        "'RUN_SECONDS' is not one of",
+    ),
+    "an unknown occasion for a mail": (
+        lambda f: job_of(f)["email_notifications"].update(on_error=["a@b.c"]),
+        "'on_error' was unexpected",
+    ),
+    "an alert without a warehouse": (
+        lambda f: alert_of(f).pop("warehouse_id"),
+        "'warehouse_id' is a required property",
+    ),
+    "an unknown comparison": (
+        lambda f: alert_of(f)["evaluation"].update(comparison_operator="MORE"),
+        "'MORE' is not one of",
+    ),
+    "an alert with the schedule of a job": (
+        lambda f: alert_of(f)["schedule"].update(quartz_cron_expression="0 30 3 * * ?"),
+        "'quartz_cron_expression' was unexpected",
+    ),
 }
 
 BUNDLE_CHANGES: dict[str, tuple[Change, str]] = {
@@ -169,6 +193,27 @@ BUNDLE_CHANGES: dict[str, tuple[Change, str]] = {
         lambda f: job_of(f)["schedule"].update(quartz_cron_expression="30 2 * * *"),
         "six or seven fields",
     ),
+    "a Unix cron of an alert": (
+        lambda f: alert_of(f)["schedule"].update(quartz_cron_schedule="30 3 * * *"),
+        "six or seven fields",
+    ),
+    "an alert on another table": (
+        lambda f: bundle(f)["variables"]["results"].update(default="service_broker.estate"),
+        "the job does not write service_broker.estate.runs",
+    ),
+    "an alert on an unknown column": (
+        lambda f: alert_of(f).update(query_text=alert_of(f)["query_text"].replace("finished_at", "ended_at")),
+        "no column is called ended_at",
+    ),
+    "an alert on a value that its query lacks": (
+        lambda f: alert_of(f)["evaluation"]["source"].update(name="days"),
+        "the query has no days",
+    ),
+    "a job that is slow too late": (
+        lambda f: job_of(f)["health"]["rules"][0].update(value=14400),
+        "the job ends before it is slow",
+    ),
+    "no driver": (lambda f: cluster_of(f).pop("driver_node_type_id"), "the cluster has no driver_node_type_id"),
     "runs that overlap": (lambda f: job_of(f, "nightly").update(max_concurrent_runs=2), "overlap"),
     "an undefined variable": (
         lambda f: bundle(f)["variables"].pop("run_as"),

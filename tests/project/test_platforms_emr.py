@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -28,6 +29,16 @@ def upper_camel(value: Any) -> Any:
 
 def test_the_job_run_is_as_published_and_names_what_exists() -> None:
     assert serverless_faults(read_json("serverless-job-run.json")) == []
+    assert serverless_faults(read_json("serverless-import-job-run.json")) == []
+
+
+def test_a_night_goes_from_the_exports_to_the_answer() -> None:
+    brought, resolved = read_json("ec2-step.json")
+    assert [step["Name"] for step in (brought, resolved)] == ["sbroute-import", "sbroute-resolve"]
+    # A failed import ends the night.
+    assert brought["ActionOnFailure"] == "CANCEL_AND_WAIT"
+    times = [read_json(f"serverless{kind}-schedule.json")["ScheduleExpression"] for kind in ("-import", "")]
+    assert times == ["cron(0 2 * * ? *)", "cron(30 2 * * ? *)"]
 
 
 def parameters(old: str, new: str) -> Change:
@@ -77,6 +88,13 @@ RUN_CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "no extension": (parameters("spark.sql.extensions", "spark.sql.extension"), "spark.sql.extensions is not set"),
     "an unknown setting": (parameters("--py-files", "--conf spark.foo=1 --py-files"), "spark.foo is not known"),
+    "no memory of the driver": (parameters("spark.driver.memory=", "spark.driver.memoryOverhead="), "no memory"),
+    "no id of the run": (
+        lambda r: r["jobDriver"]["sparkSubmit"].update(
+            entryPointArguments=r["jobDriver"]["sparkSubmit"]["entryPointArguments"][:2]
+        ),
+        "a second start would be another run",
+    ),
     "no end": (lambda r: r.update(executionTimeoutMinutes=0), "time-out"),
 }
 
@@ -127,7 +145,7 @@ STEP_CHANGES: dict[str, tuple[Change, str]] = {
         "ActionOnFailure is 'STOP', not one of TERMINATE_JOB_FLOW, TERMINATE_CLUSTER, CANCEL_AND_WAIT, CONTINUE",
     ),
     "another JAR": (lambda s: s[0].update(Jar="script-runner.jar"), "does not run spark-submit"),
-    "no zip": (lambda s: s[0]["Args"].__setitem__(-8, "s3://b/sbroute.zip"), "sbroute.zip is not uploaded"),
+    "no zip": (lambda s: s[0]["Args"].__setitem__(-10, "s3://b/sbroute.zip"), "sbroute.zip is not uploaded"),
     "an old Python": (
         lambda s: s[0]["Args"].__setitem__(6, "spark.pyspark.python=/usr/bin/python3"),
         "spark.pyspark.python is no Python 3.11",
@@ -157,23 +175,33 @@ def test_the_image_brings_python_and_runs_as_the_platform_wants() -> None:
         assert docker_faults(text.replace(old, "USER root")) != []
 
 
+def read_nightly(name: str) -> Any:
+    """A file with the run id of a schedule, which is that of its time, so that another try is the same run."""
+    return json.loads(json.dumps(read_json(name)).replace("${RUN_ID}", "night-<aws.scheduler.scheduled-time>"))
+
+
 def scheduled(kind: str) -> tuple[Any, str]:
     """Return the required request of this kind of schedule, and its API call."""
-    if kind == "serverless":
+    if kind != "ec2":
         asked = {
             "ClientToken": "<aws.scheduler.execution-id>",
-            **upper_camel(read_json("serverless-job-run.json")),
+            **upper_camel(read_nightly(f"{kind}-job-run.json")),
         }
         return asked, "emrserverless:startJobRun"
-    (step,) = read_json("ec2-step.json")
-    jar = {"Jar": step["Jar"], "Args": step["Args"]}
-    steps = [{"Name": step["Name"], "ActionOnFailure": step["ActionOnFailure"], "HadoopJarStep": jar}]
+    steps = [
+        {
+            "Name": step["Name"],
+            "ActionOnFailure": step["ActionOnFailure"],
+            "HadoopJarStep": {"Jar": step["Jar"], "Args": step["Args"]},
+        }
+        for step in read_nightly("ec2-step.json")
+    ]
     asked = {"JobFlowId": "${CLUSTER_ID}", "Steps": steps}
     assert request_faults("emr", "AddJobFlowSteps", asked) == []
     return asked, "emr:addJobFlowSteps"
 
 
-@pytest.mark.parametrize("kind", ["serverless", "ec2"])
+@pytest.mark.parametrize("kind", ["serverless-import", "serverless", "ec2"])
 def test_a_schedule_starts_what_the_job_file_says(kind: str) -> None:
     schedule = read_json(f"{kind}-schedule.json")
     assert schedule_faults(schedule, *scheduled(kind)) == []

@@ -75,12 +75,12 @@ def option(call: dict[str, Any], name: str) -> str:
 def test_upload_brings_everything_that_the_jobs_name(submit: Callable[..., Ended]) -> None:
     code, _, calls = submit("upload")
     assert code == 0
-    assert [call["key"] for call in calls] == ["s3 cp"] * 3
+    assert [call["key"] for call in calls] == ["s3 cp"] * 4
     copies = [(call["args"][-2], call["args"][-1]) for call in calls]
-    assert [Path(source).name for source, _ in copies] == ["sbroute.zip", "resolve.py", "emr.yaml"]
+    assert [Path(source).name for source, _ in copies] == ["sbroute.zip", "import_.py", "resolve.py", "emr.yaml"]
     targets = {target.removeprefix(VARIABLES["SBROUTE_S3"] + "/") for _, target in copies}
     named = re.findall(re.escape(S3) + r"([\w./-]*\w)", "".join(p.read_text() for p in EMR.glob("*.json")))
-    assert set(named) - {"logs"} == targets
+    assert set(named) - {"logs", "exports"} == targets
 
 
 def test_upload_takes_another_configuration(submit: Callable[..., Ended], tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_upload_refuses_a_zip_that_is_older_than_the_wheel(submit: Callable[...,
         built = (tmp_path / "clone/build/emr/sbroute.zip").stat().st_mtime
         os.utime(wheel, (built + seconds, built + seconds))
         code, said, calls = submit("upload")
-        assert (code, len(calls)) == (expected, 0 if expected else 3)
+        assert (code, len(calls)) == (expected, 0 if expected else 4)
         assert ("newer than the zip" in said) is (expected == 2)
 
 
@@ -108,8 +108,10 @@ def test_a_run_on_serverless_is_started_and_waited_for(submit: Callable[..., End
     answers = {"emr-serverless start-job-run": ["run1"], "emr-serverless get-job-run": states}
     code, said, calls = submit("serverless", answers=answers)
     assert (code, said.splitlines()[-1]) == (0, "submit: ended as SUCCESS")
-    assert [call["key"].split()[1] for call in calls] == ["start-job-run", *["get-job-run"] * 3]
-    assert json.loads(calls[0]["files"][0]) == filled(read_json("serverless-job-run.json"))
+    waits = ["start-job-run", *["get-job-run"] * 3]
+    assert [call["key"].split()[1] for call in calls] == [*waits, *waits[:2]]
+    assert json.loads(calls[0]["files"][0]) == filled(read_json("serverless-import-job-run.json"))
+    assert json.loads(calls[4]["files"][0]) == filled(read_json("serverless-job-run.json"))
     assert option(calls[0], "--query") == "jobRunId"
     assert [option(calls[1], name) for name in ("--application-id", "--job-run-id")] == ["00abc123", "run1"]
 
@@ -122,13 +124,22 @@ def test_a_failed_run_on_serverless_is_exit_code_3_and_says_why(submit: Callable
     assert option(calls[-1], "--query") == "jobRun.stateDetails"
 
 
-def test_a_step_is_added_and_waited_for(submit: Callable[..., Ended]) -> None:
-    answers = {"emr add-steps": ["s-1"], "emr describe-step": ["PENDING", "COMPLETED"]}
+def test_steps_are_added_and_waited_for(submit: Callable[..., Ended]) -> None:
+    answers = {"emr add-steps": ["s-1\ts-2"], "emr describe-step": ["PENDING", "COMPLETED"]}
     code, _, calls = submit("ec2", answers=answers)
     assert code == 0
     assert json.loads(calls[0]["files"][0]) == filled(read_json("ec2-step.json"))
     assert option(calls[0], "--cluster-id") == option(calls[1], "--cluster-id") == "j-2AXXXXXXGAPLF"
-    assert option(calls[1], "--step-id") == "s-1"
+    assert [option(call, "--step-id") for call in calls[1:]] == ["s-1", "s-1", "s-2"]
+
+
+def test_a_run_has_an_id_of_its_own_or_the_callers(submit: Callable[..., Ended]) -> None:
+    answers = {"emr add-steps": ["s-1"], "emr describe-step": ["COMPLETED"]}
+    for run_id, pattern in (("airflow-7", "airflow-7"), (None, r"hand-\d{8}T\d{6}Z")):
+        _, _, calls = submit("ec2", answers=answers, RUN_ID=run_id)
+        arguments = json.loads(calls[0]["files"][0])[-1]["Args"]
+        assert re.fullmatch(pattern, arguments[arguments.index("--run-id") + 1])
+    assert submit("ec2", answers=answers, RUN_ID='a "b"')[0] == 2
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "INTERRUPTED"])
@@ -147,15 +158,20 @@ def test_a_run_that_aws_refuses_ends_with_its_exit_code(submit: Callable[..., En
     assert (code, len(calls)) == (255, 1)
 
 
-@pytest.mark.parametrize("kind", ["serverless", "ec2"])
-def test_a_schedule_is_made_with_everything_filled_in(submit: Callable[..., Ended], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "files"), [("serverless", ["serverless-import", "serverless"]), ("ec2", ["ec2"])]
+)
+def test_a_schedule_is_made_with_everything_filled_in(
+    submit: Callable[..., Ended], kind: str, files: list[str]
+) -> None:
     code, _, calls = submit(f"schedule-{kind}")
     assert code == 0
-    assert [call["key"] for call in calls] == ["scheduler create-schedule"]
-    asked = json.loads(calls[0]["files"][0])
-    assert asked == filled(read_json(f"{kind}-schedule.json"))
-    assert "${" not in calls[0]["files"][0]
-    assert json.loads(asked["Target"]["Input"])
+    assert [call["key"] for call in calls] == ["scheduler create-schedule"] * len(files)
+    for file, call in zip(files, calls, strict=True):
+        asked = json.loads(call["files"][0])
+        assert asked == filled(read_json(f"{file}-schedule.json"))
+        assert "${" not in call["files"][0]
+        assert json.loads(asked["Target"]["Input"])
 
 
 @pytest.mark.parametrize(
@@ -171,6 +187,7 @@ def test_a_schedule_is_made_with_everything_filled_in(submit: Callable[..., Ende
         (("serverless",), {"EXECUTION_ROLE_ARN": "job-role"}, "EXECUTION_ROLE_ARN does not look right"),
         (("ec2",), {"CLUSTER_ID": None}, "set CLUSTER_ID"),
         (("schedule-ec2",), {"SCHEDULE_ROLE_ARN": None}, "set SCHEDULE_ROLE_ARN"),
+        (("ec2",), {"RUN_ID": "a night"}, "RUN_ID does not look right"),
         (("ec2",), {"POLL_SECONDS": "often"}, "POLL_SECONDS does not look right"),
     ],
 )

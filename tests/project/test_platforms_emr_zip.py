@@ -46,7 +46,7 @@ def wheel(tmp_path: Path) -> Path:
 def test_a_bare_python_runs_the_job_from_the_zip(wheel: Path, tmp_path: Path) -> None:
     packed = tmp_path / "out" / "sbroute.zip"
     libraries = package_script().pack(wheel, packed)
-    assert list(libraries) == ["markdown-it-py", "mdurl", "packaging", "pygments", "pyyaml", "rich"]
+    assert list(libraries) == ["markdown-it-py", "mdurl", "packaging", "pygments", "pyyaml", "rich", "sqlglot"]
     assert [name for name in zipfile.ZipFile(packed).namelist() if name.endswith((".so", ".pyd", ".pyc"))] == []
 
     def bare(*arguments: str) -> subprocess.CompletedProcess[str]:

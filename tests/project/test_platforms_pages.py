@@ -13,6 +13,7 @@ from tests.project.platform_checks import EMR, ROOT
 
 PAGES = ("databricks.md", "emr.md")
 JOBS = [path.relative_to(ROOT) for path in sorted((ROOT / "resources").glob("*.job.yml"))]
+ALERTS = [path.relative_to(ROOT) for path in sorted((ROOT / "resources").glob("*.alert.yml"))]
 CONFIGURATIONS = ("databricks.yaml", "emr.yaml")
 
 
@@ -65,7 +66,7 @@ def test_a_changed_configuration_is_found(name: str, old: str, new: str, found: 
 
 def page_faults(page: str, text: str) -> list[str]:
     """Return missing statements of a page, and commands on it that do not exist."""
-    files = ["databricks.yml", *map(str, JOBS), "conf/databricks.yaml"]
+    files = ["databricks.yml", *map(str, [*JOBS, *ALERTS]), "conf/databricks.yaml"]
     if page == "emr.md":
         files = [path.relative_to(ROOT).as_posix() for path in sorted(EMR.iterdir()) if path.is_file()]
         files.append("conf/emr.yaml")

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 SHOWN = "tests/project/test_shown_output.py::test_a_page_shows_what_its_commands_print"
 EXIT_CODE = "tests/spark/test_jobs.py::test_a_job_ends_with_the_exit_code_of_its_command"
 SUBMIT = "tests/project/test_platforms_emr_submit.py::"
+OPERATOR = "tests/project/test_spark_operator.py::"
+SCHEDULERS = "tests/project/test_schedulers.py::"
 EMR = "tests/project/test_platforms_emr.py::"
 BUNDLE = "tests/project/test_platforms.py::test_the_bundle_is_as_published_and_names_what_exists"
 DOCS = "tests/project/test_docs.py::"
@@ -93,19 +95,25 @@ RUN_BY = {
     "conf/examples/exports": DEMO_IMPORT,
     "conf/examples/scripts": DEMO_IMPORT,
     "conf/examples/labels.sql": SHOWN,
+    "conf/examples/spark-application.yaml": OPERATOR + "test_the_fields_are_as_published",
     "conf/examples/no-return": SHOWN,
     "conf/examples/pasted": SHOWN,
     "databricks.yml": BUNDLE,
     "resources/nightly.job.yml": BUNDLE,
     "resources/resolve.job.yml": BUNDLE,
-    "deploy/airflow/sbroute_dag.py": "tests/project/test_schedulers.py::test_the_commands_of_the_dag",
-    "deploy/kubernetes/job.yaml": "tests/project/test_schedulers.py::test_the_command_of_the_cron_job",
+    "resources/runs.alert.yml": BUNDLE,
+    "deploy/airflow/sbroute_dag.py": SCHEDULERS + "test_the_commands_of_the_dag",
+    "deploy/airflow/databricks_dag.py": SCHEDULERS + "test_the_dag_for_databricks_starts_the_job_of_the_bundle",
+    "deploy/airflow/emr_dag.py": SCHEDULERS + "test_the_dag_for_emr_sends_the_requests_of_the_files",
+    "deploy/kubernetes/job.yaml": SCHEDULERS + "test_the_command_of_the_cron_job",
     "deploy/emr/package.py": ZIP + "test_a_bare_python_runs_the_job_from_the_zip",
     "deploy/emr/submit.sh": SUBMIT + "test_a_run_on_serverless_is_started_and_waited_for",
     "deploy/emr/Dockerfile": EMR + "test_the_image_brings_python_and_runs_as_the_platform_wants",
     "deploy/emr/ec2-configurations.json": EMR + "test_the_step_and_the_cluster_are_as_published",
     "deploy/emr/ec2-step.json": EMR + "test_the_step_and_the_cluster_are_as_published",
     "deploy/emr/ec2-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
+    "deploy/emr/serverless-import-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
+    "deploy/emr/serverless-import-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "deploy/emr/serverless-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "notebooks": "tests/project/test_notebooks_run.py::test_its_output_equals_the_stored_one",

@@ -1,4 +1,4 @@
-"""The example DAG for Airflow and the CronJob for Kubernetes run existing commands and know their exit codes.
+"""The example DAGs for Airflow and the jobs for Kubernetes run existing commands and know their exit codes.
 
 `make test-airflow` lets Airflow itself import the DAG. This module uses stand-ins.
 """
@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,6 +20,8 @@ import yaml
 from routing import cli
 from routing.delta.counted_runs import LONGEST_ID, check_run_id
 from routing.errors import EXIT_CONTRACT, EXIT_DONE, EXIT_FAILED, EXIT_FOUND
+from tests.project.aws_models import SAMPLES, filled
+from tests.project.platform_checks import EMR, read_json
 
 ROOT = Path(__file__).parents[2]
 RUN = "scheduled__2026-11-23T00:00:00+00:00"
@@ -43,8 +48,51 @@ class _Operator:
     def __init__(self, *, task_id: str, **options: Any) -> None:
         self.task_id, self.options = task_id, options
 
-    def __rshift__(self, other: _Operator) -> None:
+    def __rshift__(self, other: _Operator) -> _Operator:
         self.options["downstream"] = other.task_id
+        return other
+
+
+class _RunNow(_Operator):
+    """The arguments in use, as in apache-airflow-providers-databricks 7.23.0."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        job_name: str,
+        wait_for_termination: bool,
+        retries: int,
+        execution_timeout: timedelta,
+    ) -> None:
+        super().__init__(task_id=task_id, job_name=job_name, retries=retries)
+
+
+class _StartJob(_Operator):
+    """The arguments in use, as in apache-airflow-providers-amazon 9.39.0."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        name: str,
+        application_id: str,
+        execution_role_arn: str,
+        job_driver: Any,
+        configuration_overrides: Any,
+        config: Any,
+        waiter_delay: int,
+        waiter_max_attempts: int,
+    ) -> None:
+        self.request = {
+            "name": name,
+            "applicationId": application_id,
+            "executionRoleArn": execution_role_arn,
+            "jobDriver": job_driver,
+            "configurationOverrides": configuration_overrides,
+            **config,
+        }
+        super().__init__(task_id=task_id)
 
 
 class _Dag:
@@ -59,24 +107,58 @@ class _Dag:
 
 
 @pytest.fixture
-def dag(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The DAG's file, imported with stand-ins for the parts of Airflow that it uses."""
+def import_dag(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Import a DAG's file with stand-ins for the parts of Airflow that it uses."""
     parts: dict[str, dict[str, Any]] = {
         "airflow.sdk": {"DAG": _Dag, "BaseOperator": _Operator},
         "airflow.sdk.exceptions": {"AirflowException": _Failed, "AirflowFailException": _FailedForGood},
         "airflow.providers.standard.hooks.subprocess": {"SubprocessHook": _Hook},
+        "airflow.providers.databricks.operators.databricks": {"DatabricksRunNowOperator": _RunNow},
+        "airflow.providers.amazon.aws.operators.emr": {"EmrServerlessStartJobOperator": _StartJob},
     }
     for name, content in parts.items():
         module = ModuleType(name)
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delenv("SBROUTE_CONFIG", raising=False)
-    spec = importlib.util.spec_from_file_location("sbroute_dag", ROOT / "deploy" / "airflow" / "sbroute_dag.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    monkeypatch.delenv("SBROUTE_EXPORTS", raising=False)
+
+    def load(name: str) -> Any:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "deploy" / "airflow" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture
+def dag(import_dag: Callable[[str], Any]) -> Any:
+    """The DAG that runs commands on the worker."""
+    return import_dag("sbroute_dag")
+
+
+def test_the_dag_for_databricks_starts_the_job_of_the_bundle(import_dag: Callable[[str], Any]) -> None:
+    module = import_dag("databricks_dag")
+    job = yaml.safe_load((ROOT / "resources" / "nightly.job.yml").read_text(encoding="utf-8"))
+    assert module.nightly.options == {"job_name": job["resources"]["jobs"]["nightly"]["name"], "retries": 0}
+    assert module.dag.options["max_active_runs"] == 1
+
+
+def test_the_dag_for_emr_sends_the_requests_of_the_files(
+    import_dag: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBROUTE_EMR", str(EMR))
+    for name, text in SAMPLES.items():
+        monkeypatch.setenv(name, text)
+    module = import_dag("emr_dag")
+    for operator, file in ((module.import_, "serverless-import-job-run"), (module.resolve, "serverless-job-run")):
+        request = json.dumps(operator.request).replace("{{ run_id }}", SAMPLES["RUN_ID"])
+        assert json.loads(request) == filled(read_json(f"{file}.json"))
+    assert "{{ run_id }}" in module.resolve.request["jobDriver"]["sparkSubmit"]["entryPointArguments"]
+    assert module.import_.options["downstream"] == "resolve"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +189,8 @@ def test_the_commands_of_the_dag(dag: Any) -> None:
     options = cli._parser().parse_all(line)
     assert (options.command, options.run_id) == ("resolve", check_run_id(RUN))
     assert cli._parser().parse_all(dag.lint.arguments).fail_on == "error"
-    assert dag.lint.options["downstream"] == "resolve"
+    assert cli._parser().parse_all(dag.import_.arguments).command == "import"
+    assert (dag.import_.options["downstream"], dag.lint.options["downstream"]) == ("lint", "resolve")
 
 
 def test_one_run_of_the_dag_at_a_time(dag: Any) -> None:
@@ -142,11 +225,10 @@ def test_what_kubernetes_does_with_each_exit_code(cron_job: Any) -> None:
     # Kubernetes takes a policy only where pods are not started again in their place.
     assert job["template"]["spec"]["restartPolicy"] == "Never"
     rules = job["podFailurePolicy"]["rules"]
-    name = container_of(cron_job)["name"]
     by_code = {rule["action"]: rule["onExitCodes"] for rule in rules if "onExitCodes" in rule}
     assert by_code == {
-        "FailJob": {"containerName": name, "operator": "In", "values": [EXIT_FOUND, EXIT_CONTRACT]},
-        "Count": {"containerName": name, "operator": "In", "values": [EXIT_FAILED]},
+        "FailJob": {"operator": "In", "values": [EXIT_FOUND, EXIT_CONTRACT]},
+        "Count": {"operator": "In", "values": [EXIT_FAILED]},
     }
     assert rules[-1] == {
         "action": "Ignore",
@@ -163,6 +245,10 @@ def test_the_command_of_the_cron_job(cron_job: Any) -> None:
     name = "sbroute-resolve-29400150"
     options = cli._parser().parse_all([text.replace("$(RUN_ID)", name) for text in container["args"]])
     assert (variable["name"], options.command, options.run_id) == ("RUN_ID", "resolve", name)
+    [brought] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["initContainers"]
+    imported = cli._parser().parse_all(brought["args"])
+    assert (imported.command, imported.config) == ("import", options.config)
+    assert brought["image"] == container["image"]
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert options.config == f"{mounted['configuration']}/job.yaml"
     volumes = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["volumes"]

@@ -138,8 +138,11 @@ _READERS = ("append_detection", "appended_rows", "file_systems", "spark_tables",
 _ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "tables/given_tables.py", "delta/opening.py")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
-    # How far it has come with its tasks, and what it sends to workers.
-    "the JVM and RDDs": (_is_jvm, ("sessions/existing_session.py", "sessions/python_workers.py")),
+    # How far it has come with its tasks, the description of its jobs, and what it sends to workers.
+    "the JVM and RDDs": (
+        _is_jvm,
+        tuple(f"sessions/{name}.py" for name in ("existing_session", "job_labels", "python_workers")),
+    ),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/terminal_streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py", "sessions/python_workers.py")),

@@ -132,7 +132,7 @@ def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTa
     names = MESSAGE_CHANGES.names
     columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
     frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
-    spark_tables.overwrite(frame, _KEY, place, DIFF_JOB)
+    spark_tables.overwrite(frame, _KEY, place, DIFF_JOB, MESSAGE_CHANGES.optional())
     return rows
 
 

@@ -159,6 +159,6 @@ def _has(values: Only) -> Column:
 
 def _write(changed: DataFrame, out: TableLocation) -> DataFrame:
     """Write the changed messages in one commit, and read them as stored. Raises StorageError."""
-    spark_tables.overwrite(changed, OUT, out, DIFF_JOB)
+    spark_tables.overwrite(changed, OUT, out, DIFF_JOB, MESSAGE_CHANGES.optional())
     spark = changed.sparkSession
     return spark_tables.snapshots(ExistingSession(spark), {OUT: out})[OUT].read(spark)
