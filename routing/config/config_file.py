@@ -199,7 +199,7 @@ class ConfigChecker:
         window = (resolve.window_from, resolve.window_to)
         if resolve.mode != "window" and window != (None, None):
             self._faults.append("resolve.window_from and resolve.window_to need resolve.mode: window")
-        if resolve.mode == "full":
+        if resolve.mode not in ("incremental", "window"):
             return
         if resolve.as_of is not None:
             self._faults.append(f"resolve.as_of cannot be used with resolve.mode: {resolve.mode}")

@@ -22,7 +22,7 @@ def test_a_fault_of_the_disk_is_named(spark: SparkSession, tmp_path: Path) -> No
     inputs = save_estate(small_estate(), tmp_path / "in", files=1)
     with small_disk() as disk:
         config = config_of(inputs, disk / "out", f"output.route_candidates={disk}/candidates")
-        hints = "run again once the file system is mounted to be written to", "run again once there is free space"
+        hints = "run again once the file system is mounted read-write", "run again once there is free space"
         for fault, write, place, cause, hint in (
             (read_only, write_candidates, "candidates", "Read-only file system", hints[0]),
             (read_only, routing.run, "out", "Read-only file system", hints[0]),

@@ -54,8 +54,8 @@ pytestmark = pytest.mark.classic
 Tables = dict[str, list[str]]
 FIRST_TIME = datetime(1, 1, 1, tzinfo=timezone.utc)
 AS_NOW = (
-    "the decisions are older than the newest import of databases, services or instances of HUB ({}): these are"
-    " taken as they are now, for only routes have a history"
+    "the decisions are older than the newest import of databases, services or instances of HUB ({}): their"
+    " current state is used, because only routes have a history"
 )
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
 

@@ -104,7 +104,7 @@ def test_every_fault_is_told_at_once() -> None:
         "spark.spark.a must be one value",
     ):
         assert fault in text
-    assert "has 16 faults" in text
+    assert "has 15 faults" in text
 
 
 def test_an_unknown_key_far_from_all_lists_the_known_ones() -> None:

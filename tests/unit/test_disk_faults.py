@@ -71,7 +71,7 @@ def test_a_fault_has_its_own_hint() -> None:
     assert "run again once there is free space" in str(
         StorageError.failed("writing x", first_sentence(RuntimeError(RUST)))
     )
-    assert "run again once this user may write" in str(
+    assert "run again once this user has write permission" in str(
         StorageError.failed("x", first_sentence(RuntimeError(DENIED)))
     )
     assert "run again once the cause is gone" in str(StorageError.failed("x", "it timed out"))

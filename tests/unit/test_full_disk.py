@@ -35,8 +35,8 @@ def disk() -> Iterator[Path]:
 FAULTS = [
     (full, "No space left on device", "run again once there is free space"),
     (nearly_full, "No space left on device", "run again once there is free space"),
-    (read_only, "Read-only file system", "run again once the file system is mounted to be written to"),
-    (of_somebody_else, "Permission denied", "run again once this user may write there"),
+    (read_only, "Read-only file system", "run again once the file system is mounted read-write"),
+    (of_somebody_else, "Permission denied", "run again once this user has write permission"),
 ]
 
 

@@ -63,13 +63,13 @@ def test_a_time_before_it(instance: str | None, t: int, after: int | None) -> No
 
 def test_the_sentence() -> None:
     said = (
-        "the decisions are older than the newest import of databases, services or instances of %s: these are taken"
+        "the decisions are older than the newest import of databases, services or instances of %s: their"
     )
-    rest = " as they are now, for only routes have a history"
+    rest = " current state is used, because only routes have a history"
     assert taken_as_now({"b": AT, "a": AT + HOUR}) == (
         said % "a (2026-01-05T13:00:00Z), b (2026-01-05T12:00:00Z)" + rest
     )
     many = taken_as_now({f"{number}" * 1000: AT for number in range(7)})
     assert many.count("Z)") == 5
-    assert " and 2 more: these" in many
+    assert " and 2 more: their" in many
     assert len(many) < 1000

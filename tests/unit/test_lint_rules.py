@@ -154,7 +154,7 @@ def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path
         (rule_of("    return []", "SHOP"), "ValueError: 'SHOP' is no code"),
         (
             rule_of("    return []").replace("warning", "fatal"),
-            "ValueError: severity 'fatal' of SHOP001 is none of",
+            "ValueError: severity 'fatal' of SHOP001 is not one of",
         ),
         (rule_of("    return []").replace('"A"', '" "'), "ValueError: the advice of a finding is text, not ' '"),
         (RULE + RULE.partition(HEAD)[2].replace("def old", "def other"), "two lint rules have the code SHOP001: "),

@@ -238,7 +238,7 @@ def test_what_a_link_leads_to_is_not_written(tmp_path: Path, put: Callable[[Path
     with pytest.raises(StorageError) as caught, only_run(TableLocation(str(tmp_path / "runs")), "first"):
         pytest.fail("locked")
     assert str(caught.value) == (
-        f"'{file}' is a link or not a regular file, so it is not used (remove it, and run again)"
+        f"'{file}' is a link or not a regular file, so it is not used (remove it and run again)"
     )
     assert victim.read_text(encoding="utf-8") == "somebody's"
     assert file.exists()

@@ -182,7 +182,8 @@ def _open_tables(
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
     tables = {"resolved_routes": counted_runs.open_left(opener, config, last, "resolved_routes")}
-    for key, location in config.import_tables.items():
+    for key in KEPT.keys() & config.import_tables.keys():
+        location = config.import_tables[key]
         opened = opener.find(f"tables.{key}", location)
         if opened is not None:
             faults = cannot_hold(types_of(opened.rows), KEPT[key])

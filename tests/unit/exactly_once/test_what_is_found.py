@@ -243,11 +243,11 @@ def test_another_jobs_rows_are_found_below_any_maintenance() -> None:
     log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     _maintained(tables, "resolved_routes")
-    with pytest.raises(OutputError, match="holds what runs recorded in 'elsewhere/runs' wrote"):
+    with pytest.raises(OutputError, match="has rows of runs that are recorded in 'elsewhere/runs'"):
         protocol.begin(tables, "first", is_full=True)
     # A change by hand does not make them nobody's.
     tables.by_hand("resolved_routes", "UPDATE", frozenset({"y"}))
-    with pytest.raises(OutputError, match="holds what runs recorded in 'elsewhere/runs' wrote"):
+    with pytest.raises(OutputError, match="has rows of runs that are recorded in 'elsewhere/runs'"):
         protocol.begin(tables, "first", is_full=True)
 
 
@@ -312,7 +312,7 @@ def test_a_first_run_over_existing_tables(mark: CommitMark | None, is_refused: b
     log = Log("id").and_then("WRITE", frozenset({"x"}), None if mark is None else mark.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     if is_refused:
-        with pytest.raises(OutputError, match="holds what runs recorded in 'elsewhere/runs' wrote"):
+        with pytest.raises(OutputError, match="has rows of runs that are recorded in 'elsewhere/runs'"):
             protocol.begin(tables, "first", is_full=False)
     else:
         start = protocol.begin(tables, "first", is_full=False)
@@ -364,7 +364,7 @@ def test_outputs_rolled_back_by_another_run_are_restored_at_the_end(tables: Logs
 def test_a_run_recorded_in_between_is_not_rolled_back(tables: LogsInMemory) -> None:
     """It ends when the last run has been looked up: its commits are newer than the versions read before."""
     tables.by_hand("messages", "WRITE", frozenset({0, 1, 2, 3}))
-    with pytest.raises(StorageError, match="another run has written"):
+    with pytest.raises(StorageError, match="another run wrote"):
         Job("A")(_Meddled(tables, lambda: Job("B")(tables), after="last_run"))
     assert _operations(tables) == {"WRITE"}
 
