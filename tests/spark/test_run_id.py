@@ -142,7 +142,7 @@ def test_the_output_is_that_of_the_first_run(
     assert err.startswith(f"note: run '{NIGHT}' was already recorded at 20")
     assert cli.main(line) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith(f"run {NIGHT}: 6 messages read, 4 resolved, 2 rejected")
+    assert text.startswith(f"run {NIGHT}: 7 messages read, 4 resolved, 1 still delayed, 2 rejected")
     config = again.config("resolve.broadcast_limit=1MB")
     with pytest.raises(RunError, match=r"resolve.broadcast_limit was '512MB' and is '1MB'"):
         routing.run(spark, config, run_id=NIGHT)

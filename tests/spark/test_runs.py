@@ -138,8 +138,8 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
     assert all(value >= 0 for value in seconds.values())
     assert sum(seconds.values()) <= (row["finished_at"] - row["started_at"]).total_seconds() + 0.1
     # The table `runs` is made by this very row.
-    assert set(row["table_ids"]) == {"messages", *RESULTS}
-    assert set(row["commit_identities"]) == {"messages", *RESULTS}
+    assert set(row["table_ids"]) == {"messages", "dialogs", *RESULTS}
+    assert set(row["commit_identities"]) == {"messages", "dialogs", *RESULTS}
     others = ("started_at", "finished_at", "stage_seconds", "table_ids", "commit_identities")
     assert {name: row[name] for name in row if name not in others} == {
         "run_id": "first",
@@ -152,6 +152,8 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
         "rows_read": len(small_estate()["messages"]),
         "rows_resolved": len(expected.resolved_routes),
         "rows_rejected": len(expected.rejected_messages),
+        "rows_unchanged": 0,
+        **dict.fromkeys(("rows_erased", "next_due_at", "input_digests", "window_from", "window_to")),
         "outcome_counts": Counter(r["outcome"] for r in expected.resolved_routes),
         "reason_counts": Counter(r["reason"] for r in expected.resolved_routes),
         "dialog_hash": "builtin",
@@ -232,7 +234,9 @@ def test_lost_messages_are_noticed(
         return resolved_routes(*arguments, **options).where("message_id <> 'm1'")
 
     monkeypatch.setattr(results, "resolved_routes", lossy)
-    with pytest.raises(InternalError, match="7 messages were read, but 4 resolved and 2 rejected") as caught:
+    with pytest.raises(
+        InternalError, match="7 messages were read, but 4 resolved, 0 unchanged and 2 rejected"
+    ) as caught:
         routing.run(spark, config_of(stored, tmp_path / "out"))
     assert caught.value.exit_code == 3
     assert not (tmp_path / "out" / "runs").exists()

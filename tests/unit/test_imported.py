@@ -62,9 +62,7 @@ def test_a_time_before_it(instance: str | None, t: int, after: int | None) -> No
 
 
 def test_the_sentence() -> None:
-    said = (
-        "the decisions are older than the newest import of databases, services or instances of %s: their"
-    )
+    said = "the decisions are older than the newest import of databases, services or instances of %s: their"
     rest = " current state is used, because only routes have a history"
     assert taken_as_now({"b": AT, "a": AT + HOUR}) == (
         said % "a (2026-01-05T13:00:00Z), b (2026-01-05T12:00:00Z)" + rest
