@@ -205,9 +205,7 @@ class InputError(ContractError):
     @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
         """Say that columns are missing or have a type that is not accepted."""
-        return cls(
-            f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md lists them"
-        )
+        return cls(f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md has them")
 
     @classmethod
     def without_value(cls, key: str, column: str, rows: int) -> InputError:
