@@ -234,7 +234,7 @@ def test_lost_messages_are_noticed(
         return resolved_routes(*arguments, **options).where("message_id <> 'm1'")
 
     monkeypatch.setattr(results, "resolved_routes", lossy)
-    with pytest.raises(InternalError, match="7 .* but 4 resolved, 0 unchanged and 2 rejected") as caught:
+    with pytest.raises(InternalError, match=r"7 .* but 4 resolved, 0 unchanged and 2 rejected") as caught:
         routing.run(spark, config_of(stored, tmp_path / "out"))
     assert caught.value.exit_code == 3
     assert not (tmp_path / "out" / "runs").exists()
