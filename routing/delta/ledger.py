@@ -27,12 +27,12 @@ from routing.delta.table_creation import check_vacant, creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
 from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence
+from routing.rules.timeline import TimeRange
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, find_setting, is_refusal
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import check_shape
-from routing.tables.sql_statements import TimeRange
 from routing.tables.table_columns import Table
 from routing.terms import ReadRow
 

@@ -12,6 +12,7 @@ from routing.delta import commits
 from routing.delta.table_creation import creating
 from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, StorageError, first_sentence
+from routing.rules.timeline import TimeRange
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
 from routing.tables import sql_statements
@@ -300,7 +301,7 @@ class WriteOptions:
     cluster_by: tuple[str, ...] = ()
     turn: int | None = None
     order: str = ORDER_OF_RUNS
-    within: sql_statements.TimeRange | None = None
+    within: TimeRange | None = None
 
 
 def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:

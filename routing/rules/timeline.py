@@ -19,6 +19,14 @@ SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+class TimeRange(NamedTuple):
+    """The rows of which a time lies in a range: the column, the first time and the end, which is not in it."""
+
+    column: str
+    first: datetime
+    end: datetime
+
+
 def moment_of(micros: int) -> datetime:
     """Convert microseconds since 1970 to the nearest aware UTC time of the years 1 to 9999."""
     return _EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))

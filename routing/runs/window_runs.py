@@ -12,7 +12,7 @@ from routing.config import ConfigError, ResolveSettings
 from routing.delta import ledger, protocol
 from routing.errors import InputError
 from routing.messages import openers, results, validate
-from routing.rules.timeline import as_utc
+from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
 from routing.runs.incremental_runs import Work, decide
 from routing.runs.message_changes import MessageChanges, TakenOut
@@ -20,7 +20,6 @@ from routing.runs.run_tables import commit_outputs, open_inputs
 from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
 from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import conform
-from routing.tables.sql_statements import TimeRange
 
 _PENDING = "pending_messages"
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
-from routing.rules.timeline import micros_of
+from routing.rules.timeline import TimeRange, micros_of
 from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
 
 if TYPE_CHECKING:
@@ -86,14 +85,6 @@ def read_named(reader: DataFrameReader, location: TableLocation) -> DataFrame:
 def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
     """Write rows to a table of the catalog with the writer's options."""
     writer.saveAsTable(sql_name(location))
-
-
-class TimeRange(NamedTuple):
-    """The rows of which a time lies in a range: the column, the first time and the end, which is not in it."""
-
-    column: str
-    first: datetime
-    end: datetime
 
 
 def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWriter:
