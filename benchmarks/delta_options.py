@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from deltalake import WriterProperties
 
-from routing.delta.spark_tables import STATISTICS
+from routing.delta.spark_tables import properties_of
 
-CONFIGURATION = {"delta.dataSkippingStatsColumns": STATISTICS["resolved_routes"]}
+CONFIGURATION = properties_of("resolved_routes")
 
 
 def properties() -> WriterProperties:
