@@ -85,7 +85,9 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
         versions = _versions(logs)
         logs |= {} if runs is None else {"runs": runs}
         return RunStart(run, None, versions, logs, notes=unrecorded, runs_since=account.since)
-    older = [k for k, recorded in last.output_versions.items() if k not in logs or logs[k].version < recorded]
+    # A full run may leave out an output that the last run had.
+    named = {key: recorded for key, recorded in last.output_versions.items() if key in tables.keys}
+    older = [key for key, recorded in named.items() if key not in logs or logs[key].version < recorded]
     logs |= tables.look(older) if older else {}
     versions, account = _versions(logs), _RunsAccount.of(runs, last, logs)
     if account.unknown_before is not None and not is_full:
@@ -97,7 +99,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     logs["runs"] = runs
     ids = _ids(tables, last, logs, account)
     left_over, notes, thinned = dict[str, str](), account.notes(), set[str]()
-    for key, recorded in last.output_versions.items():
+    for key, recorded in named.items():
         finding = _look_at(last, key, recorded, logs.get(key), {tables.place("runs"), *account.places})
         if finding.why is not None and not is_full:
             raise OutputError.full_run_needed(key, tables.place(key), finding.why)

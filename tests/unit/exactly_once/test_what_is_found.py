@@ -379,6 +379,13 @@ def test_an_attempt_counts_only_its_own_rows(tables: LogsInMemory) -> None:
     assert protocol.commit(tables, second, KEYS[1], frozenset({"of the second"}), adds=True) == 1
 
 
+def test_a_full_run_may_leave_out_an_output_of_the_last_run(tables: LogsInMemory) -> None:
+    fewer = LogsInMemory([key for key in KEYS if key != "pending_messages"], tables.logs)
+    start = protocol.begin(fewer, "A", is_full=True)
+    assert "pending_messages" not in start.versions
+    assert start.notes == ()
+
+
 def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tables: LogsInMemory) -> None:
     Job("A")(_Meddled(tables, lambda: Job("B")(tables), before="last_run"))
     assert [row["run_id"] for row in told(tables)] == ["first", "B", "A"]
