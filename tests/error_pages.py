@@ -218,7 +218,7 @@ def render(page: ErrorPage) -> str:
         "## Find the statement",
         "[Export](../how-to/export.md) your servers, and let `check` name the object and print the statement:",
         "```sh\nsbroute check exports\n```",
-        f"For an example, in which {_tell_example(page)}, it prints{_describe(remedy)}:",
+        f"In this example {_tell_example(page)}. {_describe(remedy)}:",
         f"```text\n{_shorten(printed)}\n```",
         "## Sources\n\n" + "\n".join(_sources(page)),
         "[All error numbers](index.md)",
@@ -228,7 +228,7 @@ def render(page: ErrorPage) -> str:
 
 def _tell_place(page: ErrorPage) -> str:
     if page.query is not None:
-        return "A statement ends with it, or it stands in the error log. It is no `transmission_status`."
+        return "A statement fails with it, or it is in the error log. It is never a `transmission_status`."
     return "Look for it in `transmission_status` of `sys.transmission_queue`, and in the error log."
 
 
@@ -241,8 +241,10 @@ def _tell_example(page: ErrorPage) -> str:
 
 def _describe(remedy: Remedy) -> str:
     if remedy.statement is None:
-        return ""
-    return ", with a statement that is ready to run" if remedy.is_complete else ", with statements to complete"
+        return "The answer"
+    return "The answer has " + (
+        "a statement that is ready to run" if remedy.is_complete else "statements to complete"
+    )
 
 
 def _name_inner(page: ErrorPage) -> str:

@@ -21,7 +21,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from routing.config import TableLocation
 from routing.delta.file_systems import as_pattern, normalize
-from routing.delta.log_changes import DELETES, DataFile, find_changed_files, removes_rows
+from routing.delta.log_changes import DELETES, LoggedFile, find_changed_files, removes_rows
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail, has_column_mapping
 from routing.delta.table_log import TableLog
@@ -374,7 +374,7 @@ def _read_changed(
     spark: SparkSession,
     table: MessageVersion,
     snapshot: TableSnapshot,
-    files: Sequence[DataFile],
+    files: Sequence[LoggedFile],
     names: Collection[str],
 ) -> DataFrame:
     """Read changed files of one version by path, and the files with ``names`` through Delta.

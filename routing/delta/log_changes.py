@@ -14,7 +14,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._=-]+")
 
 
 @dataclass(frozen=True)
-class DataFile:
+class LoggedFile:
     """A data file as the log names it.
 
     ``partition`` has its partition values, None if the log does not list them. ``has_vector``: a deletion vector
@@ -35,8 +35,8 @@ class DataFile:
 class ChangedFiles:
     """The files that only the later version has, and the files that only the earlier one has."""
 
-    added: tuple[DataFile, ...]
-    removed: tuple[DataFile, ...]
+    added: tuple[LoggedFile, ...]
+    removed: tuple[LoggedFile, ...]
 
     @property
     def names_for_delta(self) -> frozenset[str]:
@@ -66,7 +66,7 @@ def find_changed_files(log: Iterable[Any]) -> ChangedFiles:
     """
     actions = list(log)
     removing, adding = ({row["version"] for row in actions if row[kind] is not None} for kind in ("remove", "add"))
-    added, removed = dict[Any, DataFile](), dict[Any, DataFile]()
+    added, removed = dict[Any, LoggedFile](), dict[Any, LoggedFile]()
     for row in sorted(actions, key=lambda row: (row["version"], row["remove"] is None)):
         gone, come = row["remove"], row["add"]
         is_rewritten = row["version"] in removing & adding
@@ -83,8 +83,8 @@ def _key(file: Any) -> tuple[Any, ...]:
     return (file["path"], *(() if vector is None else (vector["pathOrInlineDv"], vector["offset"])))
 
 
-def _file(file: Any) -> DataFile:
+def _file(file: Any) -> LoggedFile:
     partition = file["partitionValues"]
-    return DataFile(
+    return LoggedFile(
         file["path"], None if partition is None else dict(partition), file["deletionVector"] is not None
     )

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.pending import KEY
-from routing.schemas import MESSAGES
+from routing.schemas import KEYS, MESSAGES
 from routing.tables.cached_frames import JoinSide
 from routing.tables.spark_forms import readable_texts
 from routing.terms import MSDB
@@ -23,10 +23,7 @@ MESSAGE_ROW = [
 Ids alone are not enough: two messages may share one, of which the later was rejected.
 """
 FOLDED = "conversation_id"
-REQUEST_ROW = [
-    *("instance_name", "database_name", "service_name", "requested_at", "message_id"),
-    *("conversation_id", "is_initiator"),
-]
+REQUEST_ROW = [*KEYS["route_requests"], "conversation_id", "is_initiator"]
 """The columns that tell a route request from others."""
 _NET = "_net"
 

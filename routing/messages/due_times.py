@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from routing.messages.keying import look_up
 from routing.messages.route_plan import RoutePlan
 
-_OF_A_SERVICE = ["instance_name", "to_service_name"]
+SERVICE_KEY = ["instance_name", "to_service_name"]
+"""The columns of a message that tell whose requests for a route concern it."""
 
 
 def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | None, now: datetime) -> DataFrame:
@@ -29,7 +30,7 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
         times = _request_times(plan.requests.openers.rows, on_record, now)
         side = plan.keep("the times of route requests", times)
         # A service has one row there, so the join keeps the number of messages.
-        decided = look_up(decided, side.with_hint(), _OF_A_SERVICE, shuffled=not side.fits)
+        decided = look_up(decided, side.with_hint(), SERVICE_KEY, shuffled=not side.fits)
         after = F.when(F.col("last_before") > t, F.lit(now)).otherwise(F.col("first_after"))
         bounds.append(F.when(may_ask, after))
     due = F.when(t > F.lit(now), F.lit(now)).otherwise(F.least(*bounds))
@@ -38,14 +39,13 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
 
 def _request_times(opened: DataFrame, on_record: DataFrame | None, now: datetime) -> DataFrame:
     """Return of the requests for each service the last time up to ``now``, and the first one after it."""
-    of_service = [*(F.col(name) for name in _OF_A_SERVICE)]
-    times = opened.select(*of_service, F.array("decided_at", "ended_at").alias("times"))
+    times = opened.select(*SERVICE_KEY, F.array("decided_at", "ended_at").alias("times"))
     if on_record is not None:
         named = on_record.withColumnRenamed("service_name", "to_service_name")
-        times = times.unionByName(named.select(*of_service, F.array("requested_at", "ended_at").alias("times")))
-    each = times.select(*of_service, F.explode("times").alias("time"))
+        times = times.unionByName(named.select(*SERVICE_KEY, F.array("requested_at", "ended_at").alias("times")))
+    each = times.select(*SERVICE_KEY, F.explode("times").alias("time"))
     is_before = F.col("time") <= F.lit(now)
-    return each.groupBy(*_OF_A_SERVICE).agg(
+    return each.groupBy(*SERVICE_KEY).agg(
         F.max(F.when(is_before, F.col("time"))).alias("last_before"),
         F.min(F.when(~is_before, F.col("time"))).alias("first_after"),
     )

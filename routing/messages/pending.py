@@ -104,15 +104,15 @@ def pending_messages(decided: DataFrame, run_id: str, shape: Schema = PENDING_ME
     """
     is_same = is_unchanged(F.col("decision_digest"))
 
-    def kept(stored: Column, new: Column) -> Column:
+    def stored_or(stored: Column, new: Column) -> Column:
         return F.when(is_same, stored).otherwise(new)
 
     values = {name: F.col(column) for name, column in _AS_CAME.items()}
     values |= {
-        "attempt": kept(F.col("attempt") - 1, F.col("attempt")),
-        "last_decided_at": kept(F.col("stored_decided_at"), F.col("decided_at")),
+        "attempt": stored_or(F.col("attempt") - 1, F.col("attempt")),
+        "last_decided_at": stored_or(F.col("stored_decided_at"), F.col("decided_at")),
         "last_reason": F.col("reason"),
-        "run_id": kept(F.col("stored_run_id"), F.lit(run_id)),
+        "run_id": stored_or(F.col("stored_run_id"), F.lit(run_id)),
     }
     return in_shape(decided, shape, values)
 

@@ -24,9 +24,10 @@ from routing.messages import due_times, openers, pending, results, validate
 from routing.messages.lookups import RunLookups
 from routing.messages.route_plan import RoutePlan
 from routing.run_context import RunContext
-from routing.runs.message_changes import MessageChanges
+from routing.runs.message_changes import NewAndDeleted
 from routing.runs.run_work import InternalError
 from routing.schemas import (
+    KEYS,
     MESSAGES,
     OUTPUTS,
     PENDING_MESSAGES,
@@ -46,7 +47,7 @@ from routing.terms import Outcome
 
 _CHANGES = Schema((*PENDING_MESSAGES, Field(REMOVE, ColumnKind.BOOLEAN)))
 _ENDPOINT = ["conversation_id", "is_initiator"]
-_REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at", "message_id"]
+_REQUEST_KEY = list(KEYS["route_requests"])
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class StoredOutputs:
 
 def find_arrived(
     messages_table: TableSnapshot,
-    changes: MessageChanges,
+    changes: NewAndDeleted,
     stored: StoredOutputs,
     start: RunStart,
     context: RunContext,
@@ -191,7 +192,7 @@ def _stored_near(spark: SparkSession, messages: DataFrame, stored: StoredOutputs
 def _with_left(
     arrived: Arrived,
     messages: TableSnapshot,
-    changes: MessageChanges,
+    changes: NewAndDeleted,
     stored: StoredOutputs,
     start: RunStart,
     broadcasts: BroadcastBudget,

@@ -16,7 +16,7 @@ from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedInputs
 from routing.runs import increment, retries
 from routing.runs.message_changes import TakenOut, find_changes, take_out_deleted
-from routing.runs.run_tables import commit_outputs, open_inputs
+from routing.runs.run_tables import changing_outputs, commit_outputs, open_inputs
 from routing.runs.run_work import (
     Groups,
     PendingCounts,
@@ -39,9 +39,7 @@ def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -
     The first run of a job creates every table. Later runs append only to tables for which they have rows. In
     pending_messages they replace the rows that differ.
     """
-    outputs = inputs.outputs
-    if not isinstance(outputs, ledger.DeltaTables):
-        raise TypeError("only Spark's outputs take the rows of an incremental run")
+    outputs = changing_outputs(inputs)
     work = _find_work(inputs, outputs, frame_cache, now)
     if work.checked is None:
         return work.idle_result(next_due_at=None if inputs.start.last is None else inputs.start.last.next_due_at)
@@ -75,11 +73,11 @@ class Work:
 
     def idle_result(self, next_due_at: datetime | None) -> RunResult:
         """Return the counts of a run in which no message is decided."""
-        kept = self.arrived.pending_count
+        waiting = self.arrived.pending_count
         return RunResult(
             self.versions,
-            read=kept,
-            unchanged=kept,
+            read=waiting,
+            unchanged=waiting,
             next_due_at=next_due_at,
             digests=self.digests,
             erased=self.taken_out.erased,

@@ -23,7 +23,7 @@ _PENDING = "pending_messages"
 
 
 @dataclass(frozen=True)
-class MessageChanges:
+class NewAndDeleted:
     """The new rows of ``messages``, conformed, and the messages that were deleted since the last run.
 
     ``count`` is the number of new rows, None if it is unknown. ``deleted`` has `deletes.MESSAGE_ROW` of messages
@@ -39,7 +39,7 @@ class MessageChanges:
         return rows if self.deleted is None else deletes.without(rows, self.deleted)
 
 
-def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameCache) -> MessageChanges:
+def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameCache) -> NewAndDeleted:
     """Find the new and the deleted messages since the last run. In the first run all messages are new.
 
     Raises InputError if these cannot be determined, or columns are wrong.
@@ -48,17 +48,17 @@ def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameC
     with inputs.clock.stage("new messages"):
         if last is None:
             check_detectable(spark, messages)
-            return MessageChanges(conform(messages.read(spark), "messages"), None)
+            return NewAndDeleted(conform(messages.read(spark), "messages"), None)
         since, table_id = last.input_versions["messages"], last.table_ids["messages"]
         found = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
         new = conform(found.rows, "messages")
         if found.removed is None:
-            return MessageChanges(new, found.count)
+            return NewAndDeleted(new, found.count)
     with inputs.clock.stage("deletes"):
         with files_of(TableSnapshot(messages.location, since)):
             net = frame_cache.keep(deletes.net_changes(new, conform(found.removed, "messages")))
         new = deletes.new_messages(net)
-        return MessageChanges(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
+        return NewAndDeleted(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
 
 
 def _find_deleted(
@@ -106,7 +106,7 @@ class TakenOut:
 
 
 def take_out_deleted(
-    inputs: RunInputs, outputs: ErasingTables, changes: MessageChanges, recorded: Mapping[str, int]
+    inputs: RunInputs, outputs: ErasingTables, changes: NewAndDeleted, recorded: Mapping[str, int]
 ) -> TakenOut:
     """Delete deleted messages from ``pending_messages``, and with `RunInputs.erases` from all outputs.
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from routing.delta.counted_runs import has_other_settings
 from routing.delta.job_outputs import LastRun
+from routing.messages.due_times import SERVICE_KEY
 from routing.messages.keying import look_up
 from routing.runs.increment import Arrived, StoredOutputs
 from routing.runs.run_work import RunInputs
@@ -23,7 +24,6 @@ from routing.tables.cached_frames import BroadcastBudget
 from routing.tables.table_columns import TableColumns
 
 _REQUESTS = "route_requests"
-_OF_A_SERVICE = ["instance_name", "to_service_name"]
 
 
 def digest_inputs(settings: Mapping[str, TableColumns]) -> dict[str, str]:
@@ -140,12 +140,12 @@ def _select(
     is_due = F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull()
     if changes.reaches_asking:
         return pending.where(is_due | F.col("may_ask"))
-    services = pending.where(is_due).select(*_OF_A_SERVICE)
+    services = pending.where(is_due).select(*SERVICE_KEY)
     if new is not None:
-        services = services.unionByName(new.select(*_OF_A_SERVICE))
+        services = services.unionByName(new.select(*SERVICE_KEY))
     named = services.where(F.col("instance_name").isNotNull() & F.col("to_service_name").isNotNull()).distinct()
     side = broadcasts.join_side("the services of new messages", named.withColumn("is_asked", F.lit(True)))
     # A service stands there once, so the join keeps the number of rows.
-    marked = look_up(pending, side.with_hint(), _OF_A_SERVICE, shuffled=not side.fits)
+    marked = look_up(pending, side.with_hint(), SERVICE_KEY, shuffled=not side.fits)
     is_asked = F.col("may_ask") & F.col("is_asked").isNotNull()
     return marked.where(is_due | F.coalesce(is_asked, F.lit(False))).drop("is_asked")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 
 from routing.delta import protocol, spark_tables
+from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
 from routing.runs.run_work import RunInputs
@@ -16,6 +17,13 @@ from routing.tables import frames
 from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import no_rows
 from routing.tables.table_columns import Table
+
+
+def changing_outputs(inputs: RunInputs) -> DeltaTables:
+    """Return the outputs of a run that changes some of their rows, which only Spark does."""
+    if not isinstance(inputs.outputs, DeltaTables):
+        raise TypeError("only Spark changes some rows of an output")
+    return inputs.outputs
 
 
 def open_inputs(

@@ -15,8 +15,8 @@ from routing.messages import openers, results, validate
 from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
 from routing.runs.incremental_runs import Work, decide
-from routing.runs.message_changes import MessageChanges, TakenOut
-from routing.runs.run_tables import commit_outputs, open_inputs
+from routing.runs.message_changes import NewAndDeleted, TakenOut
+from routing.runs.run_tables import changing_outputs, commit_outputs, open_inputs
 from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
 from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import conform
@@ -42,9 +42,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
 
     They are those of the last run that counts. ``now`` is the time of the run. Raises InputError.
     """
-    last, clock, outputs = inputs.start.last, inputs.clock, inputs.outputs
-    if not isinstance(outputs, ledger.DeltaTables):
-        raise TypeError("only Spark's outputs take the rows of a window")
+    last, clock, outputs = inputs.start.last, inputs.clock, changing_outputs(inputs)
     if last is None:
         raise InputError.nothing_recorded(str(inputs.config.output["runs"]))
     messages = ledger.check_versions(inputs.inputs["messages"])
@@ -64,7 +62,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     )
     with clock.stage("validate"):
         checked = validate.check(tables)
-    arrived = increment.find_arrived(messages, MessageChanges(rows, None), stored, inputs.start, inputs.context)
+    arrived = increment.find_arrived(messages, NewAndDeleted(rows, None), stored, inputs.start, inputs.context)
     digests = retries.digest_inputs(tables.settings)
     work = Work(versions, stored, arrived, retries.Retries(None, 0), checked, digests, TakenOut())
     step, plan = decide(inputs, work, checked, now)
