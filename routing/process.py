@@ -29,16 +29,29 @@ def end_children(seconds: float) -> bool:
     """End all processes that this one started, with their children. Return True if there were any.
 
     They get SIGTERM first, because Java then removes its temporary files. Processes that still run after some
-    seconds are killed.
+    seconds are killed. They are stopped before that, so that none of them starts another one.
     """
     deadline = time.monotonic() + seconds
     were_any = False
     # Again and again: a process that is being started loses what it is sent before it has become another program.
     while children := find_children():
         were_any = True
-        _send(children, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+        if time.monotonic() < deadline:
+            _send(children, signal.SIGTERM)
+        else:
+            _kill(children)
         time.sleep(_PAUSE)
     return were_any
+
+
+def _kill(processes: set[int]) -> None:
+    """Kill processes, and those that they started before they could be stopped."""
+    stopped = set[int]()
+    while processes:
+        _send(processes, signal.SIGSTOP)
+        stopped |= processes
+        processes = find_children() - stopped
+    _send(stopped, signal.SIGKILL)
 
 
 def _send(processes: set[int], number: signal.Signals) -> None:
@@ -218,7 +231,9 @@ class SignalGuard:
         self._worker = threading.Thread(target=work, name="sbroute", daemon=True)
         self._worker.start()
         threading.stack_size(before)
-        has_ended.wait()
+        # A signal that arrives just before the wait begins does not interrupt it.
+        while not has_ended.wait(_PAUSE):
+            pass
         for error in failed:
             raise error
         return done[0]

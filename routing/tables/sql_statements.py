@@ -103,9 +103,7 @@ def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWri
 def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> DataFrame:
     """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
     text = _sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit)
-    from pyspark.sql import functions as F
-
-    return spark.sql(text).withColumn("micros", F.unix_micros("timestamp"))
+    return spark.sql(text).selectExpr("*", "unix_micros(timestamp) AS micros")
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:

@@ -134,7 +134,7 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
         ("demo extra", "sbroute: unexpected argument 'extra'"),
     ],
 )
-def test_what_is_nearest_to_a_wrong_word(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_suggests_the_nearest(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(*line.split()) == 2
     program = told.partition(":")[0]
     assert capsys.readouterr() == ("", f"{told} (see {program} --help)\n")
@@ -155,7 +155,9 @@ def test_what_is_nearest_to_a_wrong_word(line: str, told: str, capsys: pytest.Ca
         ("messages --config a --limit 1 --limit 2", "--limit"),
     ],
 )
-def test_an_option_of_one_value_is_given_once(line: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_one_value_cannot_be_repeated(
+    line: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The last would win without a word."""
     assert ended(*line.split()) == 2
     out, err = capsys.readouterr()
@@ -164,7 +166,7 @@ def test_an_option_of_one_value_is_given_once(line: str, option: str, capsys: py
     assert err.count("\n") == 1
 
 
-def test_repeatable_options_and_values_that_look_like_none() -> None:
+def test_repeatable_options_and_odd_values() -> None:
     line = "check -- --odd"
     assert cli._parser().parse_all(line.split()).paths == ["--odd"]
     line = "check a --then b --then c -vX=1 -v Y=2 --fail-on error --fail-on delayed --set a=1 --set b=2"
@@ -232,7 +234,7 @@ def test_an_error_is_one_sentence(
     assert err.count("\n") == 1
 
 
-def test_a_traceback_only_when_asked_for(
+def test_a_traceback_only_with_debug(
     failing: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(InputError.missing_table("routes", "/data/routes"))
@@ -259,9 +261,7 @@ def test_errors_as_json(failing: Callable[[Exception], None], capsys: pytest.Cap
         ("--log-format json --quiet", []),
     ],
 )
-def test_in_a_pipe_progress_is_told_as_json_alone(
-    line: str, shown: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_in_a_pipe_is_json_only(line: str, shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A step when it begins, a stage of a run when it has ended."""
     console = cli.CommandConsole(cli._parser().parse_args(["demo", *line.split()]))
     with console.during("reading"):
@@ -274,7 +274,7 @@ def test_in_a_pipe_progress_is_told_as_json_alone(
     assert [json.loads(text)["message"] if "json" in line else text for text in told] == shown
 
 
-def test_a_stage_is_told_by_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_is_reported_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     """And every line of a run by its id, once there is one."""
     console = cli.CommandConsole(cli._parser().parse_args(["demo", "--log-format", "json"]))
     with console.during("starting Spark", "session"):
@@ -343,7 +343,7 @@ sys.stderr.write(f"code {code} heavy {heavy}")
 
 
 @pytest.mark.parametrize("line", ["--help", "resolve --help", "resolve --nonsense", "--version"])
-def test_no_spark_is_imported_for_it(line: str) -> None:
+def test_the_command_line_does_not_import_spark(line: str) -> None:
     command = [sys.executable, "-c", _SPARK_FREE, *line.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr.endswith("heavy []")

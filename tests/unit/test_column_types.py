@@ -303,13 +303,13 @@ def test_every_function_takes_columns_of_other_types(form: str, how: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", [pyarrow.binary(), pyarrow.binary_view(), pyarrow.large_binary()], ids=str)
-def test_bytes_are_no_texts(kind: pyarrow.DataType) -> None:
+def test_bytes_are_not_texts(kind: pyarrow.DataType) -> None:
     routes = cast(arrow(sound())["routes"], texts_as(kind))
     with pytest.raises(InputError, match="column instance_name is binary, not string"):
         columns_of(routes, "routes")
 
 
-def test_a_column_without_a_type_is_one_without_values() -> None:
+def test_a_column_without_a_type_has_no_values() -> None:
     tables = arrow(sound())
     for key, table in tables.items():
         empty = [f.name for f in TABLES[key] if f.nullable and table[f.name].null_count == len(table)]

@@ -45,14 +45,14 @@ def test_the_newest_commit_is_the_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "missing"])
-def test_where_no_log_is_at_hand_there_is_no_version(tmp_path: Path, text: str) -> None:
+def test_a_table_without_a_log_has_no_version(tmp_path: Path, text: str) -> None:
     assert newest_version(TableLocation(str(tmp_path / text))) is None
     log_of(tmp_path, written())
     assert newest_version(TableLocation(str(tmp_path), is_name=True)) is None
     assert newest_version(TableLocation("s3a://bucket/table")) is None
 
 
-def test_marks_are_read_and_other_texts_are_not(tmp_path: Path) -> None:
+def test_marks_are_read_and_other_texts_are_ignored(tmp_path: Path) -> None:
     table = log_of(tmp_path, written(RUN_A.as_text()), written("4c1d"), written('{"sbroute": 1}'), written("[]"))
     found = TableLog(NO_SPARK, table).commits_after(-1)
     assert [commit.version for commit in found] == [0, 1, 2, 3]
@@ -91,7 +91,7 @@ def test_a_restore_that_was_announced_is_marked_once(tmp_path: Path) -> None:
         [{"operation": "SET TBLPROPERTIES"}, _restored(4)],
     ],
 )
-def test_any_other_restore_is_somebody_elses(tmp_path: Path, infos: list[dict[str, Any]]) -> None:
+def test_an_unannounced_restore_is_foreign(tmp_path: Path, infos: list[dict[str, Any]]) -> None:
     assert [commit.commit_mark for commit in TableLog(NO_SPARK, log_of(tmp_path, *infos)).commits_after(-1)] == [
         None,
         None,
@@ -122,7 +122,7 @@ def test_a_merge_right_after_its_announcement_is_marked(
 
 
 @pytest.mark.parametrize(("removed", "after"), [(0, -1), (1, 0), (2, 0)])
-def test_commits_that_are_gone_are_told(tmp_path: Path, removed: int, after: int) -> None:
+def test_missing_commits_are_reported(tmp_path: Path, removed: int, after: int) -> None:
     table = log_of(tmp_path, written(), written(), written(), written())
     (tmp_path / "_delta_log" / f"{removed:020}.json").unlink()
     with pytest.raises(HistoryGap, match=r"has been cleaned up"):
@@ -141,7 +141,7 @@ def test_the_history_goes_back_to_the_first_gap(tmp_path: Path) -> None:
     assert _versions(table) == [*range(129, 70, -1)]
 
 
-def test_files_are_read_while_they_are_asked_for(tmp_path: Path) -> None:
+def test_files_are_read_lazily(tmp_path: Path) -> None:
     table = log_of(tmp_path, written(), written(), written())
     (tmp_path / "_delta_log" / f"{0:020}.json").write_text("damaged", encoding="utf-8")
     history = TableLog(NO_SPARK, table).history()
@@ -204,7 +204,7 @@ def test_spark_is_asked_for_blocks(commits: int, taken: int, limits: list[int]) 
     assert session.limits == limits
 
 
-def test_commits_of_many_years_cost_what_is_read_of_them() -> None:
+def test_a_long_history_costs_only_the_commits_read() -> None:
     """The second statement leaves room for commits that were added since the first."""
     session = _Session(20_000)
     log = TableLog(session, NAMED)
@@ -216,7 +216,7 @@ def test_commits_of_many_years_cost_what_is_read_of_them() -> None:
     assert session.limits == [10, 2_010]
 
 
-def test_a_marked_commit_is_told_without_its_time() -> None:
+def test_the_identity_of_a_marked_commit_has_no_time() -> None:
     """Another release may have recorded it with its time. An unmarked one is told by its time, if it has one."""
     session = _Session(3, {1: RUN_A.as_text()}, timed=2)
     log = TableLog(session, NAMED)
@@ -236,7 +236,7 @@ def test_a_marked_commit_is_told_without_its_time() -> None:
 
 
 @pytest.mark.parametrize("line", ["{", "not JSON", '{"add": {"path": "x"}'])
-def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
+def test_an_invalid_json_line_is_refused(tmp_path: Path, line: str) -> None:
     table = log_of(tmp_path, written(), written())
     with (tmp_path / "_delta_log" / f"{1:020}.json").open("a", encoding="utf-8") as file:
         file.write(f"\n{line}\n")
@@ -245,7 +245,7 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
     assert caught.value.exit_code == 3
 
 
-def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path) -> None:
+def test_commits_of_one_number_have_different_identities(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     one, other = log_of(tmp_path / "a", written("x")), log_of(tmp_path / "b", written("y"))
@@ -270,7 +270,7 @@ def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path) -> None:
     ],
     ids=["a number", "a number as text", "a time", "a time of delta-rs", "neither"],
 )
-def test_a_restore_says_to_which_version(tmp_path: Path, parameters: dict[str, Any], restored: int | None) -> None:
+def test_a_restore_names_its_version(tmp_path: Path, parameters: dict[str, Any], restored: int | None) -> None:
     restore = {"operation": "RESTORE", "operationParameters": parameters}
     table = log_of(tmp_path, restore, {"operation": "WRITE", "operationParameters": {"version": 4}})
     assert [commit.restored for commit in TableLog(NO_SPARK, table).commits_after(-1)] == [restored, None]

@@ -45,12 +45,12 @@ def faults(values: Any, *overrides: str) -> str:
     return text
 
 
-def test_a_location_holds_no_null_byte() -> None:
+def test_a_null_byte_in_a_location_is_refused() -> None:
     values = {**WHOLE, "tables": {**WHOLE["tables"], "routes": "data/ro\0utes"}}
     assert "tables.routes holds a null byte" in faults(values)
 
 
-def test_a_location_holds_nothing_that_spark_replaces_in_sql() -> None:
+def test_variables_of_spark_in_a_location_are_refused() -> None:
     """Spark puts settings and the environment in the place of ``${…}`` before it parses, quoted or not."""
     values = {**WHOLE, "tables": {**WHOLE["tables"], "routes": "data/${env:HOME}", "databases": "a.${spark.x}"}}
     text = faults(values)
@@ -70,7 +70,7 @@ def test_defaults() -> None:
     assert config.spark == {}
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     values = {
         "tables": {**WHOLE["tables"], "mesages": "x", "routes": 5, "services": None},
         "output": {key: path for key, path in WHOLE["output"].items() if key != "runs"},
@@ -127,7 +127,7 @@ def test_broken_yaml(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_file_lacks_what_is_required() -> None:
+def test_an_empty_file_lacks_required_keys() -> None:
     with pytest.raises(ConfigError, match=r"has 9 faults: tables.routes is missing"):
         load("job.yaml", text="")
 
@@ -154,7 +154,7 @@ _TEXT = "tables:\n  # Läden\n  routes: data/routes\n"
     ],
     ids=["Windows-1252", "UTF-16 with mark", "UTF-16 LE", "UTF-16 BE", "a zero byte"],
 )
-def test_another_encoding_says_what_to_save_as(content: bytes, line: int, tmp_path: Path) -> None:
+def test_another_encoding_suggests_utf_8(content: bytes, line: int, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
@@ -200,7 +200,7 @@ def test_overrides() -> None:
     assert config.missing_route_namespace == "urn:a=b"
 
 
-def test_the_last_override_wins_and_null_takes_a_key_away() -> None:
+def test_the_last_override_wins_and_null_removes_a_key() -> None:
     config = loaded({**WHOLE, "resolve": {"as_of": "2026-01-05"}}, "resolve.as_of=2027-01-01", "resolve.as_of=")
     assert config.resolve.as_of is None
     assert "tables.routes is missing" in faults(WHOLE, "tables.routes=null")
@@ -246,7 +246,7 @@ def test_locations(text: str, folder: str, expected: TableLocation) -> None:
         *(("C:\\job.yaml", False), ("", False)),
     ],
 )
-def test_what_is_a_uri(text: str, expected: bool) -> None:
+def test_uris(text: str, expected: bool) -> None:
     assert is_uri(text) is expected
 
 
@@ -280,7 +280,7 @@ def test_times(value: object, expected: datetime) -> None:
 @pytest.mark.parametrize(
     "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
 )
-def test_what_is_no_time(value: object) -> None:
+def test_invalid_times(value: object) -> None:
     with pytest.raises(ValueError, match=r"is not an? (ISO 8601 )?time"):
         parse_time(value)
 
@@ -310,7 +310,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GB", "1XB", "one"])
-def test_what_is_no_size(text: str) -> None:
+def test_invalid_sizes(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a size such as 512MB"):
         size_in_bytes(text)
 
@@ -330,7 +330,7 @@ def test_settings_as_json_can_be_read_again() -> None:
     assert (again.spark, again.missing_route_namespace) == (config.spark, config.missing_route_namespace)
 
 
-def test_the_tables_that_import_keeps_are_no_inputs_of_resolve() -> None:
+def test_tables_of_imports_are_not_inputs_of_resolve() -> None:
     kept = {"imports": "data/imports", "observed_routing": "broker.observed"}
     config = loaded({**WHOLE, "tables": {**WHOLE["tables"], **kept}})
     assert set(config.tables) == set(WHOLE["tables"])
@@ -341,7 +341,7 @@ def test_the_tables_that_import_keeps_are_no_inputs_of_resolve() -> None:
     assert '"imports": "/conf/data/imports"' in config.as_json()
 
 
-def test_a_table_that_import_keeps_stands_by_itself() -> None:
+def test_a_table_of_imports_has_its_own_location() -> None:
     text = faults(
         {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/routes", "observed_routing": "out/runs"}}
     )
@@ -349,7 +349,7 @@ def test_a_table_that_import_keeps_stands_by_itself() -> None:
     assert "output.runs has the location of tables.observed_routing" in text
 
 
-def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
+def test_incremental_mode_needs_pending_messages() -> None:
     incremental = {**WHOLE, "resolve": {"mode": "incremental"}}
     assert "output.pending_messages is missing, which resolve.mode: incremental needs" in faults(incremental)
     config = loaded(incremental, "output.pending_messages=out/pending")
@@ -357,7 +357,7 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
     assert "pending_messages" not in loaded(WHOLE).output
 
 
-def test_what_other_commands_write_is_no_output_of_resolve() -> None:
+def test_outputs_of_other_commands_are_not_outputs_of_resolve() -> None:
     assert loaded(WHOLE).other_outputs == {}
     names = {"route_candidates": "candidates", "message_paths": "paths", "reconciliation": "told"}
     config = loaded(WHOLE, *(f"output.{key}=out/{name}" for key, name in names.items()))
@@ -374,7 +374,7 @@ def test_what_other_commands_write_is_no_output_of_resolve() -> None:
     ("place", "taken"),
     [("data/messages", "tables.messages"), ("out/runs", "output.runs"), ("data/imports", "tables.imports")],
 )
-def test_the_table_of_paths_stands_by_itself(place: str, taken: str) -> None:
+def test_message_paths_has_its_own_location(place: str, taken: str) -> None:
     values = {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/imports"}}
     assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
 
@@ -425,7 +425,7 @@ def test_columns_that_cluster_routes(written: Any, columns: tuple[str, ...]) -> 
         ("run_id,attempt,reason,outcome,address", "output.cluster_by needs one to 4 different columns"),
     ],
 )
-def test_what_cannot_cluster_routes(written: Any, fault: str) -> None:
+def test_columns_that_cannot_cluster_routes(written: Any, fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded({**WHOLE, "output": {**WHOLE["output"], "cluster_by": written}})
     assert fault in str(caught.value)
@@ -440,5 +440,5 @@ def test_what_cannot_cluster_routes(written: Any, fault: str) -> None:
     ],
     ids=["a path", "outputs by path", "a table of the job"],
 )
-def test_what_the_view_cannot_be(outputs: dict[str, str], fault: str) -> None:
+def test_invalid_names_of_the_view(outputs: dict[str, str], fault: str) -> None:
     assert fault in faults({**WHOLE, "output": {**WHOLE["output"], **outputs}})

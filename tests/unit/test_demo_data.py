@@ -91,14 +91,14 @@ def test_keys_are_unique_over_all_estates_together(table: str) -> None:
     assert [key for key, count in counted.items() if count > 1] == []
 
 
-def test_required_values_are_there() -> None:
+def test_required_values_are_present() -> None:
     for name, schema in INPUTS.items():
         required = [field.name for field in schema if not field.nullable]
         if name != "messages":
             assert all(row[column] not in (None, "") for row in everything()[name] for column in required)
 
 
-def test_addresses_are_in_the_grammar() -> None:
+def test_addresses_follow_the_grammar() -> None:
     tables = everything()
     for route in tables["routes"]:
         keyword = route["address"].upper() in ("LOCAL", "TRANSPORT")
@@ -139,7 +139,7 @@ def test_the_day_has_as_many_messages_as_asked_for(count: int) -> None:
     assert len(generate_day(messages=count)["messages"]) == count
 
 
-def test_the_day_lies_within_its_day_in_order_of_time() -> None:
+def test_the_messages_of_the_day_are_in_order_of_time() -> None:
     times = [row["enqueue_time"] for row in day()["messages"] if row["message_id"] and row["enqueue_time"]]
     good = times[: MESSAGES - len(REJECTIONS)]
     assert good == sorted(good)
@@ -181,7 +181,7 @@ def test_most_messages_get_through() -> None:
     assert delivered_share(resolved_day().resolved_routes) > 0.9
 
 
-def test_what_one_instance_sends_the_next_one_gets() -> None:
+def test_sent_messages_arrive_at_the_next_instance() -> None:
     owners = {address.lower(): row["instance_name"] for row in day()["instances"] for address in row["addresses"]}
     arrived = {(row["message_id"], row["instance_name"]) for row in day()["messages"]}
     on_the_way = [

@@ -45,7 +45,7 @@ def test_estates_share_no_instance_and_have_few_messages() -> None:
     assert all(2 <= len(estate.tables["messages"]) <= 6 for estate in estates)
 
 
-def test_all_estates_in_one_run_resolve_as_the_worked_cases_say() -> None:
+def test_all_estates_in_one_run_equal_the_worked_cases() -> None:
     resolution = resolve(joined())
     assert [line(row) for row in resolution.resolved_routes] == GOLDEN.read_text(encoding="utf-8").splitlines()
     assert resolution.rejected_messages == []

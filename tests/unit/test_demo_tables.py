@@ -32,7 +32,7 @@ def is_by_deltalake(folder: Path, settings: dict[str, str] | None = None) -> boo
     return build.by_deltalake(TableOpener(never, settings or {}), build.settings(folder, ()))
 
 
-def test_on_this_disk(tmp_path: Path) -> None:
+def test_tables_on_this_disk(tmp_path: Path) -> None:
     assert is_by_deltalake(tmp_path / "demo")
 
 
@@ -50,19 +50,19 @@ def test_spark_writes_if_a_path_may_be_on_another_file_system(
     assert not is_by_deltalake(tmp_path)
 
 
-def test_not_where_the_settings_name_another_file_system(tmp_path: Path) -> None:
+def test_spark_writes_if_settings_name_another_file_system(tmp_path: Path) -> None:
     assert not is_by_deltalake(tmp_path, HDFS)
 
 
-def test_not_in_a_session_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_writes_in_a_given_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "is_given", lambda: True)
     assert not is_by_deltalake(tmp_path)
 
 
-def test_not_without_deltalake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_writes_without_deltalake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_tables, "find_spec", lambda name: None)
     assert not is_by_deltalake(tmp_path)
 
 
-def test_not_where_the_path_is_mistaken_for_a_url(tmp_path: Path) -> None:
+def test_spark_writes_if_the_path_looks_like_a_url(tmp_path: Path) -> None:
     assert not is_by_deltalake(tmp_path / "100%25")

@@ -72,7 +72,7 @@ def written(folder: Path, text: str = SCRIPT) -> str:
     return str(file)
 
 
-def test_a_script_changes_what_its_statements_say(tmp_path: Path) -> None:
+def test_a_script_applies_its_statements(tmp_path: Path) -> None:
     done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "HUB"), at=AT, with_messages=True)
     assert decided(done) == {
         "m2": (
@@ -107,7 +107,7 @@ def test_a_script_changes_what_its_statements_say(tmp_path: Path) -> None:
     assert "line 3: DROP ROUTE 'Gone'" in refused
 
 
-def test_a_script_is_what_an_import_of_it_makes_of_the_tables(tmp_path: Path) -> None:
+def test_a_script_gives_the_tables_of_its_import(tmp_path: Path) -> None:
     """Beside another configuration: a copy of the tables into which the script was imported."""
     save_estate(small_estate(), tmp_path / "in")
     shutil.copytree(tmp_path / "in", tmp_path / "copy")
@@ -126,7 +126,7 @@ def test_a_script_is_what_an_import_of_it_makes_of_the_tables(tmp_path: Path) ->
     assert not (tmp_path / "in" / "imports").exists()
 
 
-def test_a_script_that_lies_in_no_file(tmp_path: Path) -> None:
+def test_a_script_without_a_file(tmp_path: Path) -> None:
     tables = arrow(small_estate())
     done = diff(tables, Scripts.of_text(SCRIPT, "hub"), at=AT, with_messages=True)
     of_file = diff(tables, Scripts([written(tmp_path)], "hub"), at=AT, with_messages=True)
@@ -166,7 +166,7 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert (done.changed, done.after.moment) == (4, AT)
 
 
-def test_a_script_for_an_instance_that_no_table_knows(tmp_path: Path) -> None:
+def test_a_script_for_an_unknown_instance(tmp_path: Path) -> None:
     done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "elsewhere"), at=AT)
     assert done.changed == 0
     assert done.script is not None
@@ -186,7 +186,7 @@ def versions(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def test_what_changed_since_a_version(versions: Path, tmp_path: Path) -> None:
+def test_changes_since_a_version(versions: Path, tmp_path: Path) -> None:
     settings = config_of(versions, tmp_path / "out")
     done = diff(settings, TableVersions({"routes": 2}), at=AT, with_messages=True)
     sent = ["SENT", "NETWORK_ADDRESS", "Far"]
@@ -209,7 +209,7 @@ def test_what_changed_since_a_version(versions: Path, tmp_path: Path) -> None:
     assert several.before.label.endswith("with routes at version 3, services at version 0")
 
 
-def test_a_version_that_is_not_there(versions: Path, tmp_path: Path) -> None:
+def test_a_missing_version(versions: Path, tmp_path: Path) -> None:
     settings = config_of(versions, tmp_path / "out")
     with pytest.raises(InputError, match="has no version 9, its newest is 3"):
         diff(settings, TableVersions({"routes": 9}), at=AT)
@@ -231,7 +231,7 @@ def test_a_version_that_is_not_there(versions: Path, tmp_path: Path) -> None:
         (["routes=3"], {"routes": 3}),
     ],
 )
-def test_versions_as_they_are_given(texts: list[str], found: dict[str, int]) -> None:
+def test_valid_versions(texts: list[str], found: dict[str, int]) -> None:
     assert versions_of(texts).by_key == found
 
 
@@ -247,7 +247,7 @@ def test_versions_as_they_are_given(texts: list[str], found: dict[str, int]) -> 
         ([""], "takes N or KEY=N"),
     ],
 )
-def test_versions_that_are_none(texts: list[str], told: str) -> None:
+def test_invalid_versions(texts: list[str], told: str) -> None:
     with pytest.raises(ContractError, match=told):
         versions_of(texts)
 
@@ -294,7 +294,7 @@ def group(before: str, after: str, messages: int, reason: str = "X") -> Mapping[
     return {**row, **ends, "messages": messages}
 
 
-def test_what_gets_worse_comes_first() -> None:
+def test_worse_endings_come_first() -> None:
     groups = [
         group("DELAYED", "DELIVERED", 90),
         group("NOT_KNOWN", "DELIVERED", 80),
@@ -375,7 +375,7 @@ def compared(given: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
     return {one for batch in batches for one in batch["message_id"].to_pylist()}
 
 
-def test_only_messages_that_can_differ_are_decided() -> None:
+def test_only_messages_that_may_differ_are_decided() -> None:
     """The changes are a service's route, a change for all messages of an instance, and one for a database."""
     tables = small_estate()
     other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
@@ -396,7 +396,7 @@ def test_only_messages_that_can_differ_are_decided() -> None:
     assert compared(arrow_tables, same) == set()
 
 
-def test_faults_of_a_side_are_told_with_its_name(tmp_path: Path) -> None:
+def test_faults_name_their_side(tmp_path: Path) -> None:
     tables = small_estate()
     bad = {"routes": arrow_of([*tables["routes"], route("Odd", "//odd", "nowhere")], ROUTES)}
     with pytest.raises(
@@ -469,7 +469,7 @@ def of_services(*services: str) -> list[dict[str, list[str]]]:
         (altered("route_requests", 0, message_id="m00"), []),
     ],
 )
-def test_which_messages_an_edit_can_touch(after: Tables, found: list[Any]) -> None:
+def test_messages_that_an_edit_may_change(after: Tables, found: list[Any]) -> None:
     before = added("routes")
     both = [GivenTables(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
     settings_alone = [GivenTables(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
@@ -498,7 +498,7 @@ EXPIRED = ["DROPPED", "DIALOG_EXPIRED", None, None, None, None]
         ({"acknowledged_at": "2026-01-05T14:00:00.000001Z", "acknowledged_broker_instance": STOCK}, {}),
     ],
 )
-def test_dialogs_that_turn_between_two_times(columns: dict[str, Any], found: Decisions) -> None:
+def test_dialogs_that_end_between_two_times(columns: dict[str, Any], found: Decisions) -> None:
     tables = small_estate()
     tables["dialogs"][0] |= {"conversation_id": conversation(2).swapcase(), **columns}
     assert decided(diff(arrow(tables), LATER, at=AT, with_messages=True)) == found

@@ -51,7 +51,7 @@ def ended(capsys: pytest.CaptureFixture[str], *line: str) -> tuple[int, str, str
     return status, out, err
 
 
-def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = (
         " ".join(TRIED),
         "--against moved.yaml",
@@ -116,9 +116,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([], 0),
     ],
 )
-def test_what_a_change_is_stopped_on(
-    words: list[str], status: int, job: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fail_on(words: list[str], status: int, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(capsys, *TRIED, *words)[0] == status
 
 
@@ -188,7 +186,7 @@ def _network() -> Tables:
         ),
     ],
 )
-def test_what_gets_worse_further_on(
+def test_endings_that_get_worse_at_later_hops(
     address: str,
     of_b: str,
     ending: list[str | None],
@@ -250,7 +248,7 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
         ("--out copy", r"--out: 'FOLDER/copy' is a table with another schema, \d+ differences: "),
     ],
 )
-def test_other_tables_are_not_written_over(
+def test_other_tables_are_not_overwritten(
     line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store_local(arrow_of(small_estate()["routes"], ROUTES), job / "copy")
@@ -276,14 +274,14 @@ def test_other_tables_are_not_written_over(
         ("--with-script none.sql --instance hub", "none.sql"),
     ],
 )
-def test_wrong_questions(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, *line.split())
     assert (status, out) == (2, "")
     assert told in err
     assert err.count("\n") == 1
 
 
-def test_which_way_is_told(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_engine_is_named(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = ended(capsys, "--against", "moved.yaml", "--verbose")
     assert "tables.routes: read by deltalake\n" in err
     assert "messages, dialogs: compared without Spark\n" in err
@@ -292,7 +290,7 @@ def test_which_way_is_told(job: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert err.count("tables.routes: ") == 2
 
 
-def test_names_that_move_the_cursor_are_printed_as_others(
+def test_names_with_control_characters_are_escaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -51,13 +51,13 @@ def test_a_fault_of_the_disk_comes_first(text: str, number: int | None, sentence
     assert first_sentence(error) == sentence
 
 
-def test_a_fault_is_found_in_the_causes() -> None:
+def test_a_fault_in_the_causes_counts() -> None:
     error = RuntimeError("Generic LocalFileSystem error")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     assert first_sentence(error) == "No space left on device (Generic LocalFileSystem error)"
 
 
-def test_a_file_that_python_names_is_named() -> None:
+def test_the_message_names_the_file() -> None:
     error = OSError(errno.EROFS, "Read-only file system", "/out/diff.creating")
     assert first_sentence(error) == "Read-only file system (/out/diff.creating)"
     tree = OSError(TREE)
@@ -77,7 +77,7 @@ def test_a_fault_has_its_own_hint() -> None:
     assert "run again once the cause is gone" in str(StorageError.failed("x", "it timed out"))
 
 
-def test_empty_folders_made_beforehand_are_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_accept_empty_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = save_job(small_estate(), tmp_path)
     others = ("message_paths", "reconciliation", "pending_messages", "route_candidates")
     lines = "".join(f"  {key}: {tmp_path}/out/{key}\n" for key in others)
@@ -92,7 +92,7 @@ def test_empty_folders_made_beforehand_are_taken(tmp_path: Path, capsys: pytest.
         assert status == 0, (command, capsys.readouterr().err)
 
 
-def test_an_import_takes_empty_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imports_accept_empty_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples = Path(__file__).parents[2] / "conf" / "examples"
     job = tmp_path / "job.yaml"
     text = (examples / "import.yaml").read_text(encoding="utf-8").replace("../../build/demo-import/", "")

@@ -86,14 +86,14 @@ def session_of(*seen: str) -> Any:
         ("s3a://bucket/runs", False, False),
     ],
 )
-def test_a_path_is_where_the_session_looks_for_it(text: str, of_disk: bool, of_hdfs: bool) -> None:
+def test_the_session_decides_where_a_path_is(text: str, of_disk: bool, of_hdfs: bool) -> None:
     here, elsewhere = session_of(""), session_of()
     assert file_systems.place(TableLocation(text), here).is_elsewhere is of_disk
     assert file_systems.place(TableLocation(text), elsewhere).is_elsewhere is of_hdfs
     assert not file_systems.place(TableLocation(text), None).is_elsewhere
 
 
-def test_a_name_is_of_no_disk() -> None:
+def test_a_name_is_on_no_disk() -> None:
     name = TableLocation("main.shop.runs", is_name=True)
     assert file_systems.place(name, session_of()) == name
 
@@ -114,7 +114,7 @@ def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.Mon
     assert far.asked == near.asked == ["", "file:"]
 
 
-def test_a_session_that_may_read_nothing_of_this_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_without_access_to_this_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: str) -> None:
         raise PermissionError(13, "no rights")
 
@@ -122,7 +122,7 @@ def test_a_session_that_may_read_nothing_of_this_disk(monkeypatch: pytest.Monkey
     assert file_systems.place(TableLocation("/data/runs"), session_of("")).is_elsewhere
 
 
-def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_on_databricks_are_not_local(monkeypatch: pytest.MonkeyPatch) -> None:
     """No session is started to find this out, and no other disk is checked."""
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     spark = session_of("")
@@ -163,7 +163,7 @@ def test_files_of_a_cluster_may_name_another_disk(
     assert not file_systems.is_open(TableLocation("s3a://bucket/runs"), {})
 
 
-def test_settings_and_platforms_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unclear_settings_and_platforms(monkeypatch: pytest.MonkeyPatch) -> None:
     path = TableLocation("/data/runs")
     assert not file_systems.is_open(path, {"spark.sql.shuffle.partitions": "8"})
     assert file_systems.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
@@ -219,13 +219,13 @@ def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None
     ]
 
 
-def test_no_session_is_started_where_nothing_names_another_disk(tmp_path: Path) -> None:
+def test_no_session_starts_for_local_paths(tmp_path: Path) -> None:
     opener = TableOpener(lambda: pytest.fail("Spark is started"))
     assert not opener.placed("tables.routes", table(tmp_path / "routes")).is_elsewhere
     assert opener.find("tables.routes", TableLocation(str(tmp_path / "none"))) is None
 
 
-def test_why_spark_is_needed_is_told_where_it_is_missing() -> None:
+def test_the_error_says_why_spark_is_needed() -> None:
     def start() -> Any:
         raise EnvironmentFault.no_package("pyspark", "local")
 
@@ -243,5 +243,5 @@ def test_why_spark_is_needed_is_told_where_it_is_missing() -> None:
         ("/back\\slash", r"/back\\slash"),
     ],
 )
-def test_a_path_is_no_pattern(path: str, pattern: str) -> None:
+def test_a_path_is_not_a_pattern(path: str, pattern: str) -> None:
     assert file_systems.as_pattern(path) == pattern

@@ -144,7 +144,7 @@ def _sample(name: str) -> RoutingError:
     return error
 
 
-def test_every_text_is_as_its_golden_file_says() -> None:
+def test_every_text_equals_its_golden_file() -> None:
     assert sorted(_constructors()) == sorted(SAMPLES)
     lines = [f"{name} (exit code {_sample(name).exit_code})\n  {_sample(name)}" for name in SAMPLES]
     assert_golden("errors.txt", "\n".join(lines))
@@ -273,7 +273,7 @@ def _led_to(cause: BaseException, links: int) -> RoutingError:
 
 
 @pytest.mark.parametrize("links", [0, 2])
-def test_faults_that_last_end_with_another_code_than_those_that_pass(links: int) -> None:
+def test_lasting_and_passing_faults_have_different_exit_codes(links: int) -> None:
     for causes, code in ((LASTING, 2), (PASSING, 3)):
         assert [_led_to(cause, links).exit_code for cause in causes] == [code] * len(causes)
 

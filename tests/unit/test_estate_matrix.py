@@ -20,7 +20,7 @@ def flow(
     return MessageFlow(instance, "D", "//s", outcome, reason, None, address, None, messages, 0, *end)
 
 
-def test_messages_belong_where_they_end() -> None:
+def test_messages_count_where_they_end() -> None:
     flows = {
         flow("A", "DELIVERED"): ("A", "A"),
         flow("A", "DELAYED"): ("A", "A"),
@@ -41,7 +41,7 @@ def test_messages_belong_where_they_end() -> None:
     assert set(matrix.columns) == {target for _, target in flows.values()}
 
 
-def test_of_many_instances_those_with_most_trouble_have_rows_and_all_others_one() -> None:
+def test_many_instances_are_reduced_to_those_with_most_trouble() -> None:
     many = MOST_INSTANCES + 25
     flows = [flow(f"i{n:03}", "DELIVERED", messages=1_000) for n in range(many)]
     flows += [flow(f"i{n:03}", "DELAYED", messages=n) for n in range(1, many)]
@@ -55,7 +55,7 @@ def test_of_many_instances_those_with_most_trouble_have_rows_and_all_others_one(
     assert matrix.place(flows[many - 1]) == ("i064", "i064")
 
 
-def test_a_few_stuck_messages_among_many_are_seen_and_come_first() -> None:
+def test_few_stuck_messages_among_many_come_first() -> None:
     flows = [flow("A", "DELIVERED", messages=9_999), flow("A", "DELAYED")]
     matrix = matrix_of(flows, PLACES)
     delayed, delivered = cell_rows(matrix, {("A", "A"): {"DELIVERED": 9_999, "DELAYED": 1}}, {("A", "A"): "#x"})

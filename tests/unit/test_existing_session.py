@@ -45,11 +45,11 @@ class Unsupported(PySparkException):
         (OSError("0A000"), False),
     ],
 )
-def test_a_refusal_is_told_by_its_condition(error: Exception, is_one: bool) -> None:
+def test_a_refusal_is_recognized_by_its_condition(error: Exception, is_one: bool) -> None:
     assert is_refusal(error) is is_one
 
 
-def test_what_is_refused_is_named_once_with_its_reason_and_the_rest_is_set() -> None:
+def test_refused_settings_are_named_once_and_others_are_set() -> None:
     settings = Settings({}, {ADAPTIVE: not_available(ADAPTIVE), MEMORY: STATIC})
     told: list[str] = []
     apply_settings(session_of(settings), {ADAPTIVE: "false", PARTS: "8", MEMORY: "4g"}, told.append)
@@ -63,13 +63,13 @@ def test_what_is_refused_is_named_once_with_its_reason_and_the_rest_is_set() -> 
     )
 
 
-def test_what_a_session_has_already_is_not_set_again() -> None:
+def test_existing_settings_are_not_set_again() -> None:
     settings = Settings({PARTS: "8", "spark.sql.extensions": "x"})
     apply_settings(session_of(settings), {PARTS: "8", "spark.sql.extensions": "x"}, pytest.fail)
     assert settings.calls == []
 
 
-def test_a_wrong_value_is_no_refusal() -> None:
+def test_an_invalid_value_is_not_a_refusal() -> None:
     wrong = refused("INVALID_CONF_VALUE.TYPE_MISMATCH", "'abc' should be an 'int'", IllegalArgumentException)
 
     class Typed(Settings):
@@ -85,7 +85,7 @@ def test_a_wrong_value_is_no_refusal() -> None:
     )
 
 
-def test_any_other_error_goes_on() -> None:
+def test_other_errors_are_raised() -> None:
     lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
     refusing = session_of(Settings({}, {PARTS: lost}))
     with pytest.raises(PySparkException) as caught:
@@ -135,7 +135,7 @@ class _Notes(Busy):
         self.told.append((text, level))
 
 
-def test_every_command_notes_once_what_the_session_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_notes_refused_settings_once(monkeypatch: pytest.MonkeyPatch) -> None:
     refusing = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
     _have(refusing, refusing, monkeypatch)
     console: Any = _Notes()
@@ -183,7 +183,7 @@ def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> No
         (Settings({}, {PARTS: not_available(PARTS)}), 1),
     ],
 )
-def test_a_shuffle_of_which_nothing_is_told_promises_no_parts(settings: Settings, expected: int) -> None:
+def test_an_unknown_shuffle_promises_no_partitions(settings: Settings, expected: int) -> None:
     assert _partitions(session_of(settings)) == expected
 
 
@@ -201,9 +201,7 @@ def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any
 
 
 @pytest.mark.parametrize("own", [{}, {METADATA: "the user's own"}])
-def test_a_mark_leaves_the_session_as_its_user_has_it(
-    own: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mark_restores_the_settings_of_the_session(own: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(dict(own))
     assert _mark(settings, monkeypatch) == ([], MARK.as_text())
     assert settings.values == own

@@ -124,7 +124,7 @@ def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any],
         ),
     ],
 )
-def test_the_statement_that_helps(tables: Tables, sql: str) -> None:
+def test_the_recommended_statement(tables: Tables, sql: str) -> None:
     done = explained(tables)
     written = write_sql(make_document(done), state_nothing_to_run(done))
     assert "\n".join(lines_to_run(written)) == sql
@@ -204,7 +204,7 @@ def assert_runs(sql: str) -> int:
 
 
 @pytest.mark.parametrize("name", [one for one in NAMES if "\x00" not in one], ids=repr)
-def test_hostile_names_stay_in_their_place(name: str) -> None:
+def test_hostile_names_stay_within_their_column(name: str) -> None:
     tables = estate([route(f"{name}R", "//STOCK", "tcp://far:4022"), route("B", f"{name}//stock", "LOCAL")])
     tables["messages"] = [message(1, name), {**message(1, "//stock"), "message_id": "m2"}]
     for asked in ("m1", "m2"):
@@ -238,9 +238,7 @@ def test_statements_are_neither_wrapped_nor_coloured(
     assert "put a value into each place" in out
 
 
-def test_a_message_that_is_on_its_way_has_nothing_to_run(
-    config_file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_in_transit_needs_no_statement(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--config", config_file, "--message-id", "m3", "--format", "sql"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("-- There is nothing to run. SENT: route 'Far' of 'Sales' sends it to")

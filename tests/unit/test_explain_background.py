@@ -94,7 +94,7 @@ def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
         pytest.param((9,), 9, id="nothing else is stored"),
     ],
 )
-def test_a_status_of_a_time_to_come(times: tuple[int, ...], newest: int) -> None:
+def test_a_status_in_the_future(times: tuple[int, ...], newest: int) -> None:
     rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
     found = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
     assert found == StatusText(newest * 1_000_000, None, None)
@@ -114,7 +114,7 @@ GAPS: list[tuple[Row, int, int, str | None]] = [
 
 
 @pytest.mark.parametrize(("row", "databases", "routes", "gap"), GAPS)
-def test_how_much_is_known_of_an_instance(row: Row, databases: int, routes: int, gap: str | None) -> None:
+def test_gaps_of_an_instance(row: Row, databases: int, routes: int, gap: str | None) -> None:
     near = {
         "instances": columns_of_rows([instance(**row)], INSTANCES),
         "databases": columns_of_rows([database()] * databases, DATABASES),
@@ -123,7 +123,7 @@ def test_how_much_is_known_of_an_instance(row: Row, databases: int, routes: int,
     assert find_gap(near) == gap
 
 
-def test_an_instance_that_is_not_listed_is_no_gap() -> None:
+def test_an_unlisted_instance_is_not_a_gap() -> None:
     none = {"instances": INSTANCES, "databases": DATABASES, "routes": ROUTES}
     assert find_gap({key: columns_of_rows([], schema) for key, schema in none.items()}) is None
 
@@ -141,7 +141,7 @@ BESIDE: list[tuple[int | None, str | None, str, bool, tuple[str, str | None]]] =
 
 
 @pytest.mark.parametrize(("number", "status", "reason", "in_msdb", "told"), BESIDE)
-def test_what_a_status_says_of_the_verdict(
+def test_a_status_confirms_or_contradicts_the_verdict(
     number: int | None, status: str | None, reason: str, in_msdb: bool, told: tuple[str, str | None]
 ) -> None:
     [line] = MessageBackground(status=StatusText(AT, number, status)).after_the_verdict(
@@ -151,7 +151,7 @@ def test_what_a_status_says_of_the_verdict(
     assert (line["finding"], line["why"]) == told
 
 
-def test_beside_no_verdict_nothing_is_told() -> None:
+def test_no_verdict_no_comparison() -> None:
     background = MessageBackground(status=StatusText(AT, 9793, "t"))
     assert background.after_the_verdict(None, None, in_msdb=False) == []
     assert MessageBackground().after_the_verdict("DELAYED", "NO_ROUTE", in_msdb=False) == []
@@ -168,13 +168,13 @@ LATER: list[tuple[dict[str, int], int | None]] = [
 
 
 @pytest.mark.parametrize(("newest", "at"), LATER)
-def test_what_was_imported_after_the_decision(newest: dict[str, int], at: int | None) -> None:
+def test_imports_after_the_decision(newest: dict[str, int], at: int | None) -> None:
     lines = MessageBackground("ONLY_NAME", newest=newest).before_the_path("hub", AT)
     assert [(line["item"], line["name"]) for line in lines][-1] == ("INSTANCE", "hub")
     assert [(line["finding"], line["at"]) for line in lines[:-1]] == ([] if at is None else [("LATER", at)])
 
 
-def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
+def test_views_with_a_history_are_not_listed_as_later_imports() -> None:
     rows = [
         {"instance_name": "hub", "view_or_file": view, "exported_at": f"1970-01-01T00:00:0{second}Z"}
         for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
@@ -189,14 +189,14 @@ def arrived() -> KnownRows:
     return KnownRows(estate(databases=[], routes=[route("Far", None, "tcp://far:4022", database_name="msdb")]))
 
 
-def test_what_cannot_be_judged_for_want_of_databases_says_so() -> None:
+def test_a_missing_database_list_is_a_gap() -> None:
     with pytest.raises(QuestionError) as caught:
         arrived().explain(message(1, "//far"))
     told = "the message would be rejected: UNKNOWN_DATABASE (the databases, addresses and forwarding of"
     assert str(caught.value).startswith(f"{told} instance 'hub' are not known; docs/reference/tables.md explains ")
 
 
-def test_the_gap_is_told_before_the_path_and_unknown_forwarding_in_it() -> None:
+def test_gaps_come_before_the_path() -> None:
     lines = list(arrived().explain(message(1, "//far", database_name=None)).steps)
     assert [line["item"] for line in lines][:5] == ["MESSAGE", "TIME", "BROKER_INSTANCE", "INSTANCE", "SCOPE"]
     assert (lines[3]["finding"], lines[3]["name"]) == ("ONLY_ROUTES", "hub")

@@ -59,7 +59,7 @@ WRONG = {
 }
 
 
-def test_a_wrong_question_is_one_sentence(
+def test_invalid_arguments_are_one_sentence(
     config_file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Opening a table would fail the test: no question here gets that far.
@@ -74,7 +74,7 @@ def test_a_wrong_question_is_one_sentence(
     assert_golden("explain_wrong_questions.txt", "".join(told))
 
 
-def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
+def test_invalid_arguments_are_refused_before_a_uri_is_read(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(explain, "load", None)
@@ -82,7 +82,7 @@ def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
     assert "no message is named" in capsys.readouterr().err
 
 
-def test_the_older_name_of_an_option_is_the_same_option() -> None:
+def test_the_old_name_of_an_option_works() -> None:
     command = CommandParser().add_subparsers()
     explain.add(command, argparse.ArgumentParser(add_help=False))
     for name in ("--conversation", "--conversation-id"):
@@ -90,7 +90,7 @@ def test_the_older_name_of_an_option_is_the_same_option() -> None:
         assert options.conversation == GUID
 
 
-def test_a_stored_message_is_named_in_one_way() -> None:
+def test_ways_to_name_a_stored_message() -> None:
     for message_id, conversation in ((None, None), ("m1", GUID), (None, "m1"), (None, "")):
         with pytest.raises(QuestionError):
             StoredMessage(message_id, conversation=conversation)
@@ -102,7 +102,7 @@ def _asked(*arguments: str) -> Question:
     return question_of(command.choices["trace"].parse_args(["--config", "f", *arguments]))
 
 
-def test_what_the_options_ask() -> None:
+def test_options_become_a_question() -> None:
     at, when = datetime(2026, 1, 1, tzinfo=timezone.utc), ("--at", "2026-01-01T00:00:00Z")
     assert _asked("--message-id", "m1") == StoredMessage("m1", None, None)
     assert _asked("--message-id", "m1", "--instance", "hub", *when) == StoredMessage("m1", "hub", at)

@@ -151,7 +151,7 @@ def test_near_misses(explained: Explained) -> None:
     assert [line["position"] for line in path] == list(range(1, len(path) + 1))
 
 
-def test_long_lists_are_cut_and_the_rest_counted(explained: Explained) -> None:
+def test_long_lists_are_cut(explained: Explained) -> None:
     many = [brief(line) for line in explained.paths["", "n2"]]
     assert sum(line.startswith("1.2 ROUTE NO_MATCH L") for line in many) == 20
     assert "1.2 OTHER_ROUTES MORE 13" in many
@@ -402,7 +402,7 @@ def test_an_expired_dialog_ends_the_path(explained: Explained) -> None:
     ]
 
 
-def test_without_a_dialog_every_id_is_told(explained: Explained) -> None:
+def test_without_a_dialog_every_id_is_listed(explained: Explained) -> None:
     path, verdict = explained.paths["", BALANCED], explained.verdicts["", BALANCED]
     lines = [brief(line) for line in path]
     assert "1.3 ID POSSIBLE LoadBalancingRoute1 NETWORK_ADDRESS" in lines
@@ -449,7 +449,7 @@ def test_paths_as_text(explained: Explained) -> None:
     assert_golden("explain_paths.txt", "\n\n".join(texts))
 
 
-def test_an_explanation_decides_for_the_time_of_its_message_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explanation_decides_only_for_the_time_of_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route with thousands of versions takes as long as one with a few: no other time is decided."""
     start = moment(NOON)
     assert start is not None

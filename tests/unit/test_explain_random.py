@@ -26,7 +26,7 @@ NETWORKS, MESSAGES = 60, 40
 Row = Mapping[str, Any]
 
 
-def test_the_rows_that_concern_a_message_are_enough() -> None:
+def test_the_relevant_rows_are_enough() -> None:
     """The explanation is the same without the other routes and services of the instance."""
     left_out = 0
     for estate in draw_estates(random.Random(SEED), 10, MESSAGES):

@@ -51,7 +51,7 @@ def told(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
     return verdict["matching_step"], shown
 
 
-def test_other_messages_are_not_read_where_none_is_asked_for() -> None:
+def test_other_messages_are_only_read_for_requests() -> None:
     known = KnownRows(small_estate())
     for number, name in ((1, "//stock"), (2, "//stock"), (3, "//far")):
         known.explain(message(number, name))
@@ -105,12 +105,12 @@ CASES: dict[str, tuple[Tables, Row, tuple[Any, list[tuple[str, str]]]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_was_asked_before(name: str) -> None:
+def test_earlier_requests(name: str) -> None:
     tables, row, expected = CASES[name]
     assert told(KnownRows(tables).explain(row)) == expected
 
 
-def test_reading_ends_where_nothing_more_can_change() -> None:
+def test_reading_stops_when_the_answer_is_certain() -> None:
     rows = [at(hour, hour) for hour in range(24)]
     read = []
 
@@ -240,13 +240,13 @@ def test_a_conversation_that_waits_shows_the_request_of_its_first_message() -> N
     assert shown_path(answer) == PATHS["nobody here holds the service"][1]
 
 
-def test_no_request_is_followed_where_none_is_made() -> None:
+def test_no_request_is_followed_without_one() -> None:
     tables = asking("LOCAL")
     tables["route_requests"] = [request("m0", 11)]
     assert shown_path(KnownRows(tables).explain(at(12, 1))) == []
 
 
-def test_ways_are_listed_one_after_another_and_no_more_than_twenty() -> None:
+def test_at_most_twenty_paths_are_listed() -> None:
     tables = asking("tcp://far:4022")
     [ask] = [row for row in tables["routes"] if row["name"] == "Ask"]
     tables["routes"] += [{**ask, "name": f"Ask{n:02}", "address": f"tcp://far{n}:4022"} for n in range(24)]
@@ -255,7 +255,7 @@ def test_ways_are_listed_one_after_another_and_no_more_than_twenty() -> None:
     assert shown[-1] == (None, None, "TOO_MANY_WAYS")
 
 
-def test_other_instances_are_read_as_far_as_requests_meet_them() -> None:
+def test_other_instances_are_read_only_for_requests() -> None:
     """A faulty row of another instance does not prevent an explanation. That instance counts as unknown."""
     question = DescribedMessage("hub", "Sales", "//nowhere", moment("2026-01-05T12:00:00Z"))
     tables = asking("tcp://spoke:4022", held_by="spoke.Desk")

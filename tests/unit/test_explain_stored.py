@@ -40,7 +40,7 @@ def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFix
     assert all(step["text"] for step in document["steps"])
 
 
-def test_what_cannot_be_answered_is_one_sentence(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unanswerable_questions_are_one_sentence(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--config", config_file, "--message-id", "m77"]) == 2
     assert capsys.readouterr() == ("", "sbroute: no message 'm77' is stored (ids are compared exactly)\n")
 
@@ -50,7 +50,7 @@ def crowded_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_job(crowded(), tmp_path_factory.mktemp("crowded")))
 
 
-def test_of_a_conversation_the_oldest_message_is_explained(
+def test_the_oldest_message_of_a_conversation_is_explained(
     crowded_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     oldest = "this is the oldest message of that end of the conversation"

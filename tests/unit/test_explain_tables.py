@@ -119,7 +119,7 @@ def test_a_handle_names_the_dialog_of_a_description(tables: Given) -> None:
 
 
 @pytest.mark.parametrize("kept", ["nothing", "ids"])
-def test_without_handles_an_id_is_asked_by(tables: Given, kept: str) -> None:
+def test_without_handles_the_conversation_id_is_used(tables: Given, kept: str) -> None:
     older = {key: table for key, table in tables.items() if key != "observed_routing"}
     if kept != "nothing":
         older["observed_routing"] = tables["observed_routing"].drop_columns("conversation_handle")
@@ -130,7 +130,7 @@ def test_without_handles_an_id_is_asked_by(tables: Given, kept: str) -> None:
         explain(older, StoredMessage(conversation=handle(20)))
 
 
-def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:
+def test_requests_of_others_and_the_first_possible_time(tables: Given) -> None:
     # m9 finds that m4 has asked.
     told = [row for row in explain(tables, StoredMessage("m9")).steps if row["item"] == "REQUEST"]
     assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
@@ -139,7 +139,7 @@ def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:
     assert [(row["item"], row["at"].year) for row in told] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
 
 
-def test_the_last_moment_there_is(tables: Given) -> None:
+def test_the_last_possible_time(tables: Given) -> None:
     answer = explain(tables, StoredMessage("late"))
     [verdict] = answer.verdict
     assert (verdict["route_name"], verdict["decided_at"]) == ("Old", verdict["enqueue_time"])
@@ -160,7 +160,7 @@ def statuses(answer: Explanation) -> list[tuple[Any, ...]]:
     return [(row["finding"], row["at"].minute, row["error_number"], row["status_text"]) for row in rows]
 
 
-def test_the_newest_status_of_the_message_and_no_other(tables: Given) -> None:
+def test_only_the_newest_status_of_the_message(tables: Given) -> None:
     told = {name: statuses(explain(tables, StoredMessage(name))) for name in ("m1", "m2", "m3", "m5", "m9")}
     assert told == {
         "m1": [("CONTRADICTS", 3, 9754, "Connection attempt failed with error.")],
@@ -173,7 +173,7 @@ def test_the_newest_status_of_the_message_and_no_other(tables: Given) -> None:
     assert statuses(explain(tables, StoredMessage("m9", at=NOON))) == told["m9"]
 
 
-def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
+def test_imports_after_the_decision_are_listed(tables: Given) -> None:
     """m9 is of a second after noon, m1 of noon."""
     late = datetime(2026, 1, 5, 12, 0, 0, 500_000, timezone.utc)
     asked: list[Question] = [StoredMessage("m1"), StoredMessage("m9"), StoredMessage("m1", at=late)]
@@ -183,13 +183,13 @@ def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
     assert told == [[("LATER", "hub", late)], [], [], [("LATER", "hub", late)]]
 
 
-def test_nothing_was_said_of_a_described_message(tables: Given) -> None:
+def test_a_described_message_has_no_status(tables: Given) -> None:
     rows = [{**STATUSES[0], "message_id": "described"}]
     with_statuses = {**tables, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)}
     assert statuses(explain(with_statuses, DescribedMessage("hub", "Sales", "//far", NOON))) == []
 
 
-def test_what_import_keeps_may_be_missing_or_of_an_older_release(saved: Path, tmp_path: Path) -> None:
+def test_tables_of_imports_may_be_missing_or_old(saved: Path, tmp_path: Path) -> None:
     older = arrow_of(STATUSES, OBSERVED_ROUTING).select(
         ["instance_name", "conversation_id", "message_id", "observed_at", "source", "status_text", "error_number"]
     )
@@ -205,14 +205,14 @@ def test_what_import_keeps_may_be_missing_or_of_an_older_release(saved: Path, tm
         explain(wrong, StoredMessage("m9"))
 
 
-def test_a_configuration_is_read_as_it_says(saved: Path, tmp_path: Path) -> None:
+def test_settings_of_the_configuration_apply(saved: Path, tmp_path: Path) -> None:
     answer = explain(config_of(saved, tmp_path, "resolve.as_of=2026-01-05T12:30:00Z"), StoredMessage("m2"))
     assert [row["finding"] for row in answer.steps if row["item"] == "TIME"] == ["AS_OF"]
     [verdict] = answer.verdict
     assert verdict["broker_instance"] == STORE
 
 
-def test_what_cannot_be_answered(tables: Given, saved: Path, tmp_path: Path) -> None:
+def test_unanswerable_questions(tables: Given, saved: Path, tmp_path: Path) -> None:
     for input_tables in (tables, opened(saved, tmp_path)):
         texts = []
         for name, question in WRONG.items():
@@ -266,7 +266,7 @@ def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any
     assert verdict["matching_step"] == step
 
 
-def test_nothing_is_equal_to_null() -> None:
+def test_null_equals_nothing() -> None:
     """A message without an instance has nothing to do with rows that lack theirs, but is no message."""
     nowhere = small_estate()
     nowhere["messages"].append(message(9, "//far", instance_name=None))
@@ -279,9 +279,7 @@ def test_nothing_is_equal_to_null() -> None:
 
 @pytest.mark.parametrize("as_of", [None, 0])
 @pytest.mark.parametrize("form", ["table", "files"])
-def test_other_messages_come_in_their_order_whatever_their_parts(
-    as_of: int | None, form: str, tmp_path: Path
-) -> None:
+def test_other_messages_keep_their_order_in_any_files(as_of: int | None, form: str, tmp_path: Path) -> None:
     """Rows of equal times and ids among them, rows without a time, and as many parts as it takes."""
     rng = random.Random(7)
     rows = [
@@ -315,7 +313,7 @@ def test_other_messages_come_in_their_order_whatever_their_parts(
     assert dialogs == {conversation(2)}
 
 
-def test_names_are_found_in_files_by_what_the_log_says_of_them(tmp_path: Path) -> None:
+def test_long_names_are_found_by_file_statistics(tmp_path: Path) -> None:
     """Delta's log holds the beginning of the least and the greatest name of a file, and no more."""
     from tests.hostile import NAMES
 
@@ -328,5 +326,5 @@ def test_names_are_found_in_files_by_what_the_log_says_of_them(tmp_path: Path) -
         assert verdict["to_service_name"] == name
 
 
-def test_every_table_is_crowded() -> None:
+def test_every_table_has_unrelated_rows() -> None:
     assert set(TABLES) == {*crowded()}

@@ -25,7 +25,7 @@ def _columns(tables: dict[str, list[dict[str, Any]]]) -> dict[str, TableColumns]
     return {key: columns_of(table, key) for key, table in arrow(tables).items() if key in KEYS}
 
 
-def test_every_faulty_row_is_found() -> None:
+def test_all_faulty_rows_are_listed() -> None:
     tables = _columns(faulty_rows())
     names = tables["databases"].values["name"]
     too_large = [_INT_MIN - 1 if name == "zero guid" else -_INT_MIN - 1 for name in names]
@@ -34,11 +34,11 @@ def test_every_faulty_row_is_found() -> None:
     assert_golden("faulty_rows.txt", "\n".join(lines))
 
 
-def test_a_fine_estate_has_no_faulty_row() -> None:
+def test_a_valid_estate_has_no_faulty_row() -> None:
     assert list(findings(_columns(small_estate()))) == []
 
 
-def test_the_first_faults_are_told_and_the_rest_counted() -> None:
+def test_the_first_faults_are_listed_and_the_rest_counted() -> None:
     bad = [route(f"r{n:02}", "//far", "no address") for n in reversed(range(30))]
     with pytest.raises(InputError) as caught:
         refuse_faults(_columns({**small_estate(), "routes": bad, "instances": [{"instance_name": ""}]}))
@@ -50,7 +50,7 @@ def test_the_first_faults_are_told_and_the_rest_counted() -> None:
     refuse_faults(_columns(small_estate()))
 
 
-def test_what_is_shown_is_cut() -> None:
+def test_shown_values_are_cut() -> None:
     far = "http://" + "x" * 200
     bad = {**route("R" * 200, "a", far), "valid_from": "2026-01-05T10:30:00Z"}
     [fault] = findings(_columns({"routes": [bad]}))
@@ -58,7 +58,7 @@ def test_what_is_shown_is_cut() -> None:
     assert fault.fault == f"address '{far[:100]}' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]"
 
 
-def test_what_is_said_of_nothing() -> None:
+def test_null_and_empty_values() -> None:
     assert phrase("%s and %s%%", None, "50") == "NULL and 50%"
     assert phrase("100 %") == "100 %"
 

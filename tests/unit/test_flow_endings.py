@@ -67,7 +67,7 @@ def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) ->
     assert unknown < 0.2 * known
 
 
-def test_an_ending_that_changes_meanwhile_is_not_known() -> None:
+def test_an_ending_that_changes_is_not_known() -> None:
     far = {"instance_name": "far"}
     tables = estate(
         instances=[instance("near"), instance("far", "tcp://far:4022")],

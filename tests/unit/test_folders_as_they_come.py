@@ -54,7 +54,7 @@ def test_migrations_apply_in_their_order(tmp_path: Path) -> None:
     assert "route 'R'" in twice
 
 
-def test_of_environments_the_one_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_chosen_environment_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scripts = {f"{name}.0002_routes.ENV.sql": ROUTE.format(name.lower()) for name in ("PROD", "TEST")}
     done = checked(tmp_path, scripts)
     assert addresses(done) == []
@@ -180,7 +180,7 @@ def test_lint_reads_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "R.sql" not in unused
 
 
-def test_reports_say_what_was_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_list_skipped_statements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path, {"r.sql": "CREATE ROUTE [R] WITH ADDRESS = N'TCP://$(Peer)';\n"}) / "r.sql"
 
     def report(form: str, *options: str, status: int) -> str:

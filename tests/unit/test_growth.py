@@ -76,17 +76,17 @@ def grows_with(kind: str, folder: Path, work: Callable[[str], object]) -> float:
 
 
 @pytest.mark.parametrize("kind", LARGE)
-def test_check_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
+def test_check_is_linear(kind: str, tmp_path: Path) -> None:
     assert grows_with(kind, tmp_path, lambda path: check_report.make_document(check([path]))) < MOST_GROWTH
 
 
 @pytest.mark.parametrize("kind", LARGE)
-def test_lint_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
+def test_lint_is_linear(kind: str, tmp_path: Path) -> None:
     now, options = datetime(2026, 1, 5, tzinfo=timezone.utc), FileOptions(StandIns())
     assert grows_with(kind, tmp_path, lambda path: lint_files([path], options, now=now)) < MOST_GROWTH
 
 
-def test_what_messages_share_is_read_and_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_facts_are_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten messages to each of ten services: ids differ, everything else is the same in many rows."""
     cells: Counter[object] = Counter()
     verdicts: Counter[int] = Counter()
@@ -114,14 +114,14 @@ def test_what_messages_share_is_read_and_judged_once(tmp_path: Path, monkeypatch
     assert len({id(result.status_text) for result in done.results}) == 1
 
 
-def test_rows_leave_result_sets_as_they_are_read(tmp_path: Path) -> None:
+def test_rows_of_result_sets_are_streamed(tmp_path: Path) -> None:
     found, notes, _ = read_sources([str(many_messages(tmp_path / "exports", 10, 10))], None)
     export = typed_rows.export_of(found, notes, lambda part: StandIns())
     assert len(export.rows["transmission_queue"]) == 10
     assert not any(len(part.rows.rows) for part in found)
 
 
-def test_cells_that_fill_up_a_line_are_not_copied_one_by_one() -> None:
+def test_empty_cells_are_not_copied_one_by_one() -> None:
     """Copies call nothing, so that processor time tells: four times the cells, sixteen times the copying."""
 
     def seconds(size: int) -> float:
@@ -135,7 +135,7 @@ def test_cells_that_fill_up_a_line_are_not_copied_one_by_one() -> None:
     assert large < 8 * small
 
 
-def test_a_long_name_is_folded_once_however_many_names_it_is_compared_with(
+def test_a_long_name_is_folded_once_for_all_comparisons(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = "//Stock" + "x" * 1_000
@@ -153,7 +153,7 @@ def test_a_long_name_is_folded_once_however_many_names_it_is_compared_with(
 
 
 @pytest.mark.parametrize("kind", ["one instance", "an instance for each"])
-def test_resolve_grows_as_its_databases_do(kind: str) -> None:
+def test_resolve_is_linear_in_databases(kind: str) -> None:
     """Each database holds the same service, sends to it, and is named again by nothing but its rows."""
     looked = 0
 
@@ -192,7 +192,7 @@ def test_resolve_grows_as_its_databases_do(kind: str) -> None:
     assert 0 < look_ups(400) <= MOST_GROWTH * look_ups(100)
 
 
-def test_a_long_name_is_spelled_once_however_many_routes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_name_is_spelled_once_for_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of a name of five million characters for each of many routes would take minutes."""
     asked = "//Stock" + "x" * 1_000
     cores: list[str] = []

@@ -50,12 +50,12 @@ def test_a_table_shows_a_name_as_it_is_on_one_line(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.isprintable()])
-def test_what_can_be_shown_is_shown(name: str) -> None:
+def test_printable_characters_are_shown(name: str) -> None:
     assert name in printed(name)[2]
 
 
 @given(TEXTS)
-def test_sentences_hold_names_on_one_line(name: str) -> None:
+def test_names_in_sentences_are_one_line(name: str) -> None:
     for text in (quote_name(name), errors.quote(name), printable(name)):
         assert UNPRINTABLE.search(text) is None
     assert quote_name(name).startswith("'")
@@ -64,7 +64,7 @@ def test_sentences_hold_names_on_one_line(name: str) -> None:
 
 
 @given(TEXTS)
-def test_what_a_command_says_besides_is_one_line(name: str) -> None:
+def test_notes_are_one_line(name: str) -> None:
     error = errors.StorageError.failed(f"writing output.runs to {name}", errors.first_sentence(ValueError(name)))
     for form in ("text", "json"):
         err = io.StringIO()
@@ -105,7 +105,7 @@ sys.exit(cli.main(["demo"]))
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
-def test_any_encoding_of_the_terminal_will_do(encoding: str) -> None:
+def test_any_terminal_encoding_works(encoding: str) -> None:
     """A character that it lacks is printed as its escape."""
     done = subprocess.run(
         [sys.executable, "-c", _PRINTS],
@@ -121,7 +121,7 @@ def test_any_encoding_of_the_terminal_will_do(encoding: str) -> None:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6, unique=True))
-def test_spelling_never_takes_one_name_for_quite_another(names: list[str]) -> None:
+def test_only_similar_names_are_suggested(names: list[str]) -> None:
     spelling = NameSpelling(databases=[("srv", name) for name in names])
     for name in names:
         # Databases that stand side by side keep their names, whatever folding makes of them.

@@ -112,7 +112,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_context, "session", session)
 
 
-def test_what_is_refused_before_a_table_is_opened(
+def test_arguments_refused_before_a_table_is_opened(
     parser: argparse.ArgumentParser, config: str, tmp_path: Path
 ) -> None:
     routes = tmp_path / "routes.csv"

@@ -62,7 +62,7 @@ def _end(program: str, folder: Path, *numbers: signal.Signals, options: tuple[st
         ("ready(); subprocess.run(['sleep', '60'])", signal.SIGTERM),
     ],
 )
-def test_whatever_it_is_busy_with(program: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_at_any_moment(program: str, number: signal.Signals, tmp_path: Path) -> None:
     line = f"sbroute: {TOLD[number]}: nothing was written\n"
     assert _end(program, tmp_path, number) == Ended(128 + number, "", line, {})
 
@@ -87,7 +87,7 @@ def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> N
     assert ended(process) == Ended(128 + number, "", f"sbroute: {TOLD[number]}: nothing was written\n", {})
 
 
-def test_it_says_how_far_it_has_come(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     done = _end("console.command_progress.text = 'the run does not count'; " + SLEEPS, tmp_path)
     assert done.err == "sbroute: ended by SIGTERM: the run does not count\n"
 
@@ -95,7 +95,7 @@ def test_it_says_how_far_it_has_come(tmp_path: Path) -> None:
 _RECORDS = "with console.command_progress.recording('r1'): ready(); time.sleep({})\ntime.sleep(60)"
 
 
-def test_a_run_that_is_being_recorded_comes_to_count(tmp_path: Path) -> None:
+def test_a_run_being_recorded_is_completed(tmp_path: Path) -> None:
     done = _end(_RECORDS.format(0.3), tmp_path, signal.SIGINT)
     assert done == Ended(130, "", "sbroute: interrupted: run r1 had already been recorded\n", {})
 
@@ -123,7 +123,7 @@ def test_a_run_reported_as_void_is_never_recorded(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_fails_because_of_it_is_not_told(tmp_path: Path) -> None:
+def test_errors_caused_by_it_are_hidden(tmp_path: Path) -> None:
     program = (
         "child = subprocess.Popen(['sleep', '60']); ready(); child.wait()\n"
         "print('result'); (folder / 'unwound').touch()\nraise StorageError.failed('writing', 'no Java')"
@@ -157,7 +157,7 @@ def test_a_child_that_does_not_end_is_killed_by_the_second_signal(tmp_path: Path
     assert ended(process) == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
 
 
-def test_the_lock_is_given_up(tmp_path: Path) -> None:
+def test_the_lock_is_released(tmp_path: Path) -> None:
     program = (
         "with only_run(TableLocation(str(folder / 'out' / 'runs')), 'r1'):\n  assert (folder / 'out').exists()\n  "
     )
@@ -165,7 +165,7 @@ def test_the_lock_is_given_up(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.lock")) == []
 
 
-def test_another_s_lock_stays(tmp_path: Path) -> None:
+def test_the_lock_of_another_stays(tmp_path: Path) -> None:
     program = "import shutil\nwith only_run(TableLocation(str(folder / 'runs')), 'r1'):\n  "
     program += "(folder / 'runs.lock').unlink(); (folder / 'runs.lock').write_text('another'); "
     assert _end(program + SLEEPS, tmp_path).code == 143
@@ -202,7 +202,7 @@ def test_after_its_end_a_signal_is_no_traceback(tmp_path: Path) -> None:
     assert done == Ended(130, "", "sbroute: interrupted: run r1 had already been recorded\n", {})
 
 
-def test_who_is_told_to_ignore_ctrl_c_does(tmp_path: Path) -> None:
+def test_an_ignored_ctrl_c_stays_ignored(tmp_path: Path) -> None:
     ignoring = _COMMAND.replace(
         "__main__.script()", "import signal; signal.signal(2, signal.SIG_IGN)\n__main__.script()"
     )
@@ -224,7 +224,7 @@ def test_who_is_told_to_ignore_ctrl_c_does(tmp_path: Path) -> None:
         ("thread", "import threading; t = threading.Thread(target=script); t.start(); t.join()"),
     ],
 )
-def test_signals_of_others_are_left_alone(platform: str, line: str) -> None:
+def test_handlers_of_others_stay(platform: str, line: str) -> None:
     program = f"""
 import signal, sys
 from routing.__main__ import script
@@ -238,7 +238,7 @@ sys.exit([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
     assert done.out.startswith("sbroute ")
 
 
-def test_where_ctrl_c_is_an_exception(tmp_path: Path) -> None:
+def test_ctrl_c_as_an_exception(tmp_path: Path) -> None:
     process = started(["-c", _COMMAND], PROGRAM=SLEEPS, FOLDER=str(tmp_path), DATABRICKS_RUNTIME_VERSION="17.3")
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -246,7 +246,7 @@ def test_where_ctrl_c_is_an_exception(tmp_path: Path) -> None:
     assert ended(process) == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
 
 
-def test_other_ends_are_as_before() -> None:
+def test_other_exits_are_unchanged() -> None:
     assert ended(started(["-m", "routing", "--nonsense"])).code == 2
     assert ended(started(["-m", "routing", "--version"])).code == 0
     broken = _COMMAND.replace("__main__.script()", "cli.main = None\n__main__.script()")

@@ -67,7 +67,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Any:
     return start
 
 
-def test_a_session_of_its_own_prints_no_plan_without_end(started: Any) -> None:
+def test_long_plans_are_truncated(started: Any) -> None:
     key = "spark.sql.maxPlanStringLength"
     assert int(started(SETTINGS)[key]) <= 1_000_000
     # What a configuration sets counts.

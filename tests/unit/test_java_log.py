@@ -97,14 +97,14 @@ def run() -> Iterator[Runner]:
 
 
 @pytest.mark.parametrize("ends", ["0", "0 0"])
-def test_a_command_that_ends_well_leaves_none(run: Runner, tmp_path: Path, ends: str) -> None:
+def test_a_successful_command_leaves_no_log(run: Runner, tmp_path: Path, ends: str) -> None:
     assert run(ends, tmp_path) == ([], "")
 
 
 @pytest.mark.parametrize(
     "ends", ["1", "refused", "failed", "broken", "interrupted", "killed", "0 failed", "failed 0"]
 )
-def test_any_other_leaves_it(run: Runner, tmp_path: Path, ends: str) -> None:
+def test_a_failed_command_leaves_its_log(run: Runner, tmp_path: Path, ends: str) -> None:
     (log,), told = run(ends, tmp_path)
     assert log.read_text() == "WARNING: of Java"
     is_told = f"Java's own messages are in {log}\n" in told
@@ -113,13 +113,13 @@ def test_any_other_leaves_it(run: Runner, tmp_path: Path, ends: str) -> None:
         assert told.splitlines()[-1].startswith("sbroute: ")
 
 
-def test_who_is_shown_java_s_messages_has_no_log(run: Runner, tmp_path: Path) -> None:
+def test_verbose_output_has_no_log(run: Runner, tmp_path: Path) -> None:
     left, told = run("failed", tmp_path, "--verbose")
     assert left == []
     assert "WARNING: of Java" in told
 
 
-def test_a_failed_start_says_where_there_is_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Builder:
         def appName(self, _: str) -> Builder:  # noqa: N802 - Spark's name.
             return self
@@ -150,7 +150,7 @@ def test_a_failed_start_says_where_there_is_more(tmp_path: Path, monkeypatch: py
     assert log.read_text().startswith("hello\n")
 
 
-def test_what_python_writes_while_java_starts_goes_where_it_ever_does(tmp_path: Path) -> None:
+def test_output_of_python_is_not_redirected(tmp_path: Path) -> None:
     log = tmp_path / "java.log"
     program = (
         "import os, sys\nfrom pathlib import Path\nfrom routing.sessions import session\n"

@@ -96,7 +96,7 @@ def test_tags_that_the_user_has_or_clears_are_the_users() -> None:
     assert session.tags == set()
 
 
-def test_a_session_that_starts_within_a_stage_is_labelled_from_then_on() -> None:
+def test_a_session_started_within_a_stage_is_labelled() -> None:
     session, started = Classic(), list[SparkSession]()
     values = session.sparkContext.values
     with labelled_jobs("night", lambda: started[0] if started else None) as label_jobs:

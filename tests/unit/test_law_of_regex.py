@@ -57,7 +57,7 @@ def _is_slow(use: Use, text: Text, bound: float) -> bool:
 _WHEN_NEEDED = "routing.importing.tsql.kept_batches, line"
 
 
-def test_every_expression_is_seen() -> None:
+def test_every_expression_is_collected() -> None:
     assert [breach for breach in BREACHES if not breach.startswith(_WHEN_NEEDED)] == []
     # As many as there were when this was written: a walk that finds fewer has lost its way.
     assert len(USES) >= 60
@@ -90,7 +90,7 @@ def test_takes_time_by_the_length_of_the_text(use: Use) -> None:
         ("(a|aa)+b", "match"),
     ],
 )
-def test_a_slow_one_is_found(pattern: str, method: str) -> None:
+def test_a_slow_expression_is_reported(pattern: str, method: str) -> None:
     # Sooner than in earnest: a text that is known to be slow need not be read to its end.
     assert slow_text(Use("", pattern, 0, method), _BOUND / 10) is not None
 
@@ -123,7 +123,7 @@ def test_an_expression_out_of_sight_is_a_breach(source: str) -> None:
         ("A = 'a'\ndef f(x):\n    return re.split(rf'{A}+', x)", ["split"]),
     ],
 )
-def test_how_one_is_used_is_seen(source: str, seen: list[str]) -> None:
+def test_uses_of_an_expression_are_collected(source: str, seen: list[str]) -> None:
     uses, breaches = python_uses([_room(source)])
     assert breaches == []
     assert [use.method for use in uses] == seen

@@ -48,7 +48,7 @@ def test_other_rooms_hand_over_no_text() -> None:
     assert {room: lines for room, lines in found.items() if lines} == listed
 
 
-def test_nothing_is_changed_by_a_text_in_delta_rs() -> None:
+def test_delta_rs_gets_no_texts_of_sql() -> None:
     asked = {
         node.attr
         for node in ast.walk(ast.parse(SOURCES["delta/local_tables.py"]))
@@ -57,12 +57,12 @@ def test_nothing_is_changed_by_a_text_in_delta_rs() -> None:
     assert not asked & {"delete", "update", "merge", "execute", "query", "scan"}
 
 
-def test_that_room_makes_every_text_itself() -> None:
+def test_the_room_builds_every_text() -> None:
     assert list(breaches_inside(ROOM)) == []
     assert "type: ignore" not in ROOM
 
 
-def test_only_what_is_quoted_is_put_in() -> None:
+def test_only_quoted_values_are_inserted() -> None:
     for part in ("x", None, b"x", 1.5):
         with pytest.raises(TypeError, match="without being quoted"):
             sql_statements._sql("{part}", part=part)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def test_only_what_is_quoted_is_put_in() -> None:
         "delta.tables.DeltaTable.forName(spark, path).update(path, {'x': path})",
     ],
 )
-def test_a_breach_is_seen(line: str) -> None:
+def test_a_breach_is_reported(line: str) -> None:
     assert list(breaches(f"def f(spark, frame, writer, row, names, path: str):\n    {line}\n"))
     assert list(breaches(line))
 
@@ -172,7 +172,7 @@ def test_a_breach_is_seen(line: str) -> None:
         "pyarrow.table(path, names)",
     ],
 )
-def test_what_is_safe_passes(line: str) -> None:
+def test_safe_code_passes(line: str) -> None:
     declarations = "def is_last() -> Column: ...\nclass Search:\n    begins: Column\n"
     assert list(breaches(f"{declarations}def f(is_known: Column, names, path: str):\n    {line}\n")) == []
 
@@ -210,7 +210,7 @@ def test_what_is_safe_passes(line: str) -> None:
         "writer.option('replaceWhere', path)",
     ],
 )
-def test_a_breach_inside_is_seen(line: str) -> None:
+def test_a_breach_inside_is_reported(line: str) -> None:
     assert list(breaches_inside(f"def f(spark, reader, writer, path: str):\n    {line}\n"))
 
 
@@ -227,7 +227,7 @@ def test_a_quoted_path_ends_at_its_backtick(path: str) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="."), min_size=1), min_size=2, max_size=3))
-def test_so_does_every_part_of_a_name(parts: list[str]) -> None:
+def test_a_quoted_name_ends_at_its_backtick(parts: list[str]) -> None:
     name = sql_name(TableLocation(".".join(parts), is_name=True))
     assert re.fullmatch(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`){1,2}", name, re.DOTALL)
     assert [part.replace("``", "`") for part in _QUOTED.findall(name)] == parts

@@ -202,7 +202,7 @@ def test_every_feature_asks_the_planner_what_the_rules_decide() -> None:
     assert sum(bool(_breaches(_is_deciding, nodes)) for nodes in asked) > 2
 
 
-def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
+def test_decisions_read_no_clock() -> None:
     law = OF_MESSAGES["clocks and chance"]
     rooms = [
         HOUSE / "tables" / "row_faults.py",
@@ -271,7 +271,7 @@ def test_few_rooms_import_spark_whenever_they_are_imported() -> None:
         ("def f():\n    import pyspark", set()),
     ],
 )
-def test_what_is_imported_at_once(source: str, found: set[str]) -> None:
+def test_imports_at_module_level(source: str, found: set[str]) -> None:
     assert _imported_at_once(ast.parse(source)) == found
 
 
@@ -314,6 +314,6 @@ def test_what_is_imported_at_once(source: str, found: set[str]) -> None:
         ("clocks and chance", "t = F.current_timestamp()"),
     ],
 )
-def test_a_breach_is_seen(what: str, breach: str) -> None:
+def test_a_breach_is_reported(what: str, breach: str) -> None:
     law = OF_MESSAGES[what] if what in OF_MESSAGES else EVERYWHERE[what][0]
     assert _breaches(law, _parsed(breach))

@@ -91,5 +91,5 @@ def test_no_test_replaces_a_constant_or_a_private_name() -> None:
         pytest.param("self._PAUSE = 0.1", set(), id="an attribute of its own"),
     ],
 )
-def test_what_counts_as_inner(source: str, names: set[str]) -> None:
+def test_inner_names(source: str, names: set[str]) -> None:
     assert _inner_names(source) == names

@@ -239,7 +239,7 @@ def test_tables_have_the_names_of_openlineage(location: TableLocation, namespace
     assert lineage.dataset_of(location, named) == (namespace, name)
 
 
-def test_a_run_id_that_is_no_uuid_becomes_one_for_each_job() -> None:
+def test_other_run_ids_become_a_uuid_for_each_job() -> None:
     mine, yours = TableLocation("/mine/runs"), TableLocation("/yours/runs")
     assert lineage.uuid_of(RUN.upper(), mine) == RUN
     made = lineage.uuid_of("nightly-7", mine)
@@ -252,7 +252,7 @@ def test_a_run_id_that_is_no_uuid_becomes_one_for_each_job() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_name_is_one_line_of_the_file(name: str, tmp_path: Path) -> None:
+def test_an_event_is_one_line_of_the_file(name: str, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     config = settings(file=str(file), namespace=name, job=name, catalog_namespace=name)
     row = {**ROW, "run_id": name}
@@ -289,7 +289,7 @@ def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Authorization" not in server.headers[0]
 
 
-def test_a_key_that_no_header_takes_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_key_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENLINEAGE_API_KEY", "hunter2\nhunter2")
     with serving() as server:
         assert sent_to(server.url) == "OPENLINEAGE_API_KEY holds characters that no header takes"
@@ -303,19 +303,19 @@ def test_a_server_that_refuses_is_asked_once(status: int, told: str) -> None:
     assert server.paths == ["/api/v1/lineage"]
 
 
-def test_a_server_that_leads_elsewhere_gets_no_second_request() -> None:
+def test_redirects_are_not_followed() -> None:
     with serving() as other, serving(302, location=f"{other.url}/login") as server:
         assert sent_to(server.url) == "Exceeded 0 redirects."
     assert (server.paths, other.paths) == (["/api/v1/lineage"], [])
 
 
-def test_where_nobody_listens() -> None:
+def test_no_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     assert "refused" in (sent_to(f"http://127.0.0.1:{port}") or "")
 
 
-def test_a_server_that_never_comes_to_an_end_holds_nothing_up() -> None:
+def test_an_endless_answer_does_not_block() -> None:
     with serving(drips=20) as server:
         begun = time.monotonic()
         assert sent_to(server.url, total_seconds=1.0) == "no answer within 1 seconds"
@@ -338,7 +338,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert "none/events.jsonl" in why
 
 
-def test_an_event_that_cannot_be_made_is_told() -> None:
+def test_an_event_that_cannot_be_made_is_noted() -> None:
     config = settings(file="/nowhere")
     assert lineage.send(lambda: lineage.completed(config, {}), config.lineage) == "'output_versions'"
 
@@ -418,7 +418,7 @@ def test_an_event_that_is_not_sent_is_a_note_of_a_run_that_counts(
     assert told.err.count("\n") == 1
 
 
-def test_a_failed_run_is_told_whatever_becomes_of_its_event(
+def test_the_error_of_a_run_is_raised_even_if_its_event_fails(
     tmp_path: Path, made_up: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     made_up["error"] = StorageError("disk full")
@@ -430,7 +430,7 @@ def test_a_failed_run_is_told_whatever_becomes_of_its_event(
 
 
 @pytest.mark.parametrize("section", [{}, {"namespace": "night"}])
-def test_nothing_is_sent_that_the_configuration_does_not_ask_for(
+def test_nothing_is_sent_without_configuration(
     section: dict[str, str], tmp_path: Path, made_up: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -447,7 +447,7 @@ def test_nothing_is_sent_that_the_configuration_does_not_ask_for(
     assert len((tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()) == 1
 
 
-def test_the_client_is_asked_for_before_anything_begins(tmp_path: Path) -> None:
+def test_a_missing_client_is_reported_first(tmp_path: Path) -> None:
     import yaml
 
     file = tmp_path / "job.yaml"
@@ -500,7 +500,7 @@ def test_faults_of_the_section() -> None:
         *("http://host\n", "http://host:0", "http://h\u202eost", "//host", "http://[::1"),
     ],
 )
-def test_what_is_no_address_of_a_server(url: str) -> None:
+def test_invalid_addresses_of_a_server(url: str) -> None:
     assert "lineage.url must be" in faults({**WHOLE, "lineage": {"url": url}})
 
 
@@ -508,7 +508,7 @@ def test_what_is_no_address_of_a_server(url: str) -> None:
     "section",
     [{"url": "https://user:hunter2@lineage.example"}, {"url": "https://x", "api_key": "hunter2"}],
 )
-def test_no_secret_stands_in_it(section: dict[str, str]) -> None:
+def test_a_secret_in_the_section_is_refused(section: dict[str, str]) -> None:
     text = faults({**WHOLE, "lineage": section})
     assert "secret" in text
     assert "hunter2" not in text

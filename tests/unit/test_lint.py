@@ -52,7 +52,7 @@ def test_every_page_has_its_parts() -> None:
 @pytest.mark.parametrize(
     "text", ["", "# SBR1: A\n\nSeverity: error\n\nAdvice: b\n", "# SBR001: A\n\nSeverity: error\n\nAdvise: b\n"]
 )
-def test_a_page_that_begins_otherwise(text: str) -> None:
+def test_a_page_with_another_beginning(text: str) -> None:
     with pytest.raises(ValueError, match="a page of lint begins otherwise"):
         read_rule(text)
 
@@ -220,7 +220,7 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )
-def test_what_does_not_go_together(line: str, told: str, console: Console) -> None:
+def test_options_that_exclude_each_other(line: str, told: str, console: Console) -> None:
     with pytest.raises(ContractError) as caught:
         command.run(options(*line.split()), console)
     assert caught.value.message == told
@@ -358,7 +358,7 @@ _AS_INSTALLED = [
     ("line", "listed", "counted"),
     [("", ["SBR034"], True), ("--all", ["SBR034", "SBR023", "SBR036"], False)],
 )
-def test_what_every_instance_has_is_one_line(
+def test_a_finding_of_every_instance_is_one_line(
     line: str, listed: list[str], counted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = printed(capsys, _AS_INSTALLED, *line.split())
@@ -369,7 +369,7 @@ def test_what_every_instance_has_is_one_line(
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_what_is_not_listed_counts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unlisted_findings_count(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
     assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
@@ -377,7 +377,7 @@ def test_what_is_not_listed_counts(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_what_every_instance_has_is_counted_by_instance(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_of_every_instance_is_counted_by_instance(capsys: pytest.CaptureFixture[str]) -> None:
     """The instances with most of it first, and of many the first ten."""
     many = [{**_row(45, "info"), "instance_name": f"i{number:02d}"} for number in range(12)]
     lines = printed(capsys, [*_AS_INSTALLED, *many, {**_row(45, "info"), "object": "C"}])
@@ -385,7 +385,7 @@ def test_what_every_instance_has_is_counted_by_instance(capsys: pytest.CaptureFi
     assert counted[:10] == [*(f"  - i{number:02d}: SBR045 (1)" for number in range(9)), "  and 3 more instances"]
 
 
-def test_json_has_what_every_instance_has(console: Console) -> None:
+def test_json_has_findings_of_every_instance(console: Console) -> None:
     command.tell_tables(done(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert [row["code"] for row in json.loads(line)["findings"]] == ["SBR023", "SBR023", "SBR034", "SBR036"]
@@ -414,7 +414,7 @@ def test_no_messages_use_no_route(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["coverage"]["used"] == 0
 
 
-def test_messages_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = save_estate(small_estate(), tmp_path / "in", files=1)
     file = tmp_path / "job.yaml"
     file.write_text(config_text(inputs, tmp_path / "out", messages=tmp_path / "nowhere"), encoding="utf-8")

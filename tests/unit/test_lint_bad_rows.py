@@ -66,7 +66,7 @@ def test_findings_are_the_same_in_any_order_of_rows(seed: int) -> None:
     assert _linted(tables) == _linted(mixed)
 
 
-def test_nothing_is_found_in_empty_tables() -> None:
+def test_empty_tables_have_no_findings() -> None:
     assert list(_linted({}).findings) == []
 
 

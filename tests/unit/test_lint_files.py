@@ -86,9 +86,7 @@ def test_the_text_says_where(
     assert err == "1 file read, 0 skipped, 0 rows refused\n"
 
 
-def test_a_script_stands_for_itself_unless_something_tells_its_instance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_has_its_own_instance_unless_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two servers' scripts make the same route: a fault only where both are for one."""
     text = "USE Sales;\nCREATE ROUTE R WITH ADDRESS = 'TCP://far:4022';\n"
     files = [str(script(tmp_path, text, name)) for name in ("a.sql", "b.sql")]
@@ -212,16 +210,14 @@ def codes(done: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["code"], one["instance_name"]) for one in done["findings"] if one["severity"] == "error"}
 
 
-def test_what_is_exported_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exported_views_are_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert codes(told(capsys, two_instances(tmp_path / "none"))) == {("SBR021", "B")}
     local = {"routes": {"Orders": [], "msdb": [route("AutoCreatedLocal")]}}
     assert codes(told(capsys, two_instances(tmp_path / "local", **local))) == {("SBR022", "B")}
 
 
 @pytest.mark.parametrize("view", ["routes", "services", "databases"])
-def test_what_was_not_exported_is_not_judged(
-    view: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_views_are_not_judged(view: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = told(capsys, two_instances(tmp_path, **{view: None}))
     assert codes(done) == set()
     assert set(done["not_judged"]) >= {"SBR021"} or set(done["not_judged"]) >= {"SBR022"}
@@ -300,7 +296,7 @@ def requests_of_a(folder: Path, address: str, **of_a: Any) -> str:
         ("TCP://C:4022", None, None),
     ],
 )
-def test_requests_are_followed_as_far_as_exports_tell(
+def test_requests_are_followed_within_the_exports(
     address: str, missing: str | None, is_judged: bool | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = told(capsys, requests_of_a(tmp_path, address, **({} if missing is None else {missing: None})))

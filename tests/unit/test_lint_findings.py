@@ -76,7 +76,7 @@ def _of(label: str, *, of_messages: bool = False) -> list[Row]:
 
 
 @pytest.mark.parametrize("label", CASES)
-def test_a_finding_is_where_it_belongs(label: str) -> None:
+def test_a_finding_has_its_place(label: str) -> None:
     estate: Estate = CASES[label]
     got = [
         tuple(together(row[name], label) for name in ("instance_name", "database_name", "object"))
@@ -126,13 +126,13 @@ def test_dialogs_at_risk() -> None:
     assert got == RISKS
 
 
-def test_without_messages_nothing_is_said_of_dialogs() -> None:
+def test_without_messages_dialogs_are_not_judged() -> None:
     done = lint(arrow(risks_estate()), now=NOW)
     got = [row["message"] for row in done.findings if row["code"] == "SBR041"]
     assert got == [message.partition(";")[0] for *_, message in RISKS]
 
 
-def test_no_error_rests_on_forwarding_that_is_not_known() -> None:
+def test_unknown_forwarding_causes_no_error() -> None:
     unknown = [label for label, estate in CASES.items() if _forwarding(estate) == {None}]
     assert len(unknown) == 4
     rows = [row for label in unknown for row in _of(label)]

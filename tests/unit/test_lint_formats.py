@@ -177,7 +177,7 @@ def test_a_test_for_each_code() -> None:
     assert len(tests["SBR001"]) == 0
 
 
-def test_what_fails_is_what_is_failed_on() -> None:
+def test_reports_fail_as_fail_on_does() -> None:
     [suite] = junit(row(), row(31, "warning"), row(36, "info"), failing=("error",))
     assert suite.get("failures") == "1"
     [suite] = junit(row(36, "info"), failing=("error", "warning", "info"))

@@ -71,7 +71,7 @@ def test_rows_are_those_of_the_tables() -> None:
         assert list(kind._fields) == schema.names  # type: ignore[attr-defined]
 
 
-def test_what_a_rule_is_given() -> None:
+def test_arguments_of_a_rule() -> None:
     hour = 3_600_000_000
     estate = configuration_of(
         columns(
@@ -103,7 +103,7 @@ def test_what_a_rule_is_given() -> None:
     assert configuration_of(far, 0).routes[0].lifetime == datetime.max.replace(tzinfo=timezone.utc)
 
 
-def test_a_subject_of_its_own(tmp_path: Path) -> None:
+def test_a_custom_subject(tmp_path: Path) -> None:
     body = "    yield ('hub', None, None), 'a'\n    yield (None, 'Sales', 'x'), 'b'"
     assert {one[:5] for one in found(tmp_path, rule_of(body))} == {
         ("SHOP001", None, "Sales", "x", "b"),
@@ -160,7 +160,7 @@ def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path
         (RULE + RULE.partition(HEAD)[2].replace("def old", "def other"), "two lint rules have the code SHOP001: "),
     ],
 )
-def test_a_file_that_cannot_be_taken(text: str, told: str, tmp_path: Path) -> None:
+def test_an_unusable_file(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
         load_rules([file_of(tmp_path, text)])
     assert told in caught.value.message
@@ -188,7 +188,7 @@ def test_two_functions_of_one_name_are_two_rules(tmp_path: Path) -> None:
         load_rules([file_of(tmp_path, imports % str(tmp_path), "importing.py")])
 
 
-def test_what_a_rule_prints_is_not_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_a_rule_is_not_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found(tmp_path, "print('loaded')\n" + rule_of("    print('run')\n    return []"))
     assert capsys.readouterr() == ("", "loaded\nrun\n")
 
@@ -220,7 +220,7 @@ def test_the_section_names_files_beside_the_configuration(tmp_path: Path) -> Non
     assert [rule.code for rule in more.rules] == ["SHOP001"]
 
 
-def test_what_comes_and_goes_by_rules_of_ones_own(tmp_path: Path) -> None:
+def test_changes_by_custom_rules(tmp_path: Path) -> None:
     rules = load_rules([file_of(tmp_path)])
     before, after = columns(routes=[route("A"), route("B")]), columns(routes=[route("B"), route("C")])
     goes, comes = lint_apart((before, micros_of(AT)), (after, micros_of(AT)), rules=rules)
@@ -259,7 +259,7 @@ def test_the_command_runs_them_over_files(tmp_path: Path, capsys: pytest.Capture
     assert (status, "0 info, 1 suppressed" in out) == (0, True)
 
 
-def test_the_command_tells_what_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_failing_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules, script = file_of(tmp_path, rule_of("    1 / 0")), tmp_path / "a.sql"
     script.write_text(SCRIPT, encoding="utf-8")
     told = f"sbroute: the lint rule SHOP001 failed in {rules!r}, line 6: ZeroDivisionError: division by zero"

@@ -65,7 +65,7 @@ def stored(**columns: Any) -> dict[str, Any]:
         (stored(owner_sid="0x0105", owner_is_known=0, is_broker_enabled=0), None),
     ],
 )
-def test_what_exports_show_of_servers(
+def test_findings_about_servers(
     views: dict[str, Any], found: tuple[str, str | None, str] | None, tmp_path: Path
 ) -> None:
     shop(tmp_path)

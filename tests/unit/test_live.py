@@ -78,7 +78,7 @@ def seen(written: str, columns: int = 80) -> list[str]:
     return [re.sub(r"\d+\.\d s$", "0.0 s", line) for line in see(written, columns)]
 
 
-def test_a_line_lives_while_a_stage_does_and_one_is_left_of_each() -> None:
+def test_each_stage_has_a_live_line_and_a_final_line() -> None:
     code, written = run(STAGES)
     assert code == 0
     assert seen(written) == ["read: 0.0 s", "write: 0.0 s", "|"]
@@ -87,7 +87,7 @@ def test_a_line_lives_while_a_stage_does_and_one_is_left_of_each() -> None:
     assert re.search(r"\x1b\[2Kwrite: 0\.[1-9] s\r\n$", written)
 
 
-def test_what_is_printed_meanwhile_is_not_torn() -> None:
+def test_other_output_is_not_torn() -> None:
     program = """
 with clock.stage("read"):
     see_line()
@@ -111,7 +111,7 @@ with clock.stage("read"):
 
 
 @pytest.mark.parametrize("number", list(TOLD))
-def test_an_interruption_takes_it_away_first(number: signal.Signals) -> None:
+def test_an_interruption_removes_the_line(number: signal.Signals) -> None:
     screen, end = open_terminal()
     program = "with clock.stage('write'): see_line(); print('ready', flush=True); time.sleep(60)"
     process = start_on(
@@ -139,7 +139,7 @@ def _take_ctrl_c() -> None:
         ("console.during('write')", "writing: no space"),
     ],
 )
-def test_of_what_fails_the_error_alone_is_left(within: str, why: str) -> None:
+def test_a_failed_stage_leaves_only_its_error(within: str, why: str) -> None:
     error = "OSError('no space')" if "stage" in within else "StorageError.failed('writing', 'no space')"
     # Nor does the line come back while Python, and Java, end.
     program = f"import atexit\natexit.register(time.sleep, 0.1)\nwith {within}: see_line(); raise {error}"
@@ -150,7 +150,7 @@ def test_of_what_fails_the_error_alone_is_left(within: str, why: str) -> None:
     assert see(written, 200) == [told, "|"]
 
 
-def test_steps_within_and_after_each_other() -> None:
+def test_nested_and_successive_stages() -> None:
     program = """
 from routing.commands.command_context import steps
 with steps(console) as step:
@@ -170,7 +170,7 @@ with steps(console) as step:
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
-def test_a_dumb_terminal_has_the_lines_that_stay(term: str) -> None:
+def test_a_dumb_terminal_has_only_final_lines(term: str) -> None:
     code, written = run(STAGES, TERM=term)
     assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
     assert "\x1b" not in written
@@ -182,11 +182,11 @@ def test_without_colours_it_has_none() -> None:
     assert set(re.findall(r"\x1b\[\d*[A-Za-z]", written)) - {"\x1b[2m", "\x1b[0m"} == {"\x1b[2K", "\x1b[1A"}
 
 
-def test_quiet_is_quiet_on_a_terminal_too() -> None:
+def test_quiet_on_a_terminal() -> None:
     assert run(STAGES + "console.result('a result')", "--quiet") == (0, "a result\r\n")
 
 
-def test_json_on_a_terminal_is_json_alone() -> None:
+def test_json_on_a_terminal_is_only_json() -> None:
     code, written = run(STAGES, "--log-format", "json")
     told = [json.loads(line) for line in written.splitlines()]
     assert (code, [line["stage"] for line in told]) == (0, ["read", "write"])
@@ -213,7 +213,7 @@ def test_a_pipe_gets_no_live_line(options: list[str]) -> None:
     assert named == (["read: 0.0 s", "write: 0.0 s", "starting Spark"] if "json" in options else [])
 
 
-def test_a_command_that_answers_at_once_has_none() -> None:
+def test_a_fast_command_has_no_live_line() -> None:
     program = "with console.during('reading'): pass\nassert 'rich' not in sys.modules"
     code, written = run(program, PAUSE="60")
     assert (code, seen(written)) == (0, ["reading: 0.0 s", "|"])
@@ -241,7 +241,7 @@ def test_without_standard_error_the_work_is_done() -> None:
     assert (read_all(screen), process.wait(30)) == ("a result\r\n", 0)
 
 
-def test_a_terminal_that_is_closed_is_no_reason_to_fail(tmp_path: Path) -> None:
+def test_a_closed_terminal_is_ignored(tmp_path: Path) -> None:
     screen, end = open_terminal()
     done = tmp_path / "done"
     program = f"with clock.stage('read'): time.sleep(0.3)\n{STAGES}\nopen({str(done)!r}, 'w').close()"
@@ -293,7 +293,7 @@ def on_screen(monkeypatch: pytest.MonkeyPatch) -> OnScreen:
         (3, "write", "\u2026{}"),
     ],
 )
-def test_a_narrow_terminal_has_one_line_of_it_too(
+def test_a_narrow_terminal_has_one_line(
     monkeypatch: pytest.MonkeyPatch, columns: int, name: str, shown: str
 ) -> None:
     """A line that is too long would be more than one, and not be taken away as a whole."""
@@ -316,7 +316,7 @@ def test_tasks_done_of_all(on_screen: OnScreen) -> None:
     on_screen.finish()
 
 
-def test_whatever_a_session_raises_stages_go_on_without_tasks(on_screen: OnScreen) -> None:
+def test_an_error_of_the_session_only_hides_tasks(on_screen: OnScreen) -> None:
     asked: list[int] = []
 
     def ask() -> terminal_streams.Tasks | None:
@@ -331,7 +331,7 @@ def test_whatever_a_session_raises_stages_go_on_without_tasks(on_screen: OnScree
     assert see(on_screen.finish())[-1] == "|"
 
 
-def test_a_session_that_does_not_answer_holds_nobody_up(on_screen: OnScreen) -> None:
+def test_a_session_that_does_not_answer_does_not_block(on_screen: OnScreen) -> None:
     is_asked, answer = threading.Event(), threading.Event()
 
     def ask() -> terminal_streams.Tasks | None:
@@ -349,7 +349,7 @@ def test_a_session_that_does_not_answer_holds_nobody_up(on_screen: OnScreen) -> 
     answer.set()
 
 
-def test_what_a_name_brings_along_does_not_reach_the_terminal(on_screen: OnScreen) -> None:
+def test_control_characters_in_names_are_escaped(on_screen: OnScreen) -> None:
     on_screen.line.begin("writing to /a\x1b[2J[red]b\nc")
     written = on_screen.wait_for("0 s")
     assert "writing to /a\ufffd[2J[red]b\ufffdc\x1b[2m" in written
@@ -366,7 +366,7 @@ def test_once_closed_it_is_not_drawn_again(on_screen: OnScreen) -> None:
     on_screen.line.end("read")
 
 
-def test_a_terminal_that_takes_nothing_does_not_hold_up_the_last_line(on_screen: OnScreen) -> None:
+def test_a_blocked_terminal_does_not_block_the_command(on_screen: OnScreen) -> None:
     """Somebody has stopped its output (Ctrl-S) while something was printed."""
     is_printing, may_go_on = threading.Event(), threading.Event()
 
@@ -401,7 +401,7 @@ class _Broken(io.StringIO):
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_whatever_fails_in_it_ends_the_line_alone(
+def test_an_error_in_the_line_ends_only_the_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
@@ -419,9 +419,7 @@ def test_whatever_fails_in_it_ends_the_line_alone(
     assert capsys.readouterr().err == "write: 1.0 s\n"
 
 
-def test_who_prints_to_standard_error_gets_it_back(
-    on_screen: OnScreen, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_standard_error_is_restored(on_screen: OnScreen, capsys: pytest.CaptureFixture[str]) -> None:
     ours = sys.stderr
     on_screen.line.begin("write")
     on_screen.wait_for("0 s")
@@ -484,7 +482,7 @@ def test_the_tasks_of_all_active_stages(
     assert ask() == told
 
 
-def test_in_a_pipe_a_line_says_now_and_then_how_far_a_command_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_in_a_pipe_is_a_line_from_time_to_time(capsys: pytest.CaptureFixture[str]) -> None:
     lines = terminal_streams.PlainLines("check", pause=0.05)
     with lines.during("reading the files", "checked"):
         lines.say("judged 120,000 of 200,000 messages")
@@ -496,7 +494,7 @@ def test_in_a_pipe_a_line_says_now_and_then_how_far_a_command_has_come(capsys: p
         assert re.fullmatch(r"check: judged 120,000 of 200,000 messages \(\d+ s\)", line)
 
 
-def test_in_a_pipe_nothing_is_said_of_what_ends_soon(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fast_command_in_a_pipe_prints_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     lines = terminal_streams.PlainLines("check")
     with lines.during("reading the files", "checked"):
         lines.say("judged 1 of 2 messages")
@@ -504,7 +502,7 @@ def test_in_a_pipe_nothing_is_said_of_what_ends_soon(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
 
 
-def test_check_says_how_many_messages_it_has_judged(tmp_path: Path) -> None:
+def test_check_reports_judged_messages(tmp_path: Path) -> None:
     said: list[str] = []
     check([str(many_messages(tmp_path, 3, 1))], say=said.append)
     assert said == ["judged 0 of 3 messages", "followed 0 of 3 messages"]

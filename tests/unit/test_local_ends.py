@@ -101,7 +101,7 @@ def _stored_runs(file: Path, key: str) -> list[str]:
     return list(table.to_pyarrow_table(columns=["run_id"])["run_id"].to_pylist())
 
 
-def test_a_run_that_is_being_recorded_comes_to_count(file: Path) -> None:
+def test_a_run_being_recorded_is_completed(file: Path) -> None:
     done = _end(file, signal.SIGTERM, "before runs", 0.3)
     assert done == (143, "sbroute: ended by SIGTERM: run ended had already been recorded\n")
     assert _counting_run(file) == "ended"

@@ -82,7 +82,7 @@ def _run_row(run_id: str, number: int) -> dict[str, Any]:
     [(6, None, False), (7, None, False), (8, None, True), (7, 0, True), (1, 5, True)],
     ids=["an earlier turn", "the same turn", "the next turn", "a turn since a version", "since another version"],
 )
-def test_a_turn_is_taken_once(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
+def test_each_worker_has_one_turn(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
     tables = _outputs(tmp_path)
     assert tables.record(_run_row("a", 1), A, 7)
     assert tables.record(_run_row("b", 2), B, turn, since) is is_recorded
@@ -90,7 +90,7 @@ def test_a_turn_is_taken_once(tmp_path: Path, turn: int, since: int | None, is_r
     assert [row["run_id"] for row in read_rows(rows, RUNS, last_by=("run_id",))] == ["b", "a"][not is_recorded :]
 
 
-def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_run_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run commits between the check of turns and the commit. The commit fails and turns are checked again."""
     import deltalake
 
@@ -110,7 +110,7 @@ def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
     assert not tables.record(_run_row("late", 2), run_mark("late"), 2)
 
 
-def test_a_restore_that_stands_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_completed_restore_is_not_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on = OnDisk(_outputs(tmp_path))
     on.write(frozenset({"m1"}), A, adds=False)
     on.write(frozenset({"m2"}), B, adds=False)

@@ -106,7 +106,7 @@ def test_killed_at_every_commit(folder: Path, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS[:-1])
-def test_a_first_run_that_is_killed_leaves_nothing_in_the_way(tmp_path: Path, point: str) -> None:
+def test_a_killed_first_run_can_be_repeated(tmp_path: Path, point: str) -> None:
     save_estate(small_estate(), tmp_path / "in", files=1)
     with hooked(once(point, kill)), pytest.raises(Killed):
         routing.resolve_local(_config(tmp_path), run_id="killed")
@@ -154,7 +154,7 @@ def _block_checkpoint(folder: Path, key: str) -> int:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_commit_that_stands_is_no_failure(folder: Path, key: str) -> None:
+def test_a_completed_commit_is_not_a_failure(folder: Path, key: str) -> None:
     # Rows in every output; the first run has opened its request.
     routing.resolve_local(_config(folder), run_id="before")
     version = _block_checkpoint(folder, key)
@@ -189,7 +189,7 @@ def test_files_of_a_commit_that_failed(folder: Path, monkeypatch: pytest.MonkeyP
     assert {Path(name.split()[0]).suffix for name in left} == ({".json", ".parquet"} if is_damaged else set())
 
 
-def test_a_run_that_counts_is_not_done_again(folder: Path) -> None:
+def test_a_counted_run_is_not_repeated(folder: Path) -> None:
     routing.resolve_local(_config(folder), run_id="once")
     before = written(folder / "out")
     again = routing.resolve_local(_config(folder, "resolve.engine=local"), run_id="once")
@@ -197,7 +197,7 @@ def test_a_run_that_counts_is_not_done_again(folder: Path) -> None:
     assert written(folder / "out") == before
 
 
-def test_another_run_that_writes_meanwhile(folder: Path) -> None:
+def test_a_concurrent_run(folder: Path) -> None:
     """As on a file system without locks: the one that comes last does not count."""
 
     def other() -> None:
@@ -257,7 +257,7 @@ def test_comments_of_columns_stay(folder: Path, key: str) -> None:
     _assert_left(folder, "next", MORE)
 
 
-def test_what_only_spark_does_is_refused_before_anything_is_written(folder: Path) -> None:
+def test_features_of_spark_are_refused_before_anything_is_written(folder: Path) -> None:
     """`test_engine_choice` has all that is refused."""
     DeltaTable(folder / "in" / "messages").alter.add_feature(
         TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
@@ -268,7 +268,7 @@ def test_what_only_spark_does_is_refused_before_anything_is_written(folder: Path
     assert written(folder / "out") == before
 
 
-def test_what_does_not_apply_is_noted(folder: Path) -> None:
+def test_settings_that_do_not_apply_are_noted(folder: Path) -> None:
     overrides = ("spark.spark.driver.memory=4g", "resolve.broadcast_limit=1MB")
     done = routing.resolve_local(_config(folder, *overrides))
     assert list(done.notes) == [
@@ -295,7 +295,7 @@ def test_the_command_needs_neither_spark_nor_java(folder: Path) -> None:
     _assert_left(folder, row["run_id"], MORE)
 
 
-def test_a_given_session_is_not_for_it(folder: Path) -> None:
+def test_a_given_session_is_refused(folder: Path) -> None:
     class SparkSession:
         """A stand-in for a session that must not be used."""
 

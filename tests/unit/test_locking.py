@@ -44,7 +44,7 @@ def test_the_file_names_process_and_run_and_goes_away(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_run_wrote_stays(tmp_path: Path) -> None:
+def test_outputs_of_a_run_stay(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with only_run(TableLocation(str(tmp_path / "out" / "runs")), "first"):
         (tmp_path / "out" / "kept").touch()
@@ -78,7 +78,7 @@ def test_a_lock_file_of_garbage_is_taken_over(tmp_path: Path) -> None:
         assert _told(tmp_path / "runs.lock")["run_id"] == "first"
 
 
-def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(StorageError, match=r"locking .*runs\.lock"),
@@ -87,7 +87,7 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
         pytest.fail("locked")
 
 
-def test_garbage_of_whoever_holds_the_lock(tmp_path: Path) -> None:
+def test_garbage_in_a_held_lock_file(tmp_path: Path) -> None:
     with (tmp_path / "runs.lock").open("w", encoding="utf-8") as held:
         held.write("[" * 5000)
         held.flush()
@@ -108,7 +108,7 @@ def _refuse_locks(monkeypatch: pytest.MonkeyPatch, number: int = errno.EOPNOTSUP
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, None])
 @pytest.mark.parametrize("links", [True, False])
-def test_where_nothing_can_be_locked_a_file_names_its_owner(
+def test_without_locks_a_file_names_its_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None, links: bool
 ) -> None:
     """None: as on Windows, which has no flock."""
@@ -175,7 +175,7 @@ def test_the_file_of_a_process_that_has_ended_is_taken_over(
         ({"pid": 999_999_999}, None),
     ],
 )
-def test_whose_file_is_taken_over(
+def test_owners_whose_file_is_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], told: str | None
 ) -> None:
     _refuse_locks(monkeypatch)
@@ -195,9 +195,7 @@ def test_whose_file_is_taken_over(
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "5"])
-def test_an_owner_that_nobody_can_read_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
-) -> None:
+def test_an_unreadable_owner_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     _refuse_locks(monkeypatch)
     file = tmp_path / "runs.lock.owner"
     file.write_text(content, encoding="utf-8")
@@ -230,7 +228,7 @@ def _pipe(_: Path, file: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [_symbolic, _second_name, _pipe])
-def test_what_a_link_leads_to_is_not_written(tmp_path: Path, put: Callable[[Path, Path], None]) -> None:
+def test_the_target_of_a_link_is_not_written(tmp_path: Path, put: Callable[[Path, Path], None]) -> None:
     victim = tmp_path / "victim"
     victim.write_text("somebody's", encoding="utf-8")
     file = tmp_path / "runs.lock"
@@ -292,7 +290,7 @@ def test_a_longer_text_of_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
         (TableLocation("shop.audit.runs", is_name=True), None),
     ],
 )
-def test_only_local_paths_have_one(location: TableLocation, file: Path | None) -> None:
+def test_only_local_paths_have_a_lock(location: TableLocation, file: Path | None) -> None:
     assert lock_file(location) == file
 
 

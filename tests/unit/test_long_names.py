@@ -69,7 +69,7 @@ def _save_messages(folder: Path) -> None:
         table.commit_files(files, MESSAGES, adds=True, metadata="")
 
 
-def test_a_run_over_them(tmp_path: Path) -> None:
+def test_a_run_over_long_names(tmp_path: Path) -> None:
     save_estate({key: rows for key, rows in small_estate().items() if key != "messages"}, tmp_path / "in", files=1)
     _save_messages(tmp_path / "in")
     done = routing.resolve_local(config_of(tmp_path / "in", tmp_path / "out"))
@@ -101,7 +101,7 @@ def _counted_memory() -> Iterator[pyarrow.MemoryPool]:
         pyarrow.set_memory_pool(before)
 
 
-def test_a_name_stands_once() -> None:
+def test_a_name_is_in_memory_once() -> None:
     asking = _asking()
     assert [len(name) for name in asking.services.to_pylist()] == [len(LONG)]
     first = first_of_each(asking.rows, ("ask_scope", "word"))

@@ -88,7 +88,7 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
 
 
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None) -> None:
+def test_keys_equal_those_of_the_rules(as_of: datetime | None) -> None:
     read = rejected = 0
     for tables, theirs in draw_few(as_of).each:
         counts = count(tables, as_of)
@@ -122,7 +122,7 @@ def only(*messages: dict[str, Any], dialogs: tuple[dict[str, Any], ...] = (), **
         ("\u212a" * 36, ("", 9)),
     ],
 )
-def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: tuple[str, int]) -> None:
+def test_a_broker_id_counts_in_any_spelling(broker: str | None, expected: tuple[str, int]) -> None:
     found = keys_of(count(only(message(1, "//stock", to_broker_instance=broker))))
     assert found == {("hub", "Sales", "//stock", *expected)}
 
@@ -139,7 +139,7 @@ def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: 
         ("tcp:", ("", 3)),
     ],
 )
-def test_a_name_that_nothing_names_counts_by_the_address_in_it(service: str, expected: tuple[str, int]) -> None:
+def test_an_unknown_name_counts_by_its_address(service: str, expected: tuple[str, int]) -> None:
     tables = only(message(1, service), addresses=["tcp://hub.example:4022"])
     # Where no route reads an address from a name, none counts.
     (key,) = keys_of(count(tables))
@@ -179,7 +179,7 @@ def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: st
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
-def test_garbage_takes_no_room() -> None:
+def test_invalid_values_need_no_memory() -> None:
     many = [
         message(
             number,
@@ -219,7 +219,7 @@ def test_a_message_that_is_rejected_has_no_key(columns: dict[str, Any]) -> None:
     assert keys_of(found) == {("hub", "Sales", "//far", "", 1)}
 
 
-def test_where_there_are_no_messages_there_is_no_key() -> None:
+def test_no_messages_no_keys() -> None:
     found = count(only())
     assert (found.rows_read, found.rows_rejected, keys_of(found)) == (0, 0, set())
 
@@ -261,7 +261,7 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     assert keys_of(count(tables, messages=dataset_of(str(tmp_path), stored))) == wanted
 
 
-def test_integers_that_are_no_int() -> None:
+def test_integers_of_other_types() -> None:
     import pyarrow
 
     tables = only(message(1, "//stock"), message(2, "//far"))
@@ -313,7 +313,7 @@ def test_large_groups_of_rows_are_read_in_parts(tmp_path: Path, times: str) -> N
     assert len(next(replace(whole, most_in_group=39).scan(columns, numbered, 16))) == 16
 
 
-def test_a_set_is_made_ready_once_for_a_file_of_large_groups(tmp_path: Path) -> None:
+def test_a_set_is_prepared_once_for_a_file(tmp_path: Path) -> None:
     """Made ready for each batch, the dialogs of a table of 100 million messages took most of the first pass."""
     table = pyarrow.concat_tables([arrow_of([message(n, "//stock") for n in range(100)], MESSAGES)] * 8)
     parquet.write_table(table, tmp_path / "0.parquet")
@@ -330,7 +330,7 @@ def test_a_set_is_made_ready_once_for_a_file_of_large_groups(tmp_path: Path) -> 
     assert read(10) < 10 * read(1000)
 
 
-def test_files_that_lack_a_column_are_read_as_ever(tmp_path: Path) -> None:
+def test_files_without_a_column_are_read(tmp_path: Path) -> None:
     table = arrow_of(small_estate()["messages"], MESSAGES)
     parquet.write_table(table, tmp_path / "0.parquet")
     parquet.write_table(table.drop_columns(["hops_remaining"]), tmp_path / "1.parquet")
@@ -344,7 +344,7 @@ def test_files_that_lack_a_column_are_read_as_ever(tmp_path: Path) -> None:
     assert hops == [*table["hops_remaining"].to_pylist(), *[None] * len(table)]
 
 
-def test_what_reading_a_part_raises_is_raised() -> None:
+def test_errors_of_parts_are_raised() -> None:
     def fail() -> Iterator[int]:
         yield 1
         raise LookupError

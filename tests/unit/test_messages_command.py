@@ -63,7 +63,7 @@ def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: in
     return re.sub(re.escape(str(job.parent)), "FOLDER", shown)
 
 
-def test_what_is_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ("", "--oldest --limit 2", "--waiting", "--waiting --reason no_route --reason BROKER_DISABLED")
     told = [f"sbroute messages {line}\n\n{phrase(capsys, job, *line.split())}" for line in lines]
     assert_golden("messages_table.txt", "\n\n".join(told))
@@ -85,13 +85,13 @@ FIVE = "5 of 8 messages are stuck, the oldest since 6 h"
         pytest.param("--outcome delivered", "No message is stuck.", id="none"),
     ],
 )
-def test_the_answer_says_what_is_stuck_and_since_when(
+def test_the_answer_names_stuck_messages_and_since_when(
     line: str, answer: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert phrase(capsys, job, *line.split(), "--width", "200").startswith(answer)
 
 
-def test_of_many_reasons_there_is_a_table(job: Path) -> None:
+def test_many_reasons_become_a_table(job: Path) -> None:
     config = routing.load_config(str(job))
     found = routing.list_messages(config, routing.ask(), now=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
     ends = ["DELAYED NO_ROUTE", "DROPPED NO_ROUTE", "DROPPED HOP_LIMIT", "DROPPED ROUTING_LOOP"]
@@ -165,12 +165,12 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
     ],
 )
-def test_nothing_is_found(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_message_matches(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert phrase(capsys, job, *line.split(), "--width", "200") == told
     assert json.loads(phrase(capsys, job, *line.split(), "--format", "json"))["messages"] == []
 
 
-def test_there_is_nothing_to_find(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_messages_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = configured(tmp_path)
     assert phrase(capsys, file, status=2) == (
         "sbroute: no run is recorded in 'FOLDER/out/runs' (run sbroute resolve first)"
@@ -188,7 +188,7 @@ def test_there_is_nothing_to_find(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
 
 
-def test_without_what_import_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_tables_of_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path)
     file = configured(tmp_path, without=("observed_routing", "imports"))
     assert phrase(capsys, file, "--waiting", status=2) == (
@@ -199,7 +199,7 @@ def test_without_what_import_keeps(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (first["is_waiting"], first["agreement"]) == (None, None)
 
 
-def test_what_a_run_left_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_of_a_run_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import shutil
 
     made(tmp_path)
@@ -237,7 +237,7 @@ def test_an_unknown_word(line: list[str], told: str, capsys: pytest.CaptureFixtu
     assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == told
 
 
-def test_a_limit_is_one_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_below_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["messages", "--config", "a.yaml", "--limit", "0"])
     assert end.value.code == 2

@@ -78,11 +78,11 @@ def ids(done: MessageList) -> list[str]:
         ({"waiting": True, "instances": ["SPOKE"]}, []),
     ],
 )
-def test_what_is_asked_for(asked: dict[str, Any], found: list[str]) -> None:
+def test_filters(asked: dict[str, Any], found: list[str]) -> None:
     assert ids(listed(ask(**asked))) == found
 
 
-def test_the_delayed_come_first_then_the_dropped() -> None:
+def test_delayed_come_first_then_dropped() -> None:
     """Age and the names of other outcomes do not matter."""
     verdicts = ("SENT NETWORK_ADDRESS", "DROPPED ROUTING_LOOP", "DELIVERED LOCAL_SERVICE", "DELAYED NO_ROUTE")
     rows = [
@@ -170,7 +170,7 @@ def test_a_status_in_the_future_is_not_the_newest() -> None:
         assert (done["a3"]["status_number"], done["a3"]["is_waiting"]) == (number, waits)
 
 
-def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
+def test_arrived_messages_are_judged_by_routes_of_msdb() -> None:
     arrived = {**RESOLVED[0], "database_name": None, "reason": "SCOPE_BROKER_DISABLED"}
     sent = {**arrived, "database_name": "Shop"}
     said = [{**OBSERVED[0], "message_id": "a1", "error_number": 9789, "status_text": "off"}]
@@ -184,7 +184,7 @@ def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
     assert row["agreement"] == "AGREES"
 
 
-def test_the_handle_is_told_where_the_table_has_it() -> None:
+def test_the_handle_is_shown_if_the_table_has_it() -> None:
     handles = [{**row, "conversation_handle": f"h{place}"} for place, row in enumerate(OBSERVED)]
     stored = tables(resolved_routes=RESOLVED, observed_routing=handles)
     done = list_messages(stored, ask(reasons=["NO_ROUTE"]), now=NOW)
@@ -196,7 +196,7 @@ def test_the_handle_is_told_where_the_table_has_it() -> None:
     assert {row["is_waiting"] for row in done.messages} == {None}
 
 
-def test_what_waits_by_the_newest_export() -> None:
+def test_messages_waiting_in_the_newest_export() -> None:
     waiting = ask(waiting=True)
     done = listed(waiting)
     # a2, a3, a4, a7 and n1, which no run has decided.
@@ -212,7 +212,7 @@ def test_what_waits_by_the_newest_export() -> None:
     assert listed().queued_messages is None
 
 
-def test_no_table_but_the_messages() -> None:
+def test_only_the_table_of_messages() -> None:
     done = list_messages(tables(resolved_routes=RESOLVED), ask(), now=NOW)
     assert len(done.messages) == 8
     assert {row["agreement"] for row in done.messages} == {None}
@@ -233,7 +233,7 @@ def test_no_table_but_the_messages() -> None:
         ),
     ],
 )
-def test_what_cannot_be_asked(question: dict[str, Any], told: str) -> None:
+def test_invalid_filters(question: dict[str, Any], told: str) -> None:
     with pytest.raises(QuestionError) as fault:
         ask(**question)
     assert str(fault.value) == told

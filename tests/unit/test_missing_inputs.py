@@ -70,7 +70,7 @@ def test_every_command_notes_each_table_once(
 
 @pytest.mark.parametrize("command", COMMANDS[:6])
 @pytest.mark.parametrize("what", ["an empty folder", "a folder of files", "a file"])
-def test_what_exists_and_is_no_table_is_an_error(
+def test_an_existing_folder_without_a_table_is_an_error(
     what: str, command: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = folder / "in" / "dialogs"
@@ -85,7 +85,7 @@ def test_what_exists_and_is_no_table_is_an_error(
     assert told[-1].startswith(f"sbroute: tables.dialogs: there is no Delta table at '{place}'")
 
 
-def test_a_table_that_a_run_has_read_must_stay(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_the_last_run_must_exist(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_estate({"dialogs": small_estate()["dialogs"]}, folder / "in", files=1)
     assert run(RESOLVE, capsys) == (0, notes_on(folder, "route_requests"))
     shutil.rmtree(folder / "in" / "dialogs")

@@ -75,7 +75,7 @@ SERVICES = [
 
 
 @pytest.mark.parametrize(("one", "broker", "expected"), ROUTES)
-def test_what_a_route_differs_in(one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None) -> None:
+def test_differences_of_a_route(one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None) -> None:
     found = NearMisses(estate([("Orders", one)], [])).of(HUB, "Orders", "S", broker, NOW)
     assert [miss.differences for miss in found] == ([] if expected is None else [expected])
     for miss in found:
@@ -84,7 +84,7 @@ def test_what_a_route_differs_in(one: EstateRoute, broker: str | None, expected:
 
 
 @pytest.mark.parametrize(("services", "broker", "off", "expected"), SERVICES)
-def test_what_a_service_differs_in(
+def test_differences_of_a_service(
     services: list[tuple[str, str, str]],
     broker: str | None,
     off: str | None,
@@ -117,14 +117,14 @@ def test_routes_come_first_and_the_instance_s_own_services_before_others() -> No
     ]
 
 
-def test_the_scope_alone_is_searched() -> None:
+def test_only_the_scope_is_searched() -> None:
     near = NearMisses(estate([("msdb", route("r", "s"))], []))
     assert near.of(HUB, "Orders", "S", None, NOW) == ()
     assert [miss.database for miss in near.of(HUB, "msdb", "S", None, NOW)] == ["msdb"]
     assert near.of("nowhere", "Orders", "S", None, NOW) == ()
 
 
-def test_a_version_of_a_route_that_was_altered_is_no_near_miss() -> None:
+def test_an_old_version_of_a_route_is_not_a_near_miss() -> None:
     versions = [
         ("Orders", route("r", "S", valid_to=NOW)),
         ("Orders", route("r", "T", valid_from=NOW)),
@@ -135,7 +135,7 @@ def test_a_version_of_a_route_that_was_altered_is_no_near_miss() -> None:
     assert [(miss.name, miss.differences) for miss in found] == [("gone", ("EXPIRED",))]
 
 
-def test_a_question_looks_at_what_is_near_alone() -> None:
+def test_only_near_names_are_compared() -> None:
     routes = [("Orders", route(f"r{number}", f"S{number}")) for number in range(20_000)]
     near = NearMisses(estate(routes, [(HUB, "Stock", f"S{number}") for number in range(20_000)]))
     near.of(HUB, "Orders", "s", None, NOW)

@@ -83,7 +83,7 @@ def test_a_row_of_the_configuration_is_a_fault(key: str, name: str) -> None:
     assert any(f"{name} 'tcp://\\x81' is not UTF-8" in str(text) for row in found for text in row.values())
 
 
-def test_a_dialog_that_shares_its_key_is_told_once() -> None:
+def test_duplicate_dialogs_are_reported_once() -> None:
     first, *_ = small_estate()["dialogs"]
     rows = [{**first, "far_service": b"\x81"}, {**first, "far_service": "x"}]
     arrow_tables = arrow({**small_estate(), "dialogs": rows})
@@ -92,7 +92,7 @@ def test_a_dialog_that_shares_its_key_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_explain_says_why_a_run_rejects_it(name: str) -> None:
+def test_explain_gives_the_reason_of_the_rejection(name: str) -> None:
     tables = small_estate()
     tables["messages"][0][name] = tables["messages"][0].get(name, "").encode() + b"\x81"
     asked = StoredMessage(conversation=conversation(1)) if name != "conversation_id" else StoredMessage("m1")
@@ -101,7 +101,7 @@ def test_explain_says_why_a_run_rejects_it(name: str) -> None:
     assert f"NOT_UTF8_{name.upper()}" in str(caught.value)
 
 
-def test_explain_decides_others_beside_it() -> None:
+def test_explain_decides_other_messages() -> None:
     """Message 4 asks for a route. An earlier rejected message does not."""
     tables = small_estate()
     early = {**tables["messages"][3], "message_id": b"m0\x81", "enqueue_time": "2026-01-05T11:00:00Z"}
@@ -123,7 +123,7 @@ def test_diff_counts_it_among_the_rejected() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 50])
-def test_messages_of_an_older_release_are_listed_as_they_stand(limit: int) -> None:
+def test_messages_of_an_older_release_are_listed(limit: int) -> None:
     others = [row for row in RESOLVED if row["attempt"] == 1]
     texts = [{"message_id": b"%d\xff" % number, "to_service_name": b"//\x81"} for number in (1, 2)]
     rows = [{**row, **text} for row, text in zip(others, texts, strict=False)]

@@ -33,7 +33,7 @@ def _fail() -> None:
     raise OSError("No space left on device")
 
 
-def test_each_batch_is_worked_on_once() -> None:
+def test_each_batch_is_processed_once() -> None:
     shares = for_each_thread(iter(range(MANY)), lambda batches: list(batches))
     assert sorted(number for share in shares for number in share) == list(range(MANY))
 
@@ -41,7 +41,7 @@ def test_each_batch_is_worked_on_once() -> None:
 @pytest.mark.parametrize(
     ("end", "error"), [(_press_ctrl_c, KeyboardInterrupt), (_fail, OSError)], ids=["Ctrl-C", "a thread that fails"]
 )
-def test_no_batch_is_begun_after_the_end(end: Callable[[], None], error: type[BaseException]) -> None:
+def test_no_batch_starts_after_the_end(end: Callable[[], None], error: type[BaseException]) -> None:
     begun = []
 
     def work(batches: Iterator[int]) -> None:
@@ -57,9 +57,7 @@ def test_no_batch_is_begun_after_the_end(end: Callable[[], None], error: type[Ba
 
 
 @pytest.mark.parametrize("named", [None, "system"])
-def test_memory_is_taken_by_jemalloc_unless_another_is_named(
-    monkeypatch: pytest.MonkeyPatch, named: str | None
-) -> None:
+def test_jemalloc_is_the_default_allocator(monkeypatch: pytest.MonkeyPatch, named: str | None) -> None:
     if "jemalloc" not in pyarrow.supported_memory_backends():
         pytest.skip("this build of Arrow has no jemalloc")
     monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)

@@ -29,7 +29,7 @@ def test_every_delayed_message_of_a_database_is_pending() -> None:
 
 
 @pytest.mark.parametrize("pending", [0, 4, 6, 12])
-def test_another_number_of_pending_messages_is_a_fault(pending: int) -> None:
+def test_a_wrong_number_of_pending_messages_is_a_fault(pending: int) -> None:
     with pytest.raises(InternalError) as caught:
         _check(pending)
     assert str(caught.value) == (

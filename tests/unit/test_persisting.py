@@ -73,7 +73,7 @@ def test_a_classic_session_is_not_tried() -> None:
 
 
 @pytest.mark.parametrize("verb", ["persist", "count"])
-def test_what_is_no_refusal_goes_on_and_decides_nothing(verb: str) -> None:
+def test_other_errors_are_raised_and_remembered_by_nobody(verb: str) -> None:
     session: Any = Session(**{verb: LOST})
     for _ in range(2):
         with pytest.raises(PySparkException, match="the network"):
@@ -83,13 +83,13 @@ def test_what_is_no_refusal_goes_on_and_decides_nothing(verb: str) -> None:
 
 
 @pytest.mark.parametrize("error", [CLOSED, STOPPED])
-def test_a_session_that_has_ended_keeps_nothing(error: PySparkException) -> None:
+def test_an_ended_session_has_no_cached_frames(error: PySparkException) -> None:
     frame: Any = Frame({"unpersist": error}, [])
     let_go(frame)
     assert frame.done == ["unpersist"]
 
 
-def test_what_cannot_be_let_go_of_is_told() -> None:
+def test_a_failed_release_is_reported() -> None:
     with FrameCache() as frame_cache:
         pass
     frame_cache.frames = [Frame({"unpersist": LOST}, [])]  # type: ignore[list-item]
@@ -97,7 +97,7 @@ def test_what_cannot_be_let_go_of_is_told() -> None:
         frame_cache.release()
 
 
-def test_the_first_error_of_a_block_is_the_one_that_is_told() -> None:
+def test_the_first_error_of_a_block_is_raised() -> None:
     kept: Any = Frame({"unpersist": LOST}, [])
 
     def work(error: Exception | None) -> None:

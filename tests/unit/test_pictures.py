@@ -125,7 +125,7 @@ def test_one_reason_of_two_outcomes_has_two_lanes() -> None:
     ]
 
 
-def test_rows_of_what_is_stuck_tell_since_when() -> None:
+def test_rows_of_stuck_messages_have_a_time() -> None:
     one_in_the_afternoon, eleven = NOON + 3_600_000, ELEVEN
     delayed = {"others": False, "outcome": "DELAYED"}
     assert bar_pictures.stuck_rows(FLOWS) == [
@@ -254,7 +254,7 @@ def test_words_of_a_picture(name: str, words: set[str]) -> None:
 
 
 @named
-def test_the_legend_has_only_outcomes_that_there_are(name: str) -> None:
+def test_the_legend_has_only_present_outcomes(name: str) -> None:
     written = _words(vl_convert.vegalite_to_svg(PICTURES[name].to_dict()))
     assert {"sent", "forwarded"} & set(written) == set()
 
@@ -270,7 +270,7 @@ def _vega(picture: picture_theme.Picture) -> dict[str, Any]:
 
 
 @named
-def test_names_are_data_and_nothing_else(name: str) -> None:
+def test_names_are_only_data(name: str) -> None:
     """Neither in an expression nor in the name of a field nor in the description: only among the rows."""
     spec = _vega(PICTURES[name])
     rows = [one.pop("values") for one in spec["data"] if "values" in one]
@@ -290,13 +290,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def test_a_name_in_an_expression_would_be_seen() -> None:
+def test_a_name_in_an_expression_is_reported() -> None:
     assert [text for text in _texts({"signals": [{"update": f"datum['{HOSTILE}']"}]}) if "alert" in text] != []
 
 
 @named
 @pytest.mark.parametrize("width", [picture_theme.WIDE, picture_theme.NARROW])
-def test_the_page_has_pictures_in_its_width_and_its_colours(name: str, width: int) -> None:
+def test_pictures_have_width_and_colours_of_the_page(name: str, width: int) -> None:
     svg = picture_theme.to_svg(PICTURES[name], None if name == "estate" else width)
     found = re.match(r'<svg [^>]*viewBox="0 0 (\d+)', svg)
     assert found is not None
@@ -308,7 +308,7 @@ def test_the_page_has_pictures_in_its_width_and_its_colours(name: str, width: in
 
 
 @named
-def test_times_are_utc_wherever_the_page_is_read(name: str) -> None:
+def test_times_are_utc_in_any_time_zone(name: str) -> None:
     spec = str(_vega(PICTURES[name]))
     assert "timeFormat" not in spec
     assert "'type': 'time'" not in spec
@@ -316,7 +316,7 @@ def test_times_are_utc_wherever_the_page_is_read(name: str) -> None:
 
 
 @named
-def test_nothing_to_show_is_drawn_too(name: str) -> None:
+def test_an_empty_picture_is_drawn(name: str) -> None:
     assert picture_theme.to_svg(EMPTY[name], None).startswith("<svg")
 
 
@@ -334,7 +334,7 @@ def test_a_step_of_time_in_words(seconds: int, words: str) -> None:
     assert spec["encoding"]["y"]["axis"]["title"] == f"messages in {words}"
 
 
-def test_days_of_a_series_do_not_count_where_it_ends() -> None:
+def test_the_end_of_a_series_is_exclusive() -> None:
     day = 24 * HOUR
     points = [
         TimePoint(_at(0), "HQ", "//a", "SENT", 1),
@@ -346,7 +346,7 @@ def test_days_of_a_series_do_not_count_where_it_ends() -> None:
 
 # The numbers of WCAG 2: 4.5 for words, 3 for what is drawn.
 @pytest.mark.parametrize("palette", [picture_theme.LIGHT, picture_theme.DARK], ids=["light", "dark"])
-def test_colours_can_be_told_from_the_paper(palette: picture_theme.PicturePalette) -> None:
+def test_colours_differ_from_the_background(palette: picture_theme.PicturePalette) -> None:
     words = {
         name: _contrast(colour, palette.paper) for name, colour in (("ink", palette.ink), ("soft", palette.soft))
     }
@@ -371,7 +371,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_the_style_sheet_names_what_pictures_ask_for() -> None:
+def test_the_style_sheet_has_all_colours_of_pictures() -> None:
     asked = set(re.findall(r"var\((--[a-z-]+)", str(picture_theme.config(picture_theme.by_style_sheet()))))
     light, dark = picture_theme.css().split("@media", 1)
     assert "--outcome-not-known" in asked

@@ -226,7 +226,7 @@ def test_the_candidates_of_a_key(case: Case) -> None:
     assert _lists_by_choice(instance(case.routes), case.key) == case.lists
 
 
-def test_where_the_broker_of_the_scope_is_off_nothing_is_searched() -> None:
+def test_a_disabled_broker_is_not_searched() -> None:
     hub = instance(_of_orders(route("any", address=FAR)), [("Orders", B, False)])
     assert _lists_by_choice(hub, _key()) == [[]]
 
@@ -259,7 +259,7 @@ def test_a_message_that_waits_for_a_route(
     assert _lists_by_choice(instance(routes), _key(), which) == [found]
 
 
-def test_routes_that_come_later_than_one_for_ever_are_candidates_in_their_time() -> None:
+def test_later_routes_are_candidates_in_their_time() -> None:
     lasting, timed = route("lasting", "S", address=FAR), route("timed", address=FAR, valid_from=5, valid_to=9)
     lists = CandidateLists()
     key = dict(zip(KEY, [[one] for one in ("hub", *_key())], strict=True))
@@ -272,7 +272,7 @@ def test_routes_that_come_later_than_one_for_ever_are_candidates_in_their_time()
     assert names == [(0, "lasting"), (1, "lasting"), (1, "timed")]
 
 
-def test_a_long_list_is_cut_after_the_chosen_tier_and_tells_how_long_it_was() -> None:
+def test_a_long_list_is_cut_and_has_its_length() -> None:
     mirrored = [route(f"z{n}", "S", address=f"tcp://a{n}:1", mirror=MIRROR) for n in range(3)]
     others = [route(f"a{n}", "S", address=f"tcp://b{n}:1") for n in range(10)]
     [choice], rows = _lists(instance(_of_orders(*others, *mirrored)), _key(), most=5)

@@ -62,7 +62,7 @@ def _of_random_estate(rng: random.Random) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("most", [0, 20, 1_000])
-def test_an_estate_grows_by_what_concerns_the_services_that_are_asked_for(most: int) -> None:
+def test_an_estate_grows_by_the_services_asked_for(most: int) -> None:
     rng, dropped = random.Random(5), 0
     for _ in range(20):
         rows = _of_random_estate(rng)

@@ -226,7 +226,7 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
     assert [_row(one.rows[0][2][0])["address"] for one in decided.timelines] == ["tcp://far:1", "tcp://further:1"]
 
 
-def test_routes_that_are_forgotten_decide_nothing_any_more() -> None:
+def test_forgotten_routes_decide_nothing() -> None:
     decider, key = KeyDecider(), KeyRow("i", "d", UNKNOWN, "", 1)
     addresses = []
     for address in ("tcp://a:1", "tcp://b:1"):
@@ -242,7 +242,7 @@ def test_keys_are_decided_without_spark() -> None:
     assert run_python(program).returncode == 0
 
 
-def test_thousands_of_versions_are_swept_once_for_a_thousand_keys() -> None:
+def test_many_versions_are_swept_once_for_all_keys() -> None:
     named = tuple(
         EstateRoute("any", None, None, start, start + 1, f"tcp://h{start}:1", None, AddressKind.NETWORK)
         for start in range(5_000)

@@ -30,7 +30,7 @@ def test_batches_of_one_row_are_judged_like_one_batch(as_of: datetime | None) ->
     assert judge_messages(tables, as_of, size=1) == judge_messages(tables, as_of)
 
 
-def test_what_is_forgotten_is_decided_again() -> None:
+def test_forgotten_verdicts_are_decided_again() -> None:
     assert_few_agree(partial(decide_by_planner, most_keys=3), None)
 
 
@@ -90,7 +90,7 @@ def test_equal_verdicts_are_one_object() -> None:
     assert first == third
 
 
-def test_ids_that_nothing_has_are_decided_once() -> None:
+def test_unknown_ids_are_decided_once() -> None:
     tables = estate(
         instances=[instance("hub", "tcp://hub:1")],
         routes=[route("own", "//far", "tcp://hub:1"), route("msdb", None, "LOCAL", database_name="msdb")],
@@ -104,7 +104,7 @@ def test_ids_that_nothing_has_are_decided_once() -> None:
     assert first.rerouted_from == second.rerouted_from == "own"
 
 
-def test_what_may_ask_must_be_settled_first() -> None:
+def test_messages_that_may_ask_come_first() -> None:
     arrow_tables = arrow(estate(routes=[_ASKED], messages=[_far(1)]))
     judge = judge_of(arrow_tables, None)
     assert judge.may_ask
@@ -115,7 +115,7 @@ def test_what_may_ask_must_be_settled_first() -> None:
     assert [found.verdict.requested_in for found in judge.judge(batch) if found.verdict] == ["Sales"]
 
 
-def test_where_nothing_asks_messages_are_read_once() -> None:
+def test_without_requests_messages_are_read_once() -> None:
     arrow_tables = arrow(estate(routes=[_ANY], messages=[_far(1)]))
     judge = judge_of(arrow_tables, None)
     judge.find_openers(iter(lambda: pytest.fail("messages are read"), None))

@@ -62,7 +62,7 @@ def test_the_bounds_of_an_interval(t: int, bounds: tuple[int | None, int | None]
     assert (one.valid_from, one.valid_to) == bounds
 
 
-def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
+def test_one_time_equals_the_sweep_over_all_times() -> None:
     rng, compared = random.Random(20260105), 0
     for tables in draw_estates(rng, 20, 5):
         for hub in instances_of(tables).values():
@@ -80,7 +80,7 @@ def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
 @pytest.mark.parametrize(
     ("is_exact", "is_shared"), [(False, True), (True, False)], ids=["what counts", "the key itself"]
 )
-def test_keys_that_differ_in_nothing_that_counts(is_exact: bool, is_shared: bool) -> None:
+def test_equivalent_keys(is_exact: bool, is_shared: bool) -> None:
     hub = instance({"Orders": [route("any")]})
     decisions = Planner(is_exact=is_exact)
     one, other = (decisions.timeline(key_of(hub, broker=broker), hub) for broker in ("nobody's", "no one's"))
@@ -88,7 +88,7 @@ def test_keys_that_differ_in_nothing_that_counts(is_exact: bool, is_shared: bool
     assert decisions.timeline(key_of(hub, broker=B), hub) is not one
 
 
-def test_invented_names_fill_no_memory() -> None:
+def test_unknown_names_need_no_memory() -> None:
     hub = instance({"Orders": [route("any")]})
     decisions = Planner(most_keys=10)
     for number in range(95):

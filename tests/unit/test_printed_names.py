@@ -78,7 +78,7 @@ def _texts_of_package() -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(HOUSE)), path.read_text(encoding="utf-8")
 
 
-def test_no_text_holds_a_class_name() -> None:
+def test_no_text_has_a_class_name() -> None:
     names = {name for name in _class_names() if _CAMEL.fullmatch(name)}
     assert names
     found = [
@@ -110,7 +110,7 @@ def _columns() -> set[str]:
     return {name for table in tables for name in table.names} | set(keys)
 
 
-def test_no_sentence_holds_a_name_of_the_code() -> None:
+def test_no_sentence_has_a_name_of_the_code() -> None:
     names = _defined_snakes() - set(_OTHER_SNAKES)
     assert names
     found = [
@@ -124,7 +124,7 @@ def test_no_sentence_holds_a_name_of_the_code() -> None:
     assert found == []
 
 
-def test_the_notebooks_and_pages_hold_none() -> None:
+def test_no_notebook_or_page_has_a_class_name() -> None:
     """Public names are written as code there."""
     names = {name for name in _class_names() if _CAMEL.fullmatch(name)} - set(_OTHERS)
     root = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def test_the_notebooks_and_pages_hold_none() -> None:
     assert found == []
 
 
-def test_a_leak_is_seen() -> None:
+def test_a_leak_is_reported() -> None:
     source = '''
 __all__ = ["TrafficTable"]
 Folder = dict[str, "Folder | ListedFile"]

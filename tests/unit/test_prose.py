@@ -179,6 +179,6 @@ def test_blocks_of_a_page() -> None:
     assert list(prose.page_blocks(page)) == expected
 
 
-def test_arguments_and_examples_are_no_sentences() -> None:
+def test_arguments_and_examples_are_not_sentences() -> None:
     source = '"""Do it.\n\nArgs:\n    one: what; it is, a, b, c.\n\nExample:\n    >>> 1\n"""\n'
     assert list(prose.docstring_blocks(source)) == ["Do it."]

@@ -77,14 +77,16 @@ def sample(count: int, *, limit: int = 3) -> int:
         pytest.param("Raises:", "Fails:", None, id="no errors"),
     ],
 )
-def test_what_a_docstring_lacks(old: str, new: str, fault: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sections_of_a_docstring(
+    old: str, new: str, fault: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     public = PublicName("sample", sample)
     monkeypatch.setattr(sample, "__doc__", public.docstring.replace(old, new) if old else public.docstring)
     found = faults(public)
     assert (found == []) if fault is None else (fault in " ".join(found))
 
 
-def test_an_inherited_docstring_is_none() -> None:
+def test_an_inherited_docstring_does_not_count() -> None:
     class Base:
         """Hold nothing."""
 

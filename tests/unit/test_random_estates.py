@@ -70,7 +70,7 @@ def test_explanations_agree(as_of: datetime | None) -> None:
     assert decider.items >= {"ID", "OWN_ADDRESS", "DATABASE", "REQUEST"}
 
 
-def test_the_ids_that_compete_in_a_report_are_those_that_dialogs_get() -> None:
+def test_competing_ids_in_a_report_equal_those_of_dialogs() -> None:
     """The report lists choices without deciding messages. The dialog hash picks one of these ids."""
     seen: Counter[str] = Counter()
     for tables, expected in draw_batch(None).each:
@@ -86,7 +86,7 @@ def test_the_ids_that_compete_in_a_report_are_those_that_dialogs_get() -> None:
     assert {"EXPIRED", "NOT_YET_VALID", "DOUBLED"} <= seen.keys(), seen
 
 
-def test_the_dialogs_of_a_balance_are_those_that_were_shared_out_in_its_time() -> None:
+def test_dialogs_of_a_balance_equal_those_in_its_time() -> None:
     told = 0
     for tables, expected in draw_batch(None).each:
         rows = expected.resolved_routes
@@ -163,7 +163,7 @@ def test_messages_in_small_parts_differ_as_two_runs_do() -> None:
     assert_compared(compare_sides(in_small_parts, sides), sides)
 
 
-def test_paths_that_are_forgotten_are_found_again() -> None:
+def test_forgotten_paths_are_decided_again() -> None:
     few = networks(4)
     assert_same(trace_locally(few, None, most_keys=2), path_rows(few), "message_paths")
 

@@ -53,7 +53,7 @@ def listed(done: Reconciliation) -> list[dict[str, Any]]:
     return rows_in(done.rows)
 
 
-def test_every_episode_has_the_class_that_was_told() -> None:
+def test_every_episode_has_its_expected_class() -> None:
     found: dict[str, list[tuple[str, int]]] = {}
     # Backwards: the order of the rows does not matter.
     for row in listed(reconciled(ROWS[::-1])):
@@ -84,7 +84,7 @@ def test_how_often_the_predicted_id_was_picked() -> None:
     }
 
 
-def test_both_sides_stand_in_a_row() -> None:
+def test_a_row_has_both_sides() -> None:
     [row] = [row for row in listed(reconciled(ROWS)) if row["observed_next_hop"] == "tcp://else.example:4022"]
     assert list(row) == RECONCILIATION.names
     told = ("observed_outcome", "predicted_outcome", "predicted_reason", "matching_step", "broker_instances")
@@ -187,7 +187,7 @@ def test_nothing_observed() -> None:
     assert done.unobserved == 5
 
 
-def test_hops_of_what_was_dropped_count() -> None:
+def test_hops_of_dropped_messages_count() -> None:
     off = {"instances": [instance(is_message_forwarding_enabled=True)]}
     out = [{**estate()["routes"][0], "database_name": "msdb"}]
     dropped: Row = {"source": "FORWARD_DROPPED", "to_service_name": "//stock"}
@@ -243,7 +243,7 @@ def test_fail_under(job: Path, percent: str, status: int, capsys: pytest.Capture
     assert "60.7 % of the observed episodes match" in " ".join(capsys.readouterr().out.split())
 
 
-def test_what_is_not_configured(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_configuration(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     without = yaml.safe_load(job.read_text(encoding="utf-8"))
     del without["tables"]["observed_routing"]
     file = job.with_name("without.yaml")
@@ -257,7 +257,7 @@ EXCERPT = re.compile(
 )
 
 
-def test_what_is_printed_and_the_page_shows_it(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_answer_is_on_the_page(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["reconcile", "--config", str(job)]) == 0
     shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     assert_golden("reconcile_table.txt", shown)

@@ -80,7 +80,7 @@ def test_a_route_that_changed() -> None:
     assert cause == ("ROUTE_CHANGED", told)
 
 
-def test_what_is_right_again_did_not_change() -> None:
+def test_a_route_that_was_restored_did_not_change() -> None:
     again = group(PairClass.COMPATIBLE, 11, 30, hop=STOCK)
     assert kinds(group(RIGHT, 0, 10, hop=STOCK), again, group(WRONG, 12, 20, hop=MOVED)) == ["ROUTE_NOT_IN_TABLES"]
 
@@ -92,7 +92,7 @@ def test_a_route_that_was_dropped() -> None:
     assert kinds(group(WRONG, 11, 20, **gone)) == [None]
 
 
-def test_of_balanced_routes_the_one_that_changed_is_named() -> None:
+def test_the_changed_one_of_balanced_routes_is_named() -> None:
     even: dict[str, Any] = {"service": "//even"}
     [cause] = causes(
         group(RIGHT, 0, 30, hop=STOCK, broker=B, route_name="East", **even),
@@ -136,7 +136,7 @@ def test_a_slip_in_a_name() -> None:
     assert kinds(group(WRONG, 0, 30, **held)) == ["NEAR_NAME"]
 
 
-def test_what_the_tables_do_not_know() -> None:
+def test_unknown_to_the_tables() -> None:
     nothing: dict[str, Any] = {"outcome": None, "reason": None, "route_name": None, "address": None}
     for name, codes, expected in (
         ({"instance": "depot"}, ("UNKNOWN_INSTANCE",), "INSTANCE_NOT_IMPORTED"),

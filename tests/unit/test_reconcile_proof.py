@@ -27,7 +27,7 @@ def _reconciled(fault: str, seed: int) -> tuple[Case, list[Row]]:
 
 @pytest.mark.parametrize("seed", [SEED, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("fault", list(FAULTS))
-def test_the_fault_is_named_and_nothing_else(fault: str, seed: int) -> None:
+def test_only_the_fault_is_named(fault: str, seed: int) -> None:
     proved = compare_causes(*_reconciled(fault, seed), fault, seed)
     assert (proved.is_named, proved.others) == (fault != "none", ())
 
@@ -42,7 +42,7 @@ def test_a_proof_can_fail(fault: str) -> None:
         assert proved.others
 
 
-def test_messages_go_on_until_they_end() -> None:
+def test_messages_continue_until_they_end() -> None:
     rng = random.Random(1)
     day = play(rng, build(rng), 300)
     sent = {row["conversation_id"] for row in day.tables["messages"]}
@@ -73,7 +73,7 @@ def test_balance_is_by_another_hash_than_that_of_the_project() -> None:
     assert 0.25 < sum(one == other for one, other in picked) / len(picked) < 0.75
 
 
-def test_a_slip_is_one() -> None:
+def test_a_slip_changes_one_letter() -> None:
     rng = random.Random(1)
     slips = {misspelt(rng, "//corp/Orders") for _ in range(200)}
     assert "//corp/Orders" not in slips

@@ -79,11 +79,11 @@ def _said(condition: str | None, location: TableLocation) -> str:
 
 
 @pytest.mark.parametrize(("condition", "of_name", "of_path"), CONDITIONS)
-def test_a_refusal_is_told_apart_by_its_condition(condition: str | None, of_name: str, of_path: str) -> None:
+def test_a_refusal_is_recognized_by_its_condition(condition: str | None, of_name: str, of_path: str) -> None:
     assert (_said(condition, NAME), _said(condition, PATH)) == (of_name, of_path)
 
 
-def test_an_error_without_a_condition_tells_nothing() -> None:
+def test_an_error_without_a_condition() -> None:
     assert not spark_tables.is_absent(ValueError("TABLE_OR_VIEW_NOT_FOUND"), NAME)
     assert not spark_tables.has_no_versions(ValueError("EXPECT_TABLE_NOT_VIEW"), NAME)
 
@@ -110,7 +110,7 @@ def _fine(*_: Any) -> Any:
     return SimpleNamespace(schema=())
 
 
-def test_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     _reading(monkeypatch, _history(7), _fine, _raising("never asked"))
     assert spark_tables.find(SPARK, NAME) == spark_tables.TableSnapshot(NAME, 7)
     assert spark_tables.current_version(SPARK, NAME) == 7
@@ -142,7 +142,7 @@ def test_a_row_filter_shows_only_in_the_read(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("location", [NAME, PATH])
-def test_a_refused_permission_is_no_absence(monkeypatch: pytest.MonkeyPatch, location: TableLocation) -> None:
+def test_a_refused_permission_is_not_absence(monkeypatch: pytest.MonkeyPatch, location: TableLocation) -> None:
     _reading(monkeypatch, _raising("INSUFFICIENT_PERMISSIONS"), _fine, _fine)
     for look in (spark_tables.find, spark_tables.current_version):
         with pytest.raises(StorageError, match=rf"looking for a table at {location}: \[INSUFF") as told:
@@ -167,7 +167,7 @@ def test_messages_of_an_incremental_run_need_versions() -> None:
     assert refused.value.exit_code == 2
 
 
-def test_a_failure_says_what_may_have_changed() -> None:
+def test_a_failure_lists_possible_changes() -> None:
     loose: dict[str, spark_tables.Input] = {
         "messages": spark_tables.AsItIs(NAME),
         "routes": spark_tables.AsItIs(NAME),

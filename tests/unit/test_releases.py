@@ -21,7 +21,7 @@ def test_later_ones_are_newer() -> None:
 
 
 @pytest.mark.parametrize("text", ["unknown", "", "1..2", "1.2 beta of tomorrow", "9" * 5_000, "\u0661.\u0662"])
-def test_skips_what_is_no_version(text: str) -> None:
+def test_other_texts_are_skipped(text: str) -> None:
     assert newer_than("0.1", [text]) is None
     assert newer_than(text, ["99"]) is None
     assert newer_than("0.1", [text, "0.2"]) == "0.2"

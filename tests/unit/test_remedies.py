@@ -413,7 +413,7 @@ def test_a_statement_that_can_be_run(estate: Asked, reason: Reason, statement: s
 @pytest.mark.parametrize(
     ("estate", "reason", "words", "statement"), [pytest.param(*row, id=name) for name, *row in FOUND_OUT_FIRST]
 )
-def test_what_must_be_found_out_first(estate: Asked, reason: Reason, words: str, statement: str | None) -> None:
+def test_questions_before_a_statement(estate: Asked, reason: Reason, words: str, statement: str | None) -> None:
     assert estate.verdict().reason is reason
     remedy = estate.remedy()
     assert (remedy.statement, remedy.is_complete) == (statement, False)
@@ -441,7 +441,7 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
         (Reason.TRANSPORT_ADDRESS, "the route is right and the connection fails"),
     ],
 )
-def test_where_no_statement_helps_there_are_words(reason: Reason, words: str) -> None:
+def test_without_a_statement_there_are_words(reason: Reason, words: str) -> None:
     remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(None, Outcome.DROPPED, reason)))
     assert words in remedy.text
     assert (remedy.statement, remedy.is_complete) == (None, False)
@@ -454,14 +454,14 @@ def test_words_name_three_places_and_count_the_others() -> None:
     assert places in remedy.text
 
 
-def test_a_route_that_other_messages_take_stays() -> None:
+def test_a_route_used_by_other_messages_stays() -> None:
     estate = asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]))
     assert "ALTER ROUTE [r]" in (estate.remedy().statement or "")
     remedy = remedy_of(estate.stuck(services_in_use={"S", "s"}))
     assert (remedy.statement or "").startswith("-- USE [Orders];\n-- CREATE ROUTE [Route to S]")
 
 
-def test_forwarding_that_is_not_known_is_said_to_be() -> None:
+def test_unknown_forwarding_is_named() -> None:
     stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
     assert "message forwarding is off" in remedy_of(stuck).cause
     stuck.estate.instances["hub"] = replace(stuck.here, is_forwarding_known=False)

@@ -100,14 +100,14 @@ def test_text_goes_on_below_its_words_and_statements_keep_their_lines() -> None:
     ]
 
 
-def test_statements_alone_begin_at_column_0_after_their_comments() -> None:
+def test_statements_without_text_begin_at_column_0() -> None:
     assert (
         write_sql([*CAUSE, SqlStatement("DROP ROUTE [x];")])
         == f"-- On 'SHOP', in 'Orders'\n{SQL}\n\nDROP ROUTE [x];"
     )
 
 
-def test_colours_are_there_only_where_they_are_wanted() -> None:
+def test_colours_are_optional() -> None:
     plain, coloured = write_text(CAUSE), write_text(CAUSE, is_coloured=True)
     assert "\x1b" not in plain
     assert "\x1b[1;33mDELAYED\x1b[0m" in coloured
@@ -154,7 +154,7 @@ def test_text_of_the_data_stays_harmless(width: int) -> None:
         (-5, "-5 s"),
     ],
 )
-def test_durations_are_said_in_their_two_largest_units(seconds: float, expected: str) -> None:
+def test_durations_have_their_two_largest_units(seconds: float, expected: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == expected
 
 
@@ -186,7 +186,7 @@ def test_things_are_counted() -> None:
     assert format_time(datetime(1, 1, 1)) == "0001-01-01T00:00:00Z"
 
 
-def test_statements_alone_stand_at_column_0_after_their_comments() -> None:
+def test_statements_of_a_script_begin_at_column_0() -> None:
     sentence = "Names are compared exactly, and no known database holds a service of that name. "
     purpose = f"On 'SHOP'. {sentence * 2}"
     alone = write_sql([SqlStatement("USE [Orders];\nDROP ROUTE [ToBilling];", purpose, 3)])
@@ -211,13 +211,13 @@ def test_statements_alone_stand_at_column_0_after_their_comments() -> None:
         pytest.param("a\n:r c:\\x.sql\nGO", "-- a\n-- :r c:\\x.sql\n-- GO", id="commands of sqlcmd"),
     ],
 )
-def test_a_comment_holds_nothing_that_a_tool_replaces_or_runs(hostile: str, comment: str) -> None:
+def test_a_comment_has_no_variables_or_commands(hostile: str, comment: str) -> None:
     assert write_sql([], hostile) == comment
 
 
-def test_where_there_is_no_statement_a_comment_says_so() -> None:
+def test_a_comment_replaces_a_missing_statement() -> None:
     assert write_sql([Paragraph("DELIVERED")]) == "-- There is nothing to run."
 
 
-def test_a_paragraph_hangs() -> None:
+def test_a_paragraph_has_a_hanging_indent() -> None:
     assert write_text([Paragraph("one two three", 1, 1)], width=9) == "  one two\n    three"

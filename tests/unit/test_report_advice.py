@@ -34,6 +34,6 @@ def test_every_reason_has_its_numbers_and_advice(reason: str) -> None:
     assert words.endswith(".")
 
 
-def test_the_advice_is_what_explain_says() -> None:
+def test_the_advice_equals_that_of_explain() -> None:
     words = "Enable MESSAGE_FORWARDING on the Service Broker endpoint, or correct the msdb route."
     assert advice_of("FORWARDING_DISABLED") == ((9792,), words)

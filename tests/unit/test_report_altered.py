@@ -29,7 +29,7 @@ def altered(
     return {one.route: (one.change, one.words) for one in found}
 
 
-def test_routes_that_come_go_and_say_something_else() -> None:
+def test_added_dropped_and_altered_routes() -> None:
     before = columns(("Same", "LOCAL", None), ("Gone", "LOCAL", "id"), ("Other", "tcp://old:1", None))
     after = columns(("Same", "LOCAL", None), ("New", "tcp://new:1", None), ("Other", "tcp://new:1", "id"))
     assert altered(before, after) == {
@@ -42,7 +42,7 @@ def test_routes_that_come_go_and_say_something_else() -> None:
     }
 
 
-def test_a_lifetime_that_ends_between_the_times_takes_a_route_away() -> None:
+def test_a_route_that_expires_between_the_times() -> None:
     routes = columns(("Short", "LOCAL", None), lifetime=NOW - DAY)
     removed = ("REMOVED", "service S, address LOCAL, lifetime 2026-01-04T10:00:00Z")
     assert altered(routes, routes, 2 * DAY) == {"Short": removed}

@@ -21,7 +21,7 @@ def dialogs(scope: ChoiceScope = S, **counts: int) -> dict[BalancedTarget, int]:
     return {BalancedTarget(*scope, broker): count for broker, count in counts.items()}
 
 
-def test_each_id_has_its_dialogs_and_what_was_to_be_expected() -> None:
+def test_each_id_has_its_dialogs_and_the_expected_number() -> None:
     left_out = NeverPicked("c", "R", "EXPIRED", "it expired")
     choice_of_two = InstanceChoice(S, (10, None), {"a": "one.db", "b": None}, (left_out,))
     [found] = find_balances([choice_of_two], dialogs(a=12, b=8))
@@ -41,7 +41,7 @@ def test_an_id_that_got_nothing_is_counted() -> None:
     assert found.is_fair is False
 
 
-def test_dialogs_count_where_they_are_shared_out() -> None:
+def test_dialogs_count_where_they_are_balanced() -> None:
     other = ChoiceScope("one", "msdb", "S")
     counted = {**dialogs(a=10, b=10), **dialogs(other, a=3, b=4)}
     found = find_balances([choice("a", "b"), choice("a", "b", scope=other)], counted)
@@ -97,7 +97,7 @@ def test_an_id_that_was_picked_and_does_not_compete_is_shown() -> None:
     assert found.picks[0].expected == 45.0
 
 
-def test_dialogs_of_an_id_that_comes_back_do_not_count() -> None:
+def test_dialogs_of_a_returning_id_do_not_count() -> None:
     back = NeverPicked("z", "R", "COMES_BACK", "its address is this very instance")
     [found] = find_balances(
         [InstanceChoice(S, (None, None), {"a": None, "b": None}, (back,))], dialogs(a=60, b=40, z=7)
@@ -120,5 +120,5 @@ def test_bands_are_wider_the_more_of_them_there_are() -> None:
     assert [(one.picks[0].low, one.picks[0].high) for one in found] == [(11, 29), (38, 62), (None, None)]
 
 
-def test_the_time_of_each_scope_is_told_to_who_counts() -> None:
+def test_dialogs_are_counted_within_the_time_of_their_scope() -> None:
     assert spans_of([choice("a", "b", bounds=(5, None))]) == {("one", "Sales", "S"): (5, None)}

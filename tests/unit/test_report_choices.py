@@ -141,7 +141,7 @@ TRUTH: list[tuple[There, Owners, list[tuple[str, str, str]]]] = [
 
 
 @pytest.mark.parametrize(("there", "ids", "others"), TRUTH, ids=[case[0].__name__ for case in TRUTH])
-def test_who_competes(there: There, ids: Owners, others: list[tuple[str, str, str]]) -> None:
+def test_competing_ids(there: There, ids: Owners, others: list[tuple[str, str, str]]) -> None:
     draft = estate()
     there(draft)
     choice = only(draft)
@@ -161,7 +161,7 @@ WORDS: dict[There, str] = {
 
 
 @pytest.mark.parametrize("there", WORDS, ids=[there.__name__ for there in WORDS])
-def test_why_an_id_never_competes_is_said_in_words(there: There) -> None:
+def test_the_reason_for_not_competing(there: There) -> None:
     draft = estate()
     there(draft)
     assert only(draft).never[0].words == WORDS[there]
@@ -185,7 +185,7 @@ def test_several_owners_of_one_id_are_all_named() -> None:
     assert only(draft).owners == {"id-three": "three.Stock", "id-two": "three.Copy, two.Stock"}
 
 
-def test_what_arrives_is_balanced_by_msdb() -> None:
+def test_arriving_messages_are_balanced_by_msdb() -> None:
     draft = estate()
     for name, broker in (("R2", "id-two"), ("R3", "id-three")):
         draft.route("one", "msdb", name, "tcp://two:4022", "S", broker)
@@ -194,7 +194,7 @@ def test_what_arrives_is_balanced_by_msdb() -> None:
     assert choice.owners == BOTH
 
 
-def test_what_msdb_sends_to_its_own_instance_comes_back_and_what_arrives_for_it_does_not_count() -> None:
+def test_messages_of_msdb_to_its_own_instance_come_back() -> None:
     draft = estate()
     for name, broker, address in (("R1", "id-one", "tcp://one:4022"), ("R2", "id-two", "tcp://two:4022")):
         draft.route("one", "msdb", name, address, "S", broker)
@@ -202,7 +202,7 @@ def test_what_msdb_sends_to_its_own_instance_comes_back_and_what_arrives_for_it_
     assert (choice.owners, never(choice)) == (TWO, [("id-one", "R1", "COMES_BACK")])
 
 
-def test_instances_that_are_not_listed_and_routes_without_a_name_share_out_nothing() -> None:
+def test_unlisted_instances_and_routes_without_a_name_balance_nothing() -> None:
     draft = estate()
     for name, broker in (("R2", "id-two"), ("R3", "id-three")):
         draft.route("nowhere", "Sales", name, "tcp://two:4022", "S", broker)
@@ -242,7 +242,7 @@ def test_a_route_without_an_id_ends_the_time_in_which_ids_compete() -> None:
     assert [one.why for one in during.never] == ["SHADOWED", "SHADOWED"]
 
 
-def test_versions_that_are_over_name_no_id() -> None:
+def test_expired_versions_do_not_count() -> None:
     draft = estate()
     even(draft)
     # The database was restored: its route had another id until an hour ago.
@@ -251,7 +251,7 @@ def test_versions_that_are_over_name_no_id() -> None:
     assert (choice.bounds, never(choice)) == ((*micros(-1), None), [])
 
 
-def test_without_bounds_it_always_was_so() -> None:
+def test_without_bounds_ids_always_compete() -> None:
     draft = estate()
     even(draft)
     # What is not searched for S changes nothing.

@@ -173,7 +173,7 @@ def test_spark_is_not_started(job: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / "a.html"), "--quiet"]) == 0
 
 
-def test_tables_that_are_at_hand() -> None:
+def test_existing_tables() -> None:
     tables = {key: arrow_of(rows, INPUTS[key]) for key, rows in TABLES.items()}
     found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
     assert found.headline == "14 resolved messages"
@@ -196,7 +196,7 @@ def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
     assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
 
 
-def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_path: Path) -> None:
+def test_vacuumed_versions_are_replaced_by_the_newest(job: Path, tmp_path: Path) -> None:
     folder = tmp_path / "moved"
     shutil.copytree(job.parent, folder)
     (folder / "job.yaml").write_text(
@@ -238,7 +238,7 @@ def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not out.exists()
 
 
-def test_a_wrong_setting_of_lint_is_told_before_a_table_is_opened(tmp_path: Path) -> None:
+def test_an_invalid_setting_of_lint_is_reported_first(tmp_path: Path) -> None:
     text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
     (tmp_path / "job.yaml").write_text(f"{text}\nlint:\n  suppress: all\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"lint\.suppress must be a list"):
@@ -255,7 +255,7 @@ def test_a_wrong_setting_of_lint_is_told_before_a_table_is_opened(tmp_path: Path
         ("pipe", "it is not a regular file"),
     ],
 )
-def test_a_place_that_cannot_be_written(
+def test_an_unwritable_place(
     job: Path, tmp_path: Path, file: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file.txt").write_text("kept", encoding="utf-8")
@@ -285,7 +285,7 @@ def test_a_page_that_is_not_written_whole_leaves_the_old_one(
     ("module", "package"),
     [("altair", "altair"), ("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")],
 )
-def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes before anything is read."""
     found = find_spec
     monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else found(name))

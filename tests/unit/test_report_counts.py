@@ -96,7 +96,7 @@ def test_no_message(tmp_path: Path) -> None:
         ("1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", 300),
     ],
 )
-def test_as_fine_as_a_picture_can_show(first: str, last: str, seconds: int) -> None:
+def test_time_steps_fit_the_picture(first: str, last: str, seconds: int) -> None:
     assert flows.choose_seconds(micros(first), micros(last)) == seconds
 
 
@@ -107,7 +107,7 @@ def test_the_whole_calendar_has_steps() -> None:
     assert last // step - first // step < 96
 
 
-def test_a_step_holds_its_beginning_and_not_its_end() -> None:
+def test_the_end_of_a_step_is_exclusive() -> None:
     times = ("2026-01-05T12:04:59.999999Z", "2026-01-05T12:05:00Z", "1969-12-31T23:59:59.999999Z")
     rows = [
         resolved(f"m{n}", "//a", "01:00:00", "SENT NETWORK_ADDRESS", decided_at=t) for n, t in enumerate(times)
@@ -122,7 +122,7 @@ def test_a_step_holds_its_beginning_and_not_its_end() -> None:
     ]
 
 
-def test_many_services_are_told_together() -> None:
+def test_many_services_are_grouped() -> None:
     rows = [
         *(resolved(f"a{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(5)),
         *(resolved(f"b{n}", "//some", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(3)),

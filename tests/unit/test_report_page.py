@@ -141,7 +141,7 @@ def shown(name: str) -> str:
     return re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", name)
 
 
-def test_the_page_begins_with_the_answer_and_ends_with_what_was_looked_at(page: Page) -> None:
+def test_the_page_begins_with_the_answer_and_ends_with_its_sources(page: Page) -> None:
     answer = "167 of 1,892 messages are stuck; it is not known where 405 messages end."
     assert page.headings[0] == ("h1", answer)
     places = [
@@ -158,7 +158,7 @@ def test_the_page_begins_with_the_answer_and_ends_with_what_was_looked_at(page: 
     assert places == sorted(places)
 
 
-def test_tiles_say_where_messages_end(text: str) -> None:
+def test_tiles_show_where_messages_end(text: str) -> None:
     tiles = re.findall(r'data-outcome="(\w+)">.*?<strong>([\d,]+)</strong>.*?share">([^<]+)<', text, re.DOTALL)
     assert tiles == [
         ("DELIVERED", "1,320", "69.8 %"),
@@ -251,7 +251,7 @@ def test_names_break_after_some_signs_only(text: str) -> None:
     assert "//example.<wbr>com/<wbr>stock" in text
 
 
-def test_only_what_is_unfair_is_shown_open(page: Page) -> None:
+def test_only_unfair_balances_are_open(page: Page) -> None:
     parts = [found.get("class") for tag, found in page.tags if tag == "details"]
     assert parts.count("part") == 1
     assert [title for level, title in page.headings if level == "h3"][-2:] == [
@@ -290,7 +290,7 @@ def test_findings_coverage_and_changes(page: Page) -> None:
     ]
 
 
-def test_what_sql_server_did_beside_what_the_routes_say() -> None:
+def test_comparison_with_sql_server() -> None:
     page = Page(render(sample_report()))
     assert page.rows("observed-classes") == [
         [HUB, "1,200", "0", "30", "9", "0"],
@@ -314,7 +314,7 @@ def test_hostile_names_are_texts(text: str, page: Page) -> None:
     assert "<" not in page.scripts[0][1]
 
 
-def test_nothing_is_loaded(page: Page) -> None:
+def test_the_page_loads_nothing(page: Page) -> None:
     for tag, found in page.tags:
         assert not {"src", "srcset", "data", "action", "poster"} & set(found), tag
         assert (found.get("href") or "#").startswith("#")
@@ -338,7 +338,7 @@ def test_headings_are_in_order_and_tables_have_captions(page: Page) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_what_was_not_asked_for_is_left_out() -> None:
+def test_optional_sections_are_left_out() -> None:
     page = Page(render(bare_report()))
     assert list(page.tables) == ["services", "reasons", "stuck", "estate"]
     assert page.rows("services")[0] == [HUB, STOCK, "1,200", "0", "0", "0", "1,200"]
@@ -393,7 +393,7 @@ def test_a_huge_report_has_all_messages_in_its_cells(huge: str) -> None:
         assert sum(messages for instance, _, _, messages in cells if instance == int(number)) == 210
 
 
-def test_each_cell_knows_its_rows(text: str) -> None:
+def test_each_cell_links_to_its_rows(text: str) -> None:
     """The numbers of a row are the sums of its cells, in each table that the filter works on."""
     page = Page(text)
     data = data_of(page)
@@ -408,7 +408,7 @@ def test_each_cell_knows_its_rows(text: str) -> None:
             assert told == [sums[number] for number in range(len(told))], name
 
 
-def test_what_is_not_told_apart_over_time_is_none_of_the_others() -> None:
+def test_grouped_rows_are_not_counted_twice_over_time() -> None:
     # Of 1,200 services two are told apart over time, and on the page not all by name.
     flows = [
         MessageFlow("A", None, f"s{n:04}", "DELAYED", None, None, None, None, 2 if n < 600 else 1, 0)
@@ -477,7 +477,7 @@ def test_a_page_of_the_worst_names_is_small(sign: str) -> None:
     assert len(render(wide_report(sign * 300, 2_000)).encode()) < 3 * MEGABYTE
 
 
-def test_equal_looking_names_are_told_apart() -> None:
+def test_equal_looking_names_are_distinguished() -> None:
     flows: Sequence[MessageFlow] = [
         MessageFlow(
             "A", "D", f"\u202e{sign}", "SENT", "NETWORK_ADDRESS", "R", "tcp://x:1", None, 1, at("2026-01-05T00:00")

@@ -100,7 +100,7 @@ def test_no_run_before() -> None:
         pytest.param(["night-1", "night-1"], ["night-", "night-"], id="one id twice"),
     ],
 )
-def test_an_id_is_as_long_as_it_takes(ids: list[str], shown: list[str]) -> None:
+def test_ids_are_shortened_to_be_unique(ids: list[str], shown: list[str]) -> None:
     lines = write_text(make_run_list([row_of(run_id=one) for one in ids], are_more=False), width=120).splitlines()
     assert [line.split()[0] for line in lines[2:4]] == shown
 
@@ -124,7 +124,7 @@ def test_a_list_of_large_runs_of_both_modes_fits_80_columns() -> None:
     assert "DROPPED 1" in text
 
 
-def test_the_local_engine_brings_the_run_before(tmp_path: Path) -> None:
+def test_the_local_engine_reads_the_previous_run(tmp_path: Path) -> None:
     save_estate(small_estate(), tmp_path / "in", files=1)
     config = config_of(tmp_path / "in", tmp_path / "out")
     first = routing.resolve_local(config, run_id="first")
@@ -178,7 +178,7 @@ def _store_runs(modes: list[str], config: Config, folder: Path) -> None:
     store_local(arrow_of(kept, RUNS), folder)
 
 
-def test_the_time_of_all_decisions_among_the_settings_reads_as_everywhere() -> None:
+def test_as_of_is_printed_like_other_times() -> None:
     settings = json.dumps(
         {"resolve": {"as_of": "2026-01-05T18:00:00+00:00", "mode": "full"}, "lint": {"days": 30}}
     )

@@ -89,7 +89,7 @@ def retried(file: Path, *line: str, run_id: str = RUN) -> int:
     return cli.main(["resolve", "--config", str(file), "--run-id", run_id, *line])
 
 
-def test_it_is_shown_as_the_first_time(tmp_path: Path) -> None:
+def test_a_repeated_run_prints_the_first_result(tmp_path: Path) -> None:
     """The JSON row is the same, without Spark and Java. Nothing is changed."""
     file = prepared(tmp_path)
     before = written(tmp_path)
@@ -138,7 +138,7 @@ def test_the_note_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ),
     ],
 )
-def test_what_was_told_to_do_something_else_is_no_retry(
+def test_a_retry_with_other_settings_is_refused(
     line: str, different: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = prepared(tmp_path)
@@ -184,9 +184,7 @@ def test_a_folder_that_was_moved_as_a_whole(tmp_path: Path, capsys: pytest.Captu
     capsys.readouterr()
 
 
-def test_what_an_older_release_let_into_the_settings_is_not_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_of_an_older_release_are_hidden(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {**settings_of(tmp_path), "spark": {"spark.ssl.keyPassword": "Hunter2"}}
     file = prepared(tmp_path, settings=json.dumps(settings))
     assert retried(file, "--format", "json") == 0
@@ -194,12 +192,12 @@ def test_what_an_older_release_let_into_the_settings_is_not_told(
 
 
 @pytest.mark.parametrize("run_id", [RUN, "a", "a'b\"c; -- `d`", "Größe/1 2", "x" * 250])
-def test_what_an_id_may_hold(run_id: str) -> None:
+def test_valid_ids(run_id: str) -> None:
     assert check_run_id(run_id) == run_id
 
 
 @pytest.mark.parametrize("run_id", ["", " ", " a", "a\n", "a\nb", "a\x1b[2J", "a\u202eb", "x" * 251])
-def test_what_an_id_may_not_hold(run_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_ids(run_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before the configuration is read."""
     assert cli.main(["resolve", "--config", "/no/such.yaml", "--run-id", run_id]) == 2
     out, err = capsys.readouterr()

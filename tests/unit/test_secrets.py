@@ -119,7 +119,7 @@ def test_a_name_of_a_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARMLESS_NAMES)
-def test_a_name_that_is_none(name: str) -> None:
+def test_other_names(name: str) -> None:
     assert not names_secret(name)
 
 
@@ -145,7 +145,7 @@ def shown_refusal(values: Any, *overrides: str, file: str = "/conf/job.yaml") ->
     return str(caught.value)
 
 
-def test_keys_are_named_and_values_are_not() -> None:
+def test_only_keys_are_named() -> None:
     """Other faults of the file wait: their texts show values."""
     text = shown_refusal(
         {
@@ -181,7 +181,7 @@ def test_keys_are_named_and_values_are_not() -> None:
         (f"https://u:{VALUE}@h/x", "a key of --set"),
     ],
 )
-def test_set_is_held_to_the_same(override: str, named: str) -> None:
+def test_set_is_checked_too(override: str, named: str) -> None:
     assert f"seems to contain 1 secret: {named} (" in shown_refusal(WHOLE, override)
 
 
@@ -198,12 +198,12 @@ def test_a_secret_in_the_name_of_the_file() -> None:
 @pytest.mark.parametrize(
     "line", [f"password: *{VALUE}", f"password: !{VALUE} x", f'password: "{VALUE}', f"password: {VALUE}: x"]
 )
-def test_broken_yaml_is_told_without_its_words(line: str) -> None:
+def test_errors_in_yaml_hide_its_text(line: str) -> None:
     assert "is not valid YAML" in shown_refusal(f"tables: {{}}\n{line}\n")
 
 
 @pytest.mark.parametrize("text", ["resolve: {as_of: 2026-13-01}", "a: " + "[" * 1_000])
-def test_what_the_parser_cannot_take_is_a_fault_of_the_file(text: str) -> None:
+def test_errors_of_the_parser_are_faults_of_the_file(text: str) -> None:
     assert "is not valid YAML" in shown_refusal(text)
     assert "is not valid YAML" in shown_refusal(
         WHOLE, text.replace(": ", "=", 1).replace("{as_of: ", "").rstrip("}")
@@ -240,7 +240,7 @@ _NUMBER = "a number or time of more than 1000 characters"
         ("tables: 1." + "1" * 100_000, _NUMBER),
     ],
 )
-def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
+def test_aliases_that_expand(text: str, why: str) -> None:
     started = time.process_time()
     found = shown_refusal(text)
     assert time.process_time() - started < 5
@@ -249,7 +249,7 @@ def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])
-def test_so_is_what_set_gives(value: str) -> None:
+def test_aliases_in_set(value: str) -> None:
     assert "is not valid YAML" in shown_refusal(WHOLE, f"tables.routes={value}")
 
 
@@ -311,7 +311,7 @@ def test_long_texts_are_judged_at_once() -> None:
         assert not names_secret(text)
 
 
-def test_what_an_older_run_recorded_is_shown_without_it() -> None:
+def test_secrets_recorded_by_an_older_run_are_hidden() -> None:
     recorded = {
         "spark": {"spark.hadoop.fs.s3a.secret.key": VALUE, "spark.driver.memory": "1g"},
         "tables": {"routes": f"s3a://key:{VALUE}@estate/x", "messages": "/data/messages"},

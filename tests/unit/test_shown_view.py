@@ -51,24 +51,24 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("what", VIEWS)
-def test_what_a_view_selects_from(what: str) -> None:
+def test_the_table_of_a_view(what: str) -> None:
     text, tables, version = VIEWS[what]
     found = read_view({**MADE_IN, "View Text": text}, "another")
     assert {".".join(parts) for parts in found.tables} == tables
     assert found.version == version
 
 
-def test_what_is_no_view_selects_from_nothing() -> None:
+def test_other_objects_have_no_table() -> None:
     found = read_view({"Provider": "delta", "Type": "MANAGED"}, "spark_catalog")
     assert (found.tables, found.version) == (frozenset(), None)
 
 
-def test_the_catalog_of_the_session_stands_in() -> None:
+def test_the_catalog_of_the_session_is_the_default() -> None:
     text = OURS.format("`broker`.`resolved_routes`")
     assert read_view({"View Text": text}, "Main").tables == {("main", "broker", "resolved_routes")}
 
 
-def test_where_the_view_stands(tmp_path: Path) -> None:
+def test_the_name_of_the_view(tmp_path: Path) -> None:
     folder = tmp_path
     by_path = config_of(folder, folder, **_INPUTS)
     assert location_of_view(by_path) is None

@@ -7,7 +7,7 @@ import time
 from routing.run_context import Progress, StageClock
 
 
-def test_the_seconds_of_a_stage_within_another_are_its_own() -> None:
+def test_nested_stages_have_their_own_seconds() -> None:
     told = list[Progress]()
     clock = StageClock(told.append)
     begun = time.monotonic()

@@ -51,7 +51,7 @@ def test_each_class_changes_a_state_or_is_refused(kind: type[ScriptStatement]) -
         "EXEC sp_dboption 'Sales', 'single user', 'true'",
     ],
 )
-def test_what_generated_scripts_do_to_databases_is_judged(
+def test_statements_of_generated_scripts_are_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     script = tmp_path / "change.sql"

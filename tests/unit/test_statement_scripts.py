@@ -143,7 +143,7 @@ def code_of(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.strip() and not line.startswith("--")]
 
 
-def test_what_is_run_helps(tried: list[Tried]) -> None:
+def test_runnable_statements_help(tried: list[Tried]) -> None:
     """With all of it in force fewer messages are stuck."""
 
     def count_moving(done: Check) -> int:
@@ -153,14 +153,14 @@ def test_what_is_run_helps(tried: list[Tried]) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_is_read_back_as_it_was_written(name: str) -> None:
+def test_names_of_servers_round_trip(name: str) -> None:
     assert write_server(name) == name
     assert read_server(f"{name} -l 30") == name
     assert find_instance(name, ["n0", "n0,1435", "n0,1436", "n1\\two", *SERVERS]) == name
 
 
 @pytest.mark.parametrize("name", [*NO_SERVERS, "", " ", "a\nb", "tcp:x", "x,", "x,123456", "<x>", "a'b"])
-def test_a_name_that_no_server_has_is_not_written(name: str) -> None:
+def test_an_invalid_server_name_is_not_written(name: str) -> None:
     assert write_server(name) is None
 
 
@@ -220,7 +220,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ],
     ids=["all of it needs a value", "nothing to paste"],
 )
-def test_a_script_of_comments_alone_changes_nothing(
+def test_a_script_of_comments_changes_nothing(
     queue: list[dict[str, object]], note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(whole_shop(tmp_path / "exports", queue))
@@ -242,7 +242,7 @@ def test_a_route_is_replaced_in_one_transaction(tmp_path: Path) -> None:
     assert [result.outcome for result in tried.after.results] == ["SENT"]
 
 
-def test_routes_that_differ_have_names_of_their_own(tmp_path: Path) -> None:
+def test_different_routes_have_different_names(tmp_path: Path) -> None:
     """Names of routes are compared without case, names of services are not."""
     folder = whole_shop(
         tmp_path / "exports",

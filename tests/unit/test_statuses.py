@@ -105,7 +105,7 @@ IN_ENGLISH = [
 
 
 @pytest.mark.parametrize(("text", "expected"), IN_ENGLISH)
-def test_an_english_text_tells_its_trouble(text: str, expected: str) -> None:
+def test_an_english_text_has_its_trouble(text: str, expected: str) -> None:
     assert find_trouble(error_number(text), text) == expected
 
 
@@ -134,7 +134,7 @@ IN_OTHERS = [
 
 
 @pytest.mark.parametrize(("number", "text", "expected"), IN_OTHERS)
-def test_the_number_tells_what_the_text_does_not(
+def test_the_number_decides_if_the_text_is_unknown(
     number: int | None, text: str | None, expected: str | None
 ) -> None:
     assert find_trouble(number, text) == expected

@@ -64,7 +64,7 @@ def test_a_closed_standard_output_is_one_sentence() -> None:
     ("line", "status", "unbuffered"),
     [(PAGE, 0, "1"), (PAGE, 0, ""), (TABLE, 1, ""), (("--help",), 0, "1"), (("--help",), 0, "")],
 )
-def test_a_reader_that_has_gone_changes_nothing(line: tuple[str, ...], status: int, unbuffered: str) -> None:
+def test_a_closed_pipe_changes_nothing(line: tuple[str, ...], status: int, unbuffered: str) -> None:
     """The pipe's other end is closed before the command writes."""
     read, write = os.pipe()
     os.close(read)
@@ -121,7 +121,7 @@ def test_a_folder_of_the_demo_that_cannot_be_made(
     )
 
 
-def test_a_folder_of_the_demo_that_is_gone_meanwhile(tmp_path: Path) -> None:
+def test_a_folder_of_the_demo_that_disappears(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(OutputError, match="cannot be written: Not a directory"):
         build.claim(tmp_path / "file" / "demo")

@@ -130,7 +130,7 @@ def test_links_are_not_followed(what: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"job": null}', "\ud800"])
-def test_a_damaged_marker_is_none(content: str, tmp_path: Path) -> None:
+def test_a_damaged_marker_is_ignored(content: str, tmp_path: Path) -> None:
     interrupt(tmp_path, PART)
     (tmp_path / "table.creating").write_text(content, encoding="utf-8", errors="surrogatepass")
     assert not is_vacant(location_in(tmp_path), JOB)

@@ -48,7 +48,7 @@ def _asked_by_hand(config: routing.Config, what: str, folder: Path) -> Any:
         ("diff", ["--with-script", "change.sql", "--instance", "hub", "--at", "2026-01-05T13:00:00Z"]),
     ],
 )
-def test_a_result_reads_as_its_command_prints_it(
+def test_a_result_prints_like_its_command(
     what: str, line: list[str], estate: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(estate)
@@ -59,7 +59,7 @@ def test_a_result_reads_as_its_command_prints_it(
     assert [text.rstrip() for text in capsys.readouterr().out.splitlines()] == told.splitlines()
 
 
-def test_messages_read_as_their_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_print_like_their_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path)
     file = str(tmp_path / "job.yaml")
     assert (
@@ -85,7 +85,7 @@ def test_messages_read_as_their_command_prints_them(tmp_path: Path, capsys: pyte
     assert routing.text_of(found, width=IN_A_PIPE).splitlines() == printed
 
 
-def test_a_table_is_no_wider_than_is_asked_for(tmp_path: Path) -> None:
+def test_a_table_fits_its_width(tmp_path: Path) -> None:
     made(tmp_path)
     found = routing.list_messages(routing.load_config(str(tmp_path / "job.yaml")), routing.ask(), now=AT)
     tables = routing.text_of(found, width=100).partition("\n\nWhat SQL Server said")[0]
@@ -94,7 +94,7 @@ def test_a_table_is_no_wider_than_is_asked_for(tmp_path: Path) -> None:
     assert set(re.findall(r"(?<!\w)[ao]\d(?!\w)", tables)) == {"a1", "a2", "a3", "a4", "a5", "a7", "o1"}
 
 
-def test_a_side_of_a_comparison_is_asked_like_any_tables(estate: Path) -> None:
+def test_sides_of_a_comparison_accept_questions(estate: Path) -> None:
     config = config_of(estate, estate)
     script = """USE Sales;
         DROP ROUTE Far;

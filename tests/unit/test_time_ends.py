@@ -59,7 +59,9 @@ def _move_apart(table: Path, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("beyond", [False, True], ids=["the ends", "beyond them"])
-def test_every_command_takes_them(beyond: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_accepts_extreme_times(
+    beyond: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     job, page = job_of(tmp_path, beyond=beyond), tmp_path / "report.html"
 
     def run(*words: Any) -> str:
@@ -84,7 +86,7 @@ def test_every_command_takes_them(beyond: bool, tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("exported_at", [FIRST, exported.AT, LAST])
-def test_check_takes_them(exported_at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_accepts_extreme_times(exported_at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ends = [time.rstrip("Z")[:23] for time in (FIRST, LAST)]
     exported.export(
         tmp_path,

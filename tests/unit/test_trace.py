@@ -86,14 +86,14 @@ def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
     assert stored.hop_rows == described.hop_rows
 
 
-def test_every_case_reads_as_a_path() -> None:
+def test_every_case_prints_as_a_path() -> None:
     parts = []
     for name, case in CASES.items():
         parts.append(f"## {name}\n{_text(trace(arrow(_tables(case)), StoredMessage('m1')))}")
     assert_golden("trace_paths.txt", "\n\n".join(parts) + "\n")
 
 
-def test_an_acknowledgement_that_a_copy_gets_does_not_come_back() -> None:
+def test_an_acknowledgement_received_by_a_copy_is_lost() -> None:
     """The copies come first among the remedies, and no sentence says that all is right."""
     tables = json.loads(json.dumps(_tables(CASES["There and back"])))
     [sender] = [row for row in tables["databases"] if (row["instance_name"], row["name"]) == ("a", "Sales")]
@@ -136,7 +136,7 @@ def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
     assert "of any dialog" in text
 
 
-def test_without_its_sender_the_way_back_is_not_known() -> None:
+def test_without_its_sender_the_path_back_is_not_known() -> None:
     case = CASES["There and back"]
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, from_service_name=None))
     [path] = done.paths
@@ -152,7 +152,7 @@ def test_names_cannot_move_the_cursor() -> None:
     assert "\\x1b[2JStock" in text
 
 
-def test_the_command_tells_a_path_as_text_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_path_as_text_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = _stored(tmp_path, CASES["By a forwarder"])
     assert main(["trace", "--config", config, "--message-id", "m1", "--width", "120"]) == 0
     text = capsys.readouterr().out
@@ -221,7 +221,7 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
         (["--from-service", "s"], "needs --instance and --database or --from-network and --service"),
     ],
 )
-def test_a_wrong_question_is_told(
+def test_invalid_arguments(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], told: str
 ) -> None:
     assert main(["trace", "--config", _stored(tmp_path, CASES["There and back"]), *options]) == 2

@@ -45,7 +45,7 @@ def _stored(folder: Path) -> list[Row]:
     return rows
 
 
-def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
+def test_a_table_is_created_and_replaced(tables: Tables, tmp_path: Path) -> None:
     settings = _config(tables, tmp_path)
     expected = path_rows(tables)
     done = write_path_table(settings, _opener())
@@ -63,7 +63,7 @@ def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     assert mark["input_versions"]["messages"] == 1
 
 
-def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_path: Path) -> None:
+def test_a_table_of_an_older_release_gains_columns(tables: Tables, tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
     from routing.schemas import Schema
@@ -76,14 +76,14 @@ def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_pat
     assert_same(_stored(tmp_path / "paths"), path_rows(tables), "message_paths")
 
 
-def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:
+def test_no_messages_make_an_empty_table(tmp_path: Path) -> None:
     done = write_path_table(_config({**small_estate(), "messages": []}, tmp_path), _opener())
     assert isinstance(done, WrittenPaths)
     assert (done.read, done.rejected, done.outcomes) == (0, 0, {})
     assert _stored(tmp_path / "paths") == []
 
 
-def test_what_stands_at_the_output_is_not_lost(tmp_path: Path) -> None:
+def test_other_files_at_the_output_are_kept(tmp_path: Path) -> None:
     settings = _config(small_estate(), tmp_path)
     (tmp_path / "paths").mkdir()
     (tmp_path / "paths" / "file").touch()

@@ -91,9 +91,7 @@ def trace_all(tables: Tables) -> None:
 
 
 @SHAPES
-def test_the_steps_of_a_message_grow_as_its_path(
-    shape: Callable[[int], Links], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_are_linear_in_the_path(shape: Callable[[int], Links], monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 0
     owners = EstateNetwork.owners
 

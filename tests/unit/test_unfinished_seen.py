@@ -60,7 +60,7 @@ def run(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_is_said_in_text_and_in_json(
+def test_unfinished_imports_are_noted_in_text_and_json(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -72,9 +72,7 @@ def test_it_is_said_in_text_and_in_json(
     assert json.loads(out)["notes"] == [NOTE]
 
 
-def test_where_all_are_finished_nothing_is_said(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_finished_imports_have_no_note(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import shutil
 
     whole = tmp_path / "whole"
@@ -84,15 +82,13 @@ def test_where_all_are_finished_nothing_is_said(
     assert (code, "notes" in json.loads(out), "not finished" in err) == (0, False, False)
 
 
-def test_where_imports_are_not_configured_nothing_can_be_known(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_imports_there_is_no_note(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, err = run(["lint", "--format", "json", "--set", "tables.imports=null"], folder, capsys)
     assert "notes" not in json.loads(out)
     assert "not finished" not in err
 
 
-def test_another_place_of_the_journal_is_looked_at(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_configured_journal_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = "--set", "tables.unfinished_imports=data/imports_unfinished"
     _, out, _ = run(["lint", "--format", "json", *place], folder, capsys)
     assert json.loads(out)["notes"] == [NOTE]
@@ -123,7 +119,7 @@ def test_messages_are_opened_before_the_tables_that_decide_them(
     assert first[: len(late)] == late if name != "lint" else "messages" not in first
 
 
-def test_where_the_journal_may_not_be_read_the_command_goes_on(
+def test_an_unreadable_journal_is_ignored(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from routing.delta.opening import TableOpener

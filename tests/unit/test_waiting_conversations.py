@@ -123,7 +123,7 @@ def _described(tables: Tables, conversation_id: str | None) -> list[int | None]:
     return [verdict["matching_step"]]
 
 
-def test_a_described_message_is_of_the_conversation_that_is_named() -> None:
+def test_a_described_message_belongs_to_the_named_conversation() -> None:
     tables = asking(record=[request("Sales", "//new", OWN)])
     assert [_described(tables, whose) for whose in (OWN, OTHER, None)] == [[4], [5], [5]]
 
@@ -219,7 +219,7 @@ def test_the_reply(whose: str | None, is_initiator: bool | None, back: str) -> N
     ],
 )
 @pytest.mark.parametrize("requested_at", ["2026-01-05T11:00:00Z", "2026-01-05T12:00:00Z"])
-def test_diff_sees_whose_a_request_is(
+def test_diff_attributes_requests(
     tmp_path: Path, before: str | None, after: str | None, reasons: tuple[str, str] | None, requested_at: str
 ) -> None:
     """The request was made before the time of the decision, or at it by a message that is before by its id."""

@@ -86,7 +86,7 @@ def _hop(
     return {"path": 1, "direction": direction, "way": way, **place}
 
 
-def test_the_stations_of_a_way_there_and_of_none_back() -> None:
+def test_the_stops_of_a_path_without_a_path_back() -> None:
     ways = [
         _way("DELIVERED", "LOCAL_SERVICE", instance_name="b", database_name=HOSTILE),
         _way("DELAYED", "NO_ROUTE", "BACK", instance_name="b"),
@@ -113,13 +113,13 @@ def test_the_stations_of_a_way_there_and_of_none_back() -> None:
         (_way("NOT_KNOWN", instance_name="b"), ("b", "NOT_KNOWN")),
     ],
 )
-def test_a_way_may_end_where_nobody_looks(way: Any, last: tuple[str, str]) -> None:
+def test_a_path_may_end_outside_the_estate(way: Any, last: tuple[str, str]) -> None:
     [first, end] = station_rows([way], [_hop("a", "Shop", "SENT", "Far")])
     assert (first["route"], end["route"], end["is_stuck"]) == ("Far", None, False)
     assert (end["instance"], end["below"], end["outcome"]) == (*last, "NOT_KNOWN")
 
 
-def test_many_ways_and_stations_are_cut() -> None:
+def test_many_paths_and_stops_are_cut() -> None:
     ways = [_way("DROPPED", "HOP_LIMIT", way=way, instance_name="i8") for way in range(1, 21)]
     hops = [
         _hop(f"i{hop}", "msdb", "FORWARDED" if hop < 8 else "DROPPED", "Next", way=way)
@@ -132,7 +132,7 @@ def test_many_ways_and_stations_are_cut() -> None:
     assert (rows[0]["head"], rows[-1]["head"]) == ("There, path 1 of 20", "There, path 6 of 20")
 
 
-def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:
+def test_results_of_diff_and_trace_are_drawn() -> None:
     tables = arrow(small_estate())
     script = routing.Scripts.of_text("USE Sales; DROP ROUTE Far;", "hub")
     changed = pictures.before_and_after(routing.diff(tables, script))
@@ -144,7 +144,7 @@ def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:
     assert "1 of 7 messages change, 1 for the worse." in str(changed.to_dict()["description"])
 
 
-def test_names_stay_data() -> None:
+def test_names_are_only_data() -> None:
     """A text that Vega would read as an expression occurs only as the text of a row."""
     tables = small_estate()
     for key in ("databases", "services", "routes", "messages", "dialogs", "route_requests", "instances"):
