@@ -155,9 +155,7 @@ def test_a_wrong_word_suggests_the_nearest(line: str, told: str, capsys: pytest.
         ("messages --config a --limit 1 --limit 2", "--limit"),
     ],
 )
-def test_an_option_of_one_value_cannot_be_repeated(
-    line: str, option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_single_option_cannot_be_repeated(line: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The last would win without a word."""
     assert ended(*line.split()) == 2
     out, err = capsys.readouterr()

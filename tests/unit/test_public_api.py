@@ -77,7 +77,7 @@ def sample(count: int, *, limit: int = 3) -> int:
         pytest.param("Raises:", "Fails:", None, id="no errors"),
     ],
 )
-def test_missing_sections_of_a_docstring(
+def test_missing_docstring_sections(
     old: str, new: str, fault: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public = PublicName("sample", sample)

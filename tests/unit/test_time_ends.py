@@ -59,9 +59,7 @@ def _move_apart(table: Path, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("beyond", [False, True], ids=["the ends", "beyond them"])
-def test_every_command_accepts_extreme_times(
-    beyond: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_accept_extreme_times(beyond: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job, page = job_of(tmp_path, beyond=beyond), tmp_path / "report.html"
 
     def run(*words: Any) -> str:
