@@ -162,12 +162,12 @@ def _plain(value: Any) -> Any:
 
 
 def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
-    """Assert that both have the same columns and rows, in any order and with any nullability."""
+    """Assert that both have the same columns and rows, in any order, with any nullability and comments."""
     from chispa import DataFramesNotEqualError, assert_df_equality
     from chispa.schema_comparer import SchemasNotEqualError
 
     try:
-        assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+        assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True, ignore_metadata=True)
     except (DataFramesNotEqualError, SchemasNotEqualError) as error:
         # What chispa raises is no AssertionError.
         raise AssertionError(str(error)) from None
