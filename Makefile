@@ -24,18 +24,18 @@ PYTEST = $(WITH_JAVA) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --n
 test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
 	@$(PYTEST) -m 'not long and not matrix' --durations=15 $(ARGS)
 
-test-project: setup  ## run the tests of what is around the package: pages, notebooks, benchmarks, files for platforms, mutants
+test-project: setup  ## run the tests of pages, notebooks, benchmarks, deployment files and mutants
 	@$(WITH_JAVA) $(BIN)/python -m pytest tests/project $(ARGS)
 
-test-long: setup  ## run the tests of many runs one after another: interrupted, put back, read meanwhile
+test-long: setup  ## run the long tests: many runs in a row, interrupted, restored, read at the same time
 	@$(PYTEST) -m long --durations=5 $(ARGS)
 
-test-rules: setup  ## compare a million random messages with the tests' own resolver, try all examples of Hypothesis (a long run)
+test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
 	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \
 		$(BIN)/python -m pytest tests/spark/test_random_estates.py --durations=3 $(ARGS)
 	@SBROUTE_EXAMPLES=all $(BIN)/python -m pytest tests/unit -m hypothesis --durations=3 $(ARGS)
 
-reconcile-proof: setup  ## whether reconcile names what is off: 100 simulated days of each fault (ARGS='--estates 20 --seed 1')
+reconcile-proof: setup  ## check that reconcile names each fault of 100 simulated days (ARGS='--estates 20 --seed 1')
 	@$(BIN)/python -m tests.simulated.proof $(ARGS)
 
 test-matrix: setup  ## run the core of the tests on Spark 3.5, 4.0 and 4.2 as well (ARGS=3.5.9; a long run)
@@ -58,7 +58,7 @@ build/moto/.ready: tests/platforms/moto.lock
 	@build/moto/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
 	@touch $@
 
-test-browser: setup  ## open the page of a report in Chromium without a window, and look at it as readers do
+test-browser: setup  ## open the report page in headless Chromium and test it
 	@$(BIN)/python -m pytest tests/platforms/test_looks.py tests/platforms/test_browser.py \
 		tests/platforms/test_browser_demo.py --durations=5 $(ARGS)
 
@@ -70,25 +70,25 @@ docs: setup  ## build the site of the documentation into build/docs, with strict
 docs-serve: docs  ## show the site on this machine (PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs $(or $(PORT),8000)
 
-docs-output: setup  ## put what commands print into the pages that show it, and write the pages on errors and the columns' comments
+docs-output: setup  ## update shown outputs in pages, the pages of errors and the comments of columns
 	@$(BIN)/python -m tests.column_comments
 	@$(BIN)/python -m tests.error_pages
 	@$(BIN)/python -m tests.shown_output
 
-pictures: setup  ## make the diagrams and the pictures of a terminal anew that pages show
+pictures: setup  ## update the diagrams and terminal pictures in pages
 	@$(BIN)/python -m tests.diagrams
 	@$(BIN)/python -m tests.terminal_pictures
 
-screenshot: setup  ## make the README's picture of a report's page anew, of the demo
+screenshot: setup  ## update the README's picture of the report page
 	@$(BIN)/python -m tests.platforms.screenshot
 
-notebooks: setup  ## run the notebooks over the demo, and store what they show
+notebooks: setup  ## run the notebooks over the demo and store their outputs
 	@$(WITH_JAVA) $(BIN)/python -m tests.notebook_outputs
 
-test-bundle: setup  ## hold the Databricks bundle to the schema that the Databricks CLI prints (needs that CLI, no workspace)
+test-bundle: setup  ## validate the Databricks bundle (needs the Databricks CLI, no workspace)
 	@$(BIN)/python -m pytest tests/platforms/test_bundle.py $(ARGS)
 
-test-airflow: setup build/airflow/.ready  ## import the example DAG with Airflow itself, and run its operator
+test-airflow: setup build/airflow/.ready  ## import the example DAG in Airflow and run its operator
 	@AIRFLOW_HOME="$(CURDIR)/build/airflow/home" AIRFLOW__CORE__LOAD_EXAMPLES=False AIRFLOW__LOGGING__LOGGING_LEVEL=ERROR \
 		build/airflow/bin/python tests/platforms/import_dag.py
 
@@ -97,20 +97,20 @@ build/airflow/.ready: tests/platforms/airflow.lock
 	@build/airflow/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --requirement $<
 	@touch $@
 
-test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 for a few minutes of it)
+test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 for a short form)
 	@$(WITH_JAVA) SBROUTE_CRASH=$(if $(SHORT),short,all) \
 		$(BIN)/python -m pytest tests/crash --durations=10 $(ARGS)
 
-mutants: setup  ## break each rule once, in a copy, and demand a red test (ARGS=--fast for the rules alone, ARGS=NAME)
+mutants: setup  ## break each rule once in a copy and expect a failing test (ARGS=--fast for rules only, ARGS=NAME)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)
 
-bench: .venv/.bench  ## measure in a warm session beside copy, naive PySpark, Polars, DuckDB (ARGS='--messages 1000000')
+bench: .venv/.bench  ## measure a warm session beside a copy, plain PySpark, Polars and DuckDB (ARGS='--messages 1000000')
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
 
 bench-check: .venv/.bench  ## compare the ratios of a short measurement with the recorded baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.check $(ARGS)
 
-floor: .venv/.bench  ## measure whole commands beside bare processes, and hold them to gates (ARGS='--gate --messages 10000000')
+floor: .venv/.bench  ## measure whole commands beside bare processes (ARGS='--gate --messages 10000000' fails over a limit)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.floor $(ARGS)
 
 # What only measurements need joins .venv when it is asked for; its pins for the rest are those of .venv.
@@ -125,7 +125,7 @@ check: setup  ## run the linters and the type checker
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
-format: setup  ## put the source into its standard form
+format: setup  ## format the source
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -144,10 +144,10 @@ java:  ## find Java 17 or 21, or install it, and print its home
 chromium:  ## find Chromium and its driver, or install them, and print their paths
 	@scripts/chromium.sh
 
-lock: setup  ## write requirements.lock anew (ARGS=--upgrade)
+lock: setup  ## update requirements.lock (ARGS=--upgrade)
 	@scripts/lock.sh $(ARGS)
 
-owner:  ## put the account on the code host into every address of the project (OWNER=name)
+owner:  ## fill in the account of the code host in all addresses (OWNER=name)
 	@python3 scripts/owner.py "$(OWNER)"
 
 wheel: setup  ## build the wheel into dist/
@@ -158,7 +158,7 @@ wheel: setup  ## build the wheel into dist/
 newcomer:  ## follow the README in a fresh clone with the system's Python (ARGS=--quick without `make test`; a long run)
 	@/usr/bin/python3 scripts/newcomer.py $(ARGS)
 
-clean:  ## remove everything that was built, except .venv
+clean:  ## remove everything that was built except .venv
 	@rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@rm -rf spark-warehouse metastore_db derby.log artifacts sbroute-demo
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
