@@ -1,8 +1,8 @@
-"""Find the message rows that a table gained and lost, by its change data feed or by its log.
+"""Find the rows that a table gained and lost, by its change data feed or by its log.
 
 A detection works if the table has the necessary data for all versions in question, and this session may read it.
-It then returns the rows, or refuses a commit that is neither an append nor a delete. A closed detection gives the
-reason, and the other one is tried (`appended_rows`).
+It then returns the rows, or refuses a commit that is neither an append nor a delete, unless any change will do. A
+closed detection gives the reason, and the other one is tried (`appended_rows`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail, has_column_mapping
 from routing.delta.table_log import TableLog
 from routing.errors import HistoryGap, InputError, StorageError, first_sentence
-from routing.schemas import INPUTS, MESSAGES, ColumnKind, Field, Schema
+from routing.schemas import MESSAGES, ColumnKind, Field, Schema
 from routing.sessions.existing_session import condition
 from routing.tables.cached_frames import small_side
 from routing.tables.frames import frame_of_tuples
@@ -59,11 +59,16 @@ class ClosedDetection:
 
 
 @dataclass(frozen=True)
-class MessageVersion:
-    """The table ``messages`` at the version that a run reads, and its log."""
+class TableVersion:
+    """A table at the version that a run reads, its log, and the columns that it has by contract.
+
+    With ``any_change``, commits may also update, replace or merge rows.
+    """
 
     snapshot: TableSnapshot
     log: TableLog
+    schema: Schema = MESSAGES
+    any_change: bool = False
 
     @property
     def detail(self) -> TableDetail:
@@ -91,7 +96,16 @@ class MessageVersion:
 
     def no_rows(self, spark: SparkSession) -> AppendedRows:
         """Return no new rows, as an empty frame."""
-        return AppendedRows(columns_of_messages(self.snapshot.read(spark)).where(F.lit(False)), 0)
+        return AppendedRows(self.contract_columns(self.snapshot.read(spark)).where(F.lit(False)), 0)
+
+    def contract_columns(self, rows: DataFrame) -> DataFrame:
+        """Return the existing columns of the contract. Other columns cannot cause trouble."""
+        return rows.select(*(name for name in rows.columns if name.lower() in self.schema.names))
+
+    def texts_of(self, rows: DataFrame) -> list[str]:
+        """Return the columns of the contract that hold text."""
+        texts = {field.name for field in self.schema if field.kind == ColumnKind.STRING}
+        return [name for name in rows.columns if name.lower() in texts]
 
 
 def brings_files_back(operation: str) -> bool:
@@ -99,17 +113,12 @@ def brings_files_back(operation: str) -> bool:
     return operation in _NO_APPENDS
 
 
-def columns_of_messages(rows: DataFrame) -> DataFrame:
-    """Return the existing columns that messages have by contract. Other columns cannot cause trouble."""
-    wanted = INPUTS["messages"].names
-    return rows.select(*(name for name in rows.columns if name.lower() in wanted))
-
-
 # The change data feed.
 
 
 _REPLACEMENT = "\ufffd"
 FEED_PROPERTY = "delta.enableChangeDataFeed"
+_ADDING, _REMOVING = ("insert", "update_postimage"), ("delete", "update_preimage")
 _NOT_KEPT = ("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED")
 _OTHER_COLUMNS = (
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
@@ -131,11 +140,11 @@ class FeedDetection:
     Only the commits of these versions are read, and the feed separates inserts from all other changes.
     """
 
-    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
+    def look(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
         """Return the reason why the change data feed cannot find new rows, or None if it can."""
         return None if table.detail.is_on(FEED_PROPERTY) else ClosedDetection("its change data feed is off")
 
-    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
+    def read(self, spark: SparkSession, table: TableVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that came in after a version.
 
         Raises InputError for a commit that is neither an append nor a delete, and if files of the feed are gone.
@@ -160,27 +169,29 @@ class FeedDetection:
             return change_counts
         for row in change_counts:
             operation = done[row["version"]]
-            if row["kind"] != "insert" and not (row["kind"] == "delete" and operation in DELETES):
+            is_allowed = row["kind"] == "insert" or (row["kind"] == "delete" and operation in DELETES)
+            if not (is_allowed or table.any_change):
                 raise InputError.not_append_only(table.place, row["version"], operation)
         if any(row["is_replaced"] for row in change_counts) and _holds_undecodable(spark, table):
             return ClosedDetection(
                 "its change data feed puts other characters in the place of bytes that are no UTF-8"
             )
-        if any(row["kind"] == "delete" for row in change_counts):
-            inserts, deletes = (
-                columns_of_messages(changes.where(F.col("_change_type") == kind)) for kind in ("insert", "delete")
+        if any(row["kind"] != "insert" for row in change_counts):
+            added, removed = (
+                table.contract_columns(changes.where(F.col("_change_type").isin(*kinds)))
+                for kinds in (_ADDING, _REMOVING)
             )
-            return AppendedRows(inserts, None, deletes)
+            return AppendedRows(added, None, removed)
         count = sum(int(row["rows"]) for row in change_counts)
-        return AppendedRows(columns_of_messages(changes), count) if count else table.no_rows(spark)
+        return AppendedRows(table.contract_columns(changes), count) if count else table.no_rows(spark)
 
 
-def _count_changes(changes: DataFrame, table: MessageVersion, since: int) -> Sequence[Row] | ClosedDetection:
+def _count_changes(changes: DataFrame, table: TableVersion, since: int) -> Sequence[Row] | ClosedDetection:
     """Count the rows of each kind in each commit, the first version first.
 
     ``is_replaced`` is true if a text has the character that replaces invalid UTF-8.
     """
-    replaced = (F.col(name).contains(_REPLACEMENT) for name in _texts_of(changes))
+    replaced = (F.col(name).contains(_REPLACEMENT) for name in table.texts_of(changes))
     is_replaced = F.max(reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in replaced)))
     kinds = changes.groupBy(F.col("_commit_version").alias("version"), F.col("_change_type").alias("kind"))
     try:
@@ -199,23 +210,17 @@ def _count_changes(changes: DataFrame, table: MessageVersion, since: int) -> Seq
         raise
 
 
-def _vacuumed(table: MessageVersion) -> InputError:
+def _vacuumed(table: TableVersion) -> InputError:
     """Return the error that files are gone which the detection reads."""
     return InputError.full_run_needed(
         f"files that were appended to {table.place!r} or removed from it since the last run have been vacuumed"
     )
 
 
-def _texts_of(messages: DataFrame) -> list[str]:
-    """Return the columns of messages that hold text."""
-    texts = {field.name for field in MESSAGES if field.kind == ColumnKind.STRING}
-    return [name for name in messages.columns if name.lower() in texts]
-
-
-def _holds_undecodable(spark: SparkSession, table: MessageVersion) -> bool:
+def _holds_undecodable(spark: SparkSession, table: TableVersion) -> bool:
     """Return whether any text of the table is no UTF-8."""
     rows = table.snapshot.read(spark)
-    bad = (F.when(~is_utf8(F.col(name)), name) for name in _texts_of(rows))
+    bad = (F.when(~is_utf8(F.col(name)), name) for name in table.texts_of(rows))
     return bool(rows.where(F.coalesce(*bad).isNotNull()).limit(1).count())
 
 
@@ -245,7 +250,7 @@ class LogDetection:
     may read their paths.
     """
 
-    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
+    def look(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
         """Return the reason why the log cannot find new rows, or None if it can."""
         if table.detail.has_column_mapping:
             return _closed_by_mapping()
@@ -254,7 +259,7 @@ class LogDetection:
             return actions if isinstance(actions, ClosedDetection) else None
         return None
 
-    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
+    def read(self, spark: SparkSession, table: TableVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows that were added after a version.
 
         Raises InputError for a commit that is neither an append, a delete nor maintenance, and if files are gone.
@@ -265,7 +270,8 @@ class LogDetection:
         log = _read_log(spark, table, table.versions_after(since))
         if isinstance(log, ClosedDetection):
             return log
-        check_appends(log, table.place)
+        if not table.any_change:
+            check_appends(log, table.place)
         if any(_is_mapped(row) for row in log):
             return _closed_by_mapping()
         if any(removes_rows(row) for row in log):
@@ -292,7 +298,7 @@ def _is_mapped(row: Row) -> bool:
     return has_column_mapping(configuration) or row["operation"] == _UNMAPPED
 
 
-def _read_log(spark: SparkSession, table: MessageVersion, versions: Sequence[int]) -> list[Row] | ClosedDetection:
+def _read_log(spark: SparkSession, table: TableVersion, versions: Sequence[int]) -> list[Row] | ClosedDetection:
     """Return the actions of these commits that concern files, each with its version and operation.
 
     One commit each, none left out. Closed where a catalog does not let them be read by path, or keeps them
@@ -348,7 +354,7 @@ def check_appends(log: Iterable[Any], location: str) -> None:
 
 
 def _read_deletes(
-    spark: SparkSession, table: MessageVersion, since: int, log: Sequence[Row]
+    spark: SparkSession, table: TableVersion, since: int, log: Sequence[Row]
 ) -> AppendedRows | ClosedDetection:
     """Return the rows that appends and deletes brought and took: by the feed if it has them, else by files.
 
@@ -372,7 +378,7 @@ def _read_deletes(
 
 def _read_changed(
     spark: SparkSession,
-    table: MessageVersion,
+    table: TableVersion,
     snapshot: TableSnapshot,
     files: Sequence[LoggedFile],
     names: Collection[str],
@@ -390,13 +396,13 @@ def _read_changed(
     if names:
         # Delta reads the whole version for it: it skips no file by its name.
         named = snapshot.read(spark).where(F.col("_metadata.file_name").isin(*sorted(names)))
-        rows = rows.unionByName(columns_of_messages(named), allowMissingColumns=True)
+        rows = rows.unionByName(table.contract_columns(named), allowMissingColumns=True)
     return rows
 
 
 def _read_files(
     spark: SparkSession,
-    table: MessageVersion,
+    table: TableVersion,
     partitions: Mapping[str, Mapping[str, str | None]],
     *,
     may_be_vacuumed: bool,
@@ -406,7 +412,7 @@ def _read_files(
     Names of folders are not used, because Delta lets a writer encode or choose them freely.
     """
     # Only the columns of the contract, so that an odd type elsewhere is nobody's trouble; Delta writes no void.
-    wanted = columns_of_messages(table.snapshot.read(spark)).schema
+    wanted = table.contract_columns(table.snapshot.read(spark)).schema
     partition_columns = {name for values in partitions.values() for name in values}
     outside = [field for field in wanted if field.name in partition_columns]
     inside = [field for field in wanted if field not in outside and not isinstance(field.dataType, NullType)]

@@ -1,4 +1,4 @@
-"""Read the message rows that were appended to a Delta table between two versions, and nothing else.
+"""Read the rows by which two versions of a Delta table differ: appended messages, or changes of any table.
 
 Of two detections (`append_detection`) the first that works is taken. By the table's name: its change data feed, or
 its log if that can be read by path. A table that is given by path is read by its log, or by its feed if columns
@@ -21,11 +21,12 @@ from routing.delta.append_detection import (
     ClosedDetection,
     FeedDetection,
     LogDetection,
-    MessageVersion,
+    TableVersion,
 )
 from routing.delta.file_systems import as_pattern
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InputError, RoutingError
+from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, condition
 
 # Spark's conditions for files, or log entries of a version, that are not there any more.
@@ -44,7 +45,7 @@ def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
 
     Raises InputError with the statement that turns the change data feed on.
     """
-    table = MessageVersion(messages, messages.open_log(ExistingSession(spark)))
+    table = TableVersion(messages, messages.open_log(ExistingSession(spark)))
     closed = list[ClosedDetection]()
     for detection in _detections(table.location):
         refusal = detection.look(spark, table)
@@ -67,8 +68,36 @@ def read_appended(
     another or a restored table, for other commits since then than appends, deletes and maintenance, for missing
     files, and if no detection works. Raises StorageError if the log is damaged.
     """
-    location = messages.location
-    table = MessageVersion(messages, messages.open_log(ExistingSession(spark)))
+    table = TableVersion(messages, messages.open_log(ExistingSession(spark)))
+    return _read_after(spark, table, since, table_id, commit_identity)
+
+
+def read_changes(
+    spark: SparkSession,
+    snapshot: TableSnapshot,
+    schema: Schema,
+    since: int,
+    table_id: str | None,
+    commit_identity: str | None,
+) -> AppendedRows | None:
+    """Return the rows that any commits after a version added or removed, or None if they are unknown.
+
+    ``schema`` has the columns of the contract. A row that moved to another file is in both frames.
+    """
+    log = snapshot.open_log(ExistingSession(spark))
+    try:
+        return _read_after(
+            spark, TableVersion(snapshot, log, schema, any_change=True), since, table_id, commit_identity
+        )
+    except InputError:
+        # The table was recreated or restored, its log or files are gone, or no detection works.
+        return None
+
+
+def _read_after(
+    spark: SparkSession, table: TableVersion, since: int, table_id: str | None, commit_identity: str | None
+) -> AppendedRows:
+    location = table.location
     if table.version < since or table_id not in (None, table.detail.table_id):
         raise InputError.full_run_needed(f"{str(location)!r} was recreated or restored since the last run")
     if commit_identity is not None and not table.log.is_commit(since, commit_identity):
@@ -87,7 +116,7 @@ def read_appended(
     raise _refused(table, closed, is_first=False) from _cause(closed)
 
 
-def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
+def _refused(table: TableVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
     """Return the error that no detection works. Its hint turns on the change data feed if it is off."""
     turn_on = f"ALTER TABLE {table.snapshot.name_in_sql} SET TBLPROPERTIES ('{FEED_PROPERTY}' = 'true')"
     return InputError.new_rows_unknown(

@@ -24,7 +24,7 @@ from routing.messages import due_times, openers, pending, results, validate
 from routing.messages.lookups import RunLookups
 from routing.messages.route_plan import RoutePlan
 from routing.run_context import RunContext
-from routing.runs.message_changes import NewAndDeleted
+from routing.runs.message_changes import DialogChanges, NewAndDeleted
 from routing.runs.run_work import InternalError
 from routing.schemas import (
     KEYS,
@@ -146,15 +146,29 @@ def find_arrived(
 
 
 def reduce_dialogs(
-    dialogs: DataFrame, arrived: Arrived, tried_again: DataFrame | None, stored: StoredOutputs, notes: list[str]
-) -> DataFrame:
-    """Return the dialogs of the conversations of new and retried messages, cached once."""
+    tables: validate.InputTables,
+    arrived: Arrived,
+    tried_again: DataFrame | None,
+    changes: DialogChanges,
+    stored: StoredOutputs,
+    notes: list[str],
+) -> DataFrame | None:
+    """Return the dialogs of the conversations of new and retried messages, and changed dialogs, cached once.
+
+    The first run needs all dialogs, and few dialogs are not reduced: then it is None.
+    """
+    dialogs = tables.stored_dialogs
+    if dialogs is None or stored.last is None:
+        return None
     messages = [arrived.messages, *([] if tried_again is None else [tried_again])]
-    ids = (rows.select(F.lower("conversation_id").alias("id")) for rows in messages)
-    wanted = reduce(DataFrame.unionByName, ids).where("id IS NOT NULL").distinct()
-    side = stored.broadcasts(notes).join_side("the conversations of new and delayed messages", wanted)
-    is_wanted = spark_forms.conversation_id(F.col("conversation_id")) == F.col("id")
-    return stored.frame_cache.store(dialogs.join(side.with_hint(), is_wanted, how="left_semi"))
+    id_of = spark_forms.conversation_id(F.col("conversation_id"))
+    ids = reduce(DataFrame.unionByName, (rows.select(id_of.alias("id")) for rows in messages))
+    wanted = ids.where("id IS NOT NULL")
+    if changes.conversations is not None:
+        wanted = wanted.unionByName(changes.conversations)
+    side = stored.broadcasts(notes).join_side("the conversations of a run", wanted.distinct())
+    # A changed dialog may lack its id, which is a fault.
+    return stored.frame_cache.store(dialogs.join(side.with_hint(), id_of.eqNullSafe(F.col("id")), how="left_semi"))
 
 
 def read(

@@ -15,7 +15,7 @@ from routing.messages.lookups import look_into
 from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedInputs
 from routing.runs import increment, retries
-from routing.runs.message_changes import TakenOut, find_changes, take_out_deleted
+from routing.runs.message_changes import TakenOut, find_changes, find_dialog_changes, take_out_deleted
 from routing.runs.run_tables import changing_outputs, commit_outputs, open_inputs
 from routing.runs.run_work import (
     Groups,
@@ -106,20 +106,16 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
         inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking
     )
     arrived = increment.find_arrived(messages, changes, stored, inputs.start, inputs.context)
-    dialogs_are_same = last is not None and ledger.is_same_input(
-        inputs.opener, last, "dialogs", inputs.inputs.get("dialogs")
-    )
-    tried = retries.choose(inputs, arrived, digests, now, stored, dialogs_are_same=dialogs_are_same)
+    dialog_changes = find_dialog_changes(inputs, frame_cache)
+    tried = retries.choose(inputs, arrived, digests, now, stored, dialog_changes)
     work = Work(versions, stored, arrived, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):
         return work
-    reduced = None
     with clock.stage("validate"):
-        dialogs = tables.stored_dialogs
-        if dialogs is not None and last is not None and not work.is_idle:
-            reduced = increment.reduce_dialogs(dialogs, arrived, tried.rows, stored, inputs.notes)
+        reduced = increment.reduce_dialogs(tables, arrived, tried.rows, dialog_changes, stored, inputs.notes)
         if checked is None or reduced is not None:
-            is_valid = dialogs_are_same or checked is not None
+            # The reduced dialogs include all those that changed since the last run found no fault.
+            is_valid = checked is not None or not dialog_changes.are_unknown
             checked = validate.check(tables, reduced=reduced, is_valid=is_valid)
     return replace(work, checked=checked)
 

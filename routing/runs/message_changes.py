@@ -1,4 +1,4 @@
-"""Find new and deleted messages for an incremental run, and take deleted ones out of the outputs."""
+"""Find new and deleted messages and changed dialogs for an incremental run, and take deleted messages out."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from routing.config import size_in_bytes
-from routing.delta import protocol
-from routing.delta.appended_rows import check_detectable, files_of, read_appended
+from routing.delta import ledger, protocol
+from routing.delta.appended_rows import check_detectable, files_of, read_appended, read_changes
 from routing.delta.job_outputs import ErasingTables
 from routing.delta.spark_tables import TableSnapshot
 from routing.messages import deletes
 from routing.runs.run_work import RunInputs
-from routing.schemas import OUTPUTS
+from routing.schemas import DIALOGS, OUTPUTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
 from routing.tables.frames import with_columns_of
-from routing.tables.spark_forms import conform
+from routing.tables.spark_forms import conform, conversation_id
 
 _PENDING = "pending_messages"
 
@@ -92,6 +93,47 @@ def _find_deleted(
             " stay (only a run with --erase deletes them)"
         )
     return broadcasts.join_side("the deleted messages", gone, count)
+
+
+@dataclass(frozen=True)
+class DialogChanges:
+    """The conversations whose dialogs changed since the last run that counts.
+
+    ``conversations`` has their ids in the form that is compared (column ``id``, null for rows without one). None
+    means that no dialog changed, or with ``are_unknown`` that any may have changed.
+    """
+
+    conversations: DataFrame | None = None
+    are_unknown: bool = False
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the dialogs are those of the last run."""
+        return self.conversations is None and not self.are_unknown
+
+
+def find_dialog_changes(inputs: RunInputs, frame_cache: FrameCache) -> DialogChanges:
+    """Find the conversations of dialogs that were added, changed or removed since the last run."""
+    last, dialogs = inputs.start.last, inputs.inputs.get("dialogs")
+    if last is None:
+        return DialogChanges(are_unknown=True)
+    if ledger.is_same_input(inputs.opener, last, "dialogs", dialogs):
+        return DialogChanges()
+    since = last.input_versions.get("dialogs")
+    if not isinstance(dialogs, TableSnapshot) or since is None:
+        return DialogChanges(are_unknown=True)
+    table_id, identity = last.table_ids.get("dialogs"), last.commit_identities.get("dialogs")
+    with inputs.clock.stage("new dialogs"):
+        changed = read_changes(inputs.outputs.spark, dialogs, DIALOGS, since, table_id, identity)
+        if changed is None:
+            return DialogChanges(are_unknown=True)
+        rows = conform(changed.rows, "dialogs")
+        if changed.removed is not None:
+            removed = conform(changed.removed, "dialogs")
+            rows = rows.exceptAll(removed).unionByName(removed.exceptAll(rows))
+        ids = rows.select(conversation_id(F.col("conversation_id")).alias("id")).distinct()
+        conversations = frame_cache.keep(ids)
+        return DialogChanges(None if conversations.isEmpty() else conversations)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from routing.delta.job_outputs import LastRun
 from routing.messages.due_times import SERVICE_KEY
 from routing.messages.keying import look_up
 from routing.runs.increment import Arrived, StoredOutputs
+from routing.runs.message_changes import DialogChanges
 from routing.runs.run_work import RunInputs
 from routing.tables.cached_frames import BroadcastBudget
+from routing.tables.spark_forms import conversation_id
 from routing.tables.table_columns import TableColumns
 
 _REQUESTS = "route_requests"
@@ -56,8 +58,7 @@ def choose(
     digests: Mapping[str, str],
     now: datetime,
     stored: StoredOutputs,
-    *,
-    dialogs_are_same: bool,
+    dialogs: DialogChanges,
 ) -> Retries:
     """Choose the delayed messages that are decided again at ``now``.
 
@@ -66,7 +67,7 @@ def choose(
     last, waiting = inputs.start.last, arrived.pending
     if last is None:
         return Retries(None, 0)
-    changes = _compare(inputs, last, stored, digests, now, dialogs_are_same=dialogs_are_same)
+    changes = _compare(inputs, last, stored, digests, now, dialogs)
     if waiting is None:
         return Retries(None, 0, changes.is_none)
     if changes.reaches_all:
@@ -85,17 +86,18 @@ def choose(
 class _InputChanges:
     """The changes since the last run.
 
-    With ``reaches_all``, any delayed message may get another decision. With ``reaches_asking``, only a message
-    that may ask for a route.
+    With ``reaches_all``, any delayed message may get another decision. With ``reaches_asking``, a message that
+    may ask for a route. ``conversations`` are those whose messages may get one.
     """
 
     reaches_all: bool
     reaches_asking: bool
+    conversations: DataFrame | None = None
 
     @property
     def is_none(self) -> bool:
         """Return whether the last run read the same inputs, apart from the messages."""
-        return not (self.reaches_all or self.reaches_asking)
+        return not (self.reaches_all or self.reaches_asking or self.conversations is not None)
 
 
 def _compare(
@@ -104,8 +106,7 @@ def _compare(
     stored: StoredOutputs,
     digests: Mapping[str, str],
     now: datetime,
-    *,
-    dialogs_are_same: bool,
+    dialogs: DialogChanges,
 ) -> _InputChanges:
     before = last.input_digests or {}
     keys = {*before, *digests} - {_REQUESTS}
@@ -116,13 +117,13 @@ def _compare(
         or now < last.now
         or any(before.get(key) != digests.get(key) for key in keys)
         or has_other_settings(last, inputs.config)
-        or not dialogs_are_same
+        or dialogs.are_unknown
     )
     opened = "new_route_requests"
     reaches_asking = before.get(_REQUESTS) != digests.get(_REQUESTS) or (
         stored.versions.get(opened) != last.output_versions.get(opened)
     )
-    return _InputChanges(reaches_all, reaches_asking)
+    return _InputChanges(reaches_all, reaches_asking, dialogs.conversations)
 
 
 def _select(
@@ -132,14 +133,21 @@ def _select(
     now: datetime,
     broadcasts: BroadcastBudget,
 ) -> DataFrame:
-    """Select the rows that are due, and rows that may ask for the same route as another message now.
+    """Select the rows that are due or reached, and rows that may ask for the same route as another message now.
 
     The other message is new or also selected, for the same service of the same instance.
     """
     # A row without a digest has lost its last row.
     is_due = F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull()
+    if changes.conversations is not None:
+        reached = changes.conversations.where("id IS NOT NULL").withColumn("is_reached", F.lit(True))
+        dialogs = broadcasts.join_side("the conversations of changed dialogs", reached)
+        same = conversation_id(F.col("conversation_id")) == F.col("id")
+        # A conversation has one row there, so the join keeps the number of rows.
+        pending = pending.join(dialogs.with_hint(), same, how="left").drop("id")
+        is_due |= F.col("is_reached").isNotNull()
     if changes.reaches_asking:
-        return pending.where(is_due | F.col("may_ask"))
+        return pending.where(is_due | F.col("may_ask")).drop("is_reached")
     services = pending.where(is_due).select(*SERVICE_KEY)
     if new is not None:
         services = services.unionByName(new.select(*SERVICE_KEY))
@@ -148,4 +156,4 @@ def _select(
     # A service stands there once, so the join keeps the number of rows.
     marked = look_up(pending, side.with_hint(), SERVICE_KEY, shuffled=not side.fits)
     is_asked = F.col("may_ask") & F.col("is_asked").isNotNull()
-    return marked.where(is_due | F.coalesce(is_asked, F.lit(False))).drop("is_asked")
+    return marked.where(is_due | F.coalesce(is_asked, F.lit(False))).drop("is_asked", "is_reached")

@@ -15,7 +15,7 @@ from routing.messages import openers, results, validate
 from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
 from routing.runs.incremental_runs import Work, decide
-from routing.runs.message_changes import NewAndDeleted, TakenOut
+from routing.runs.message_changes import NewAndDeleted, TakenOut, find_dialog_changes
 from routing.runs.run_tables import changing_outputs, commit_outputs, open_inputs
 from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
 from routing.tables.cached_frames import FrameCache
@@ -60,9 +60,11 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     stored = increment.StoredOutputs(
         inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=inside
     )
-    with clock.stage("validate"):
-        checked = validate.check(tables)
     arrived = increment.find_arrived(messages, NewAndDeleted(rows, None), stored, inputs.start, inputs.context)
+    dialog_changes = find_dialog_changes(inputs, frame_cache)
+    with clock.stage("validate"):
+        reduced = increment.reduce_dialogs(tables, arrived, None, dialog_changes, stored, inputs.notes)
+        checked = validate.check(tables, reduced=reduced, is_valid=not dialog_changes.are_unknown)
     digests = retries.digest_inputs(tables.settings)
     work = Work(versions, stored, arrived, retries.Retries(None, 0), checked, digests, TakenOut())
     step, plan = decide(inputs, work, checked, now)

@@ -18,7 +18,7 @@ from routing.delta.append_detection import (
     ClosedDetection,
     FeedDetection,
     LogDetection,
-    MessageVersion,
+    TableVersion,
 )
 from routing.delta.appended_rows import check_detectable, check_files, files_of, read_appended
 from routing.delta.spark_tables import TableSnapshot
@@ -123,10 +123,10 @@ def _ids(found: AppendedRows | ClosedDetection) -> list[str]:
     return sorted(row["message_id"] for row in found.rows.collect())
 
 
-def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, MessageVersion]]:
+def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, TableVersion]]:
     """Each way, with a table of the story on which it is open, at a version."""
     logs = {name: TableLog(ExistingSession(spark), _named(name, 0).location) for name in KINDS}
-    return ((way, MessageVersion(_named(name, version), logs[name])) for name, way in WAYS)
+    return ((way, TableVersion(_named(name, version), logs[name])) for name, way in WAYS)
 
 
 @pytest.mark.usefixtures("story")

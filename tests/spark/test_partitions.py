@@ -12,7 +12,7 @@ import pytest
 
 import routing
 from routing.config import TableLocation
-from routing.delta.append_detection import AppendedRows, ClosedDetection, LogDetection, MessageVersion
+from routing.delta.append_detection import AppendedRows, ClosedDetection, LogDetection, TableVersion
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.delta.spark_tables import TableSnapshot, current_version
 from routing.delta.table_log import TableLog
@@ -92,7 +92,7 @@ def test_new_rows_are_those_of_a_full_read(spark: SparkSession, tmp_path: Path, 
     write(spark, folder, [message(90, "//far")])
     write(spark, folder, _rows())
     location = TableLocation(str(folder))
-    table = MessageVersion(TableSnapshot(location, 1), TableLog(ExistingSession(spark), location))
+    table = TableVersion(TableSnapshot(location, 1), TableLog(ExistingSession(spark), location))
     found = LogDetection().read(spark, table, 0)
     assert isinstance(found, AppendedRows)
     every = table.snapshot.read(spark).where("message_id <> 'm90'")
@@ -167,7 +167,7 @@ def test_files_of_mapped_columns_are_not_read_by_path(spark: SparkSession, tmp_p
     location = TableLocation(str(folder))
     newest = current_version(ExistingSession(spark), location)
     assert newest is not None
-    unmapped = MessageVersion(TableSnapshot(location, newest), TableLog(ExistingSession(spark), location))
+    unmapped = TableVersion(TableSnapshot(location, newest), TableLog(ExistingSession(spark), location))
     assert not unmapped.detail.has_column_mapping
     for since in (0, 1, 3):
         assert isinstance(LogDetection().read(spark, unmapped, since), ClosedDetection), since
