@@ -92,11 +92,11 @@ def checked(function: Function) -> Function:
     def check_and_call(*args: Any, **options: Any) -> Any:
         signature = _signature_of(function)
         try:
-            given = signature.bind(*args, **options).arguments
+            bound_arguments = signature.bind(*args, **options).arguments
         except TypeError:
             # Python words this best.
             return function(*args, **options)
-        for name, value in given.items():
+        for name, value in bound_arguments.items():
             _check(function, name, signature.parameters[name].annotation, value)
         return function(*args, **options)
 

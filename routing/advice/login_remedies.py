@@ -176,12 +176,12 @@ def _is_account_of(login: str, instance: str) -> bool:
 
 def _find_login(status: ReportedStatus) -> str | None:
     """Return the login that a text names, or None if it names none."""
-    said = status.status_text.text or ""
+    status_text = status.status_text.text or ""
     words = ("login '", 'login "', "login attempt by user '")
-    starts = [said.lower().find(each) + len(each) for each in words if each in said.lower()]
+    starts = [status_text.lower().find(each) + len(each) for each in words if each in status_text.lower()]
     if starts:
-        rest = said[max(starts) :]
-        end = rest.find(said[max(starts) - 1])
+        rest = status_text[max(starts) :]
+        end = rest.find(status_text[max(starts) - 1])
         return rest[:end].rstrip(".") or None if end > 0 else None
     with_domain = [name for name in status.quoted_names if "\\" in name]
     return with_domain[0] if with_domain else None

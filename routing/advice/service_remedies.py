@@ -49,9 +49,9 @@ def state_losses(server: ServerEvidence, place: RemedyPlace, service: str, *, cl
 
 def count_losses(unread: Mapping[str, int], waiting: int = 0) -> str:
     """Return a sentence on the messages that END CONVERSATION may discard, or an empty text."""
-    found = [f"{count(many, 'message')} in queue {named(queue)}" for queue, many in unread.items()]
-    found += [f"{count(waiting, 'message')} in the transmission queue"] if waiting else []
-    return f" By this export: {join_words(found)}." if found else ""
+    waiting_texts = [f"{count(many, 'message')} in queue {named(queue)}" for queue, many in unread.items()]
+    waiting_texts += [f"{count(waiting, 'message')} in the transmission queue"] if waiting else []
+    return f" By this export: {join_words(waiting_texts)}." if waiting_texts else ""
 
 
 def end_conversations(

@@ -187,11 +187,12 @@ class PathDifference:
         """Return True if the path of a sender's messages before may be another one after."""
         back_to = None if sender.back_to is None else sender.back_to.name
         return any(
-            self._may_way_differ(way, back_to if way.is_return else to.name) for way in path.judged.all_ways
+            self._may_way_differ(path_way, back_to if path_way.is_return else to.name)
+            for path_way in path.judged.all_ways
         )
 
-    def _may_way_differ(self, way: PathWay, service: str | None) -> bool:
-        path = way.hop_path
+    def _may_way_differ(self, path_way: PathWay, service: str | None) -> bool:
+        path = path_way.hop_path
         if any(self.affected.may_differ(hop.instance_name, service) for hop in path.hops):
             return True
         if self.affected.may_differ(path.instance, service):

@@ -305,8 +305,11 @@ def try_scripts(
 
 
 def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInstances:
-    given = {} if options.instance is None else {options.instance: ()}
-    return {**given, **{row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}}
+    named_instance = {} if options.instance is None else {options.instance: ()}
+    return {
+        **named_instance,
+        **{row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]},
+    }
 
 
 def _of_exports(

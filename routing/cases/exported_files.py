@@ -377,15 +377,15 @@ def _complete_queue(part: FoundResultSet) -> str | None:
     if part.view.name != "transmission_queue" or not columns >= ASKED_QUEUE:
         return None
     numbers = part.rows.rows.numbers
-    made: dict[str, list[object]] = {
+    columns_by_name: dict[str, list[object]] = {
         "conversation_handle": [f"{_UNTOLD_HANDLE}{number:012}" for number in numbers],
         "enqueue_time": [_UNTOLD_TIME] * len(numbers),
         "message_sequence_number": list(numbers),
     }
-    lacking = [name for name in made if name not in columns]
+    lacking = [name for name in columns_by_name if name not in columns]
     if not lacking or "conversation_handle" not in lacking:
         return None
-    part.rows.rows.complete({name: made[name] for name in lacking})
+    part.rows.rows.complete({name: columns_by_name[name] for name in lacking})
     part.rows.columns = (*part.rows.columns, *lacking)
     what = "each row counts as a message with its own conversation"
     return f"{part.file}: it lacks {', '.join(lacking)}, so {what} ({query_of(part.view)} has them)"

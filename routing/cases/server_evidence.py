@@ -489,14 +489,16 @@ def collect_evidence(
     dialogs: Sequence[TableRow] = (),
 ) -> ServerEvidence:
     """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
-    kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
+    rows_by_view = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
     waiting = Counter(
         WaitingKey(row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )
-    queues = tuple(list_queues(kept, units))
-    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs, waiting, queues)
+    queues = tuple(list_queues(rows_by_view, units))
+    return ServerEvidence(
+        rows_by_view, units, tuple(_count_endpoints(rows, rows_by_view)), dialogs, waiting, queues
+    )
 
 
 def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:

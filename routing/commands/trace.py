@@ -85,9 +85,9 @@ def _question(options: argparse.Namespace) -> Question | None:
     """Build the question of the options, or return None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options)
-    given = [*named_options(options), *(["--exports"] if options.exports else [])]
-    if given:
-        raise QuestionError.all_but_named(given)
+    message_options = [*named_options(options), *(["--exports"] if options.exports else [])]
+    if message_options:
+        raise QuestionError.all_but_named(message_options)
     return None
 
 

@@ -300,9 +300,9 @@ def reading_steps(keys: Iterable[str]) -> list[list[str]]:
     >>> reading_steps(["routes", "messages", "services", "dialogs"])
     [['messages'], ['dialogs'], ['routes', 'services']]
     """
-    given = list(keys)
-    first = [[key] for key in _LATER if key in given]
-    return [*first, [key for key in given if key not in _LATER]]
+    locations = list(keys)
+    first = [[key] for key in _LATER if key in locations]
+    return [*first, [key for key in locations if key not in _LATER]]
 
 
 JOURNAL = "unfinished_imports"

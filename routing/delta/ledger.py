@@ -76,10 +76,10 @@ class JobTables(OutputTables):
     def look(self, keys: Iterable[str]) -> dict[str, TableLog]:
         """Open the logs of the tables that exist, by key, as they are now. Raises OutputError, StorageError."""
         locations = {key: self.config.output[key] for key in keys}
-        found = spark_tables.each_at_once(
+        identities = spark_tables.each_at_once(
             self, lambda key: spark_tables.look_at_output(self, locations[key]), locations
         )
-        logs = {key: log for key, log in found.items() if log is not None}
+        logs = {key: log for key, log in identities.items() if log is not None}
         self._logs |= logs
         return logs
 
@@ -267,7 +267,7 @@ def is_same_input(asked: HasSession, last: LastRun, key: str, now: spark_tables.
         return False
     identities = identities_of(asked, {key: now})
     before = {"table_ids": last.table_ids, "commit_identities": last.commit_identities}
-    return all(key in found and found[key] == before[name].get(key) for name, found in identities.items())
+    return all(key in values and values[key] == before[name].get(key) for name, values in identities.items())
 
 
 def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:

@@ -204,15 +204,15 @@ class OwnedFile:
 
     def remove(self) -> None:
         """Remove the file if its content is this one's: it may be another run's by now."""
-        taken = self.file.with_name(f"{self.file.name}.{os.getpid()}.removed")
+        claimed_file = self.file.with_name(f"{self.file.name}.{os.getpid()}.removed")
         if self._read() != self.content:
             return
         with suppress(FileNotFoundError):
-            self.file.rename(taken)
-            if OwnedFile(taken, b"")._read() != self.content:
+            self.file.rename(claimed_file)
+            if OwnedFile(claimed_file, b"")._read() != self.content:
                 # Another run took it over in between.
-                taken.rename(self.file)
-            taken.unlink(missing_ok=True)
+                claimed_file.rename(self.file)
+            claimed_file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close nothing: the lock is released when the file is removed."""

@@ -248,9 +248,9 @@ def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[st
 def find_inputs(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
     """Return the inputs that exist, as `snapshots` does. Raises StorageError."""
     *first, others = reading_steps(tables)
-    found = {key: find(asked, tables[key]) for keys in first for key in keys}
-    found |= each_at_once(asked, lambda key: find(asked, tables[key]), {key: tables[key] for key in others})
-    return {key: newest for key in tables if (newest := found[key]) is not None}
+    inputs = {key: find(asked, tables[key]) for keys in first for key in keys}
+    inputs |= each_at_once(asked, lambda key: find(asked, tables[key]), {key: tables[key] for key in others})
+    return {key: newest for key in tables if (newest := inputs[key]) is not None}
 
 
 def check_inputs(inputs: Mapping[str, Input], tables: Mapping[str, TableLocation]) -> None:

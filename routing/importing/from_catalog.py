@@ -78,9 +78,9 @@ def _leave_evidence_out(export: CatalogExport, seen: Collection[str]) -> None:
 
     The monitors of queues go to the table of queues.
     """
-    kept = {view for view, key in SEEN_VIEWS.items() if key in seen}
-    kept |= {_MONITORS} if "queues" in seen else set()
-    views = [view for view in export.rows if view in EVIDENCE and view not in kept]
+    stored_views = {view for view, key in SEEN_VIEWS.items() if key in seen}
+    stored_views |= {_MONITORS} if "queues" in seen else set()
+    views = [view for view in export.rows if view in EVIDENCE and view not in stored_views]
     for view in views:
         del export.rows[view]
     if views:

@@ -34,9 +34,9 @@ def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
         yield f"and {total - SHOWN:,} more (--format json has all)"
 
 
-def shorten(things: Iterable[_T], most: int | None, state: Callable[[_T], str] = str) -> Iterator[str]:
-    """Yield sentences on the first ``most`` things and the number of the rest. None means all."""
-    every = list(things)
+def shorten(items: Iterable[_T], most: int | None, state: Callable[[_T], str] = str) -> Iterator[str]:
+    """Yield sentences on the first ``most`` items and the number of the rest. None means all."""
+    every = list(items)
     yield from map(state, every[:most])
     if most is not None and len(every) > most:
         yield f"and {len(every) - most:,} more (--verbose lists all)"

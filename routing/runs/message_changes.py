@@ -51,13 +51,13 @@ def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameC
             check_detectable(spark, messages)
             return NewAndDeleted(conform(messages.read(spark), "messages"), None)
         since, table_id = last.input_versions["messages"], last.table_ids["messages"]
-        found = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
-        new = conform(found.rows, "messages")
-        if found.removed is None:
-            return NewAndDeleted(new, found.count)
+        changed = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
+        new = conform(changed.rows, "messages")
+        if changed.removed is None:
+            return NewAndDeleted(new, changed.count)
     with inputs.clock.stage("deletes"):
         with files_of(TableSnapshot(messages.location, since)):
-            net = frame_cache.keep(deletes.net_changes(new, conform(found.removed, "messages")))
+            net = frame_cache.keep(deletes.net_changes(new, conform(changed.removed, "messages")))
         new = deletes.new_messages(net)
         return NewAndDeleted(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
 
@@ -186,9 +186,9 @@ def _rows_to_delete(inputs: RunInputs, key: str, deleted: JoinSide) -> DataFrame
     if key != "new_route_requests":
         return deleted.rows
     stored = _read(inputs.outputs.spark, inputs, key)
-    found = deletes.requests_of(with_columns_of(stored, OUTPUTS[key]), deleted)
+    requests = deletes.requests_of(with_columns_of(stored, OUTPUTS[key]), deleted)
     # A column that the table lacks is null in all its rows.
-    return found.select(*(name for name in deletes.REQUEST_ROW if name in stored.columns))
+    return requests.select(*(name for name in deletes.REQUEST_ROW if name in stored.columns))
 
 
 def _read(spark: SparkSession, inputs: RunInputs, key: str) -> DataFrame:

@@ -152,10 +152,10 @@ def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) ->
             return None
         context.notes.extend(start.notes)
         earlier = find_run_before(outputs.runs, config.resolve.mode, start.last)
-        found = spark_tables.find_inputs(opener, config.tables)
-        present = leave_out_missing(opener, config, context.notes.append, lambda: start.last, found)
-        spark_tables.check_inputs(found, present.tables)
-        inputs = {key: found[key] for key in present.tables}
+        inputs = spark_tables.find_inputs(opener, config.tables)
+        present = leave_out_missing(opener, config, context.notes.append, lambda: start.last, inputs)
+        spark_tables.check_inputs(inputs, present.tables)
+        inputs = {key: inputs[key] for key in present.tables}
         if config.resolve.mode == "window":
             inputs = _as_last_read(inputs, start.last)
         options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))

@@ -12,8 +12,8 @@ import yaml
 @cache
 def _comments() -> dict[str, dict[str, str]]:
     text = files("routing.tables").joinpath("column_comments.yaml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return found
+    comments: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return comments
 
 
 def comments_of(key: str) -> Mapping[str, str]:

@@ -156,8 +156,8 @@ def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema
     """
     times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
     numbers = Schema(tuple(Field(f.name, ColumnKind.BIGINT, f.nullable) if f.name in times else f for f in schema))
-    given: Any = _arrow_of(rows, numbers) if has_arrow() else list(rows)
-    frame = spark.createDataFrame(given, spark_schema(numbers))
+    data: Any = _arrow_of(rows, numbers) if has_arrow() else list(rows)
+    frame = spark.createDataFrame(data, spark_schema(numbers))
     return frame.withColumns({name: F.timestamp_micros(name) for name in times}) if times else frame
 
 

@@ -278,9 +278,9 @@ class Check:
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
         """The troubles beside the messages, without those that a group's remedy is about."""
-        said = {(advice.remedy.place, advice.remedy.statement) for one in self.groups for advice in one.advice}
+        listed = {(advice.remedy.place, advice.remedy.statement) for one in self.groups for advice in one.advice}
         every = find_troubles(self.evidence.server)
-        return [one for one in every if (one.remedy.place, one.remedy.statement) not in said]
+        return [one for one in every if (one.remedy.place, one.remedy.statement) not in listed]
 
     @property
     def outcomes(self) -> Counter[str]:

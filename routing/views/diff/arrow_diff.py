@@ -96,8 +96,8 @@ def _distinct(rows: pyarrow.dataset.Dataset, names: list[str], condition: Any) -
     for batch in encoded(rows, names).scanner(names, filter=condition).to_batches():
         if len(batch):
             groups.add(pyarrow.table(batch))
-    found = groups.all()
-    yield from zip(*(plain_values(found[name]) for name in names), strict=True)
+    all_groups = groups.all()
+    yield from zip(*(plain_values(all_groups[name]) for name in names), strict=True)
 
 
 def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:

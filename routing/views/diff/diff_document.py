@@ -167,8 +167,8 @@ def _part(row: ReadRow) -> str:
     """Write at which hop the paths part, if it is not the first one."""
     if row["hop"] is None or (row["hop"] == 1 and row["hop_direction"] == THERE):
         return ""
-    way = "" if row["hop_direction"] == THERE else " of the return path"
-    return f"; from hop {row['hop']}{way} on, {_join_names(row, 'hop_instance_name', 'hop_scope')}"
+    direction = "" if row["hop_direction"] == THERE else " of the return path"
+    return f"; from hop {row['hop']}{direction} on, {_join_names(row, 'hop_instance_name', 'hop_scope')}"
 
 
 def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:

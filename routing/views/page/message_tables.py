@@ -127,7 +127,9 @@ class TableFiller:
                 whole[group.key[:2]] += group.messages
             ordered.sort(key=lambda group: (-whole[group.key[:2]], group.key[:2]))
         places = {group.key: place for place, group in enumerate(ordered)}
-        found = [places[key] if row.ending in grid.only else _NO_ROW for key, row in zip(keys, rows, strict=True)]
+        row_numbers = [
+            places[key] if row.ending in grid.only else _NO_ROW for key, row in zip(keys, rows, strict=True)
+        ]
         heads = self._heads(grid)
         by_messages = None if grid.has_ids else ([head for head, _ in heads].index(MESSAGES), True)
         limit = len(ordered) if grid.has_ids else SHOWN
@@ -141,7 +143,7 @@ class TableFiller:
             order=(0, False) if grid.in_time else by_messages,
             limit=limit,
         )
-        return FilledGrid(table, found)
+        return FilledGrid(table, row_numbers)
 
     def _place(self, grid: MessageGrid, group: GridGroup) -> tuple[Any, ...]:
         names = tuple(

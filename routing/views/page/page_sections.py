@@ -275,8 +275,10 @@ def _of_messages(
     def section(
         name: str, title: str, short: str, words: str, table: str, *drawn: str, folds: bool = False
     ) -> Any:
-        found = [charts[chart] for chart in drawn if chart in charts]
-        return PageSection(*(name, title, short, words, found, [tables[table]]), is_folded=folds, is_filtered=True)
+        present = [charts[chart] for chart in drawn if chart in charts]
+        return PageSection(
+            *(name, title, short, words, present, [tables[table]]), is_folded=folds, is_filtered=True
+        )
 
     yield section(
         *("by-service", "By instance and service", "Services", "", "services", "instances-picture"),
@@ -361,13 +363,13 @@ def _findings(report: Report) -> PageSection:
 
 def _rules(rows: Sequence[ReadRow]) -> PageTable:
     """Count the findings of each rule, with an example and advice. This list is never cut."""
-    found: dict[tuple[str, str, str], list[ReadRow]] = {}
+    rows_by_route: dict[tuple[str, str, str], list[ReadRow]] = {}
     for row in rows:
-        found.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
+        rows_by_route.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
     heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
     lines = [
         (severity, code, len(theirs), _example(theirs[0]), advice)
-        for (severity, code, advice), theirs in found.items()
+        for (severity, code, advice), theirs in rows_by_route.items()
     ]
     return table("rules", "Findings by rule, the worst first", heads, lines)
 

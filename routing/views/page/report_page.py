@@ -87,8 +87,8 @@ def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
 def _advice(cube: ReportCube) -> dict[str, tuple[str, str]]:
     """Return SQL Server's numbers and the advice, by the reasons that messages are stuck for."""
     reasons = {cell.reason for cell in cube.cells if cell.reason and cell.ending in STUCK}
-    found = {reason: advice_of(reason) for reason in reasons}
-    return {reason: (", ".join(map(str, numbers)), text) for reason, (numbers, text) in found.items()}
+    advice_by_reason = {reason: advice_of(reason) for reason in reasons}
+    return {reason: (", ".join(map(str, numbers)), text) for reason, (numbers, text) in advice_by_reason.items()}
 
 
 def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> Iterator[PageChart]:
@@ -181,7 +181,7 @@ def _card_heads(sections: Sequence[PageSection]) -> str:
     for table in every:
         for place, (head, _) in enumerate(table.heads[1:], 2):
             selectors[head].append(f"#{table.id} td:nth-child({place})::before")
-    rules = (f"{','.join(found)}{{content:{_css_text(head)}}}" for head, found in selectors.items())
+    rules = (f"{','.join(selector)}{{content:{_css_text(head)}}}" for head, selector in selectors.items())
     return f"@media screen and (max-width:40rem){{{''.join(rules)}}}\n"
 
 

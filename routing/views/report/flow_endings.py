@@ -61,19 +61,19 @@ class FlowEndings:
         sender = self.network.instances.get(key.instance)
         if sender is None or key.address is None:
             return _UNKNOWN
-        found: FlowEnd | None = None
+        ending: FlowEnd | None = None
         t: int | None = first
         for _ in range(_MOST_INTERVALS):
             if t is None or t > last:
                 break
             t, end = self._at(key, sender, key.address, t)
-            if found is not None and end != found:
+            if ending is not None and end != ending:
                 # They may have the same ending at different instances.
-                end = FlowEnd(end.ending) if end.ending == found.ending else _UNKNOWN
-            found = end
-            if found == _UNKNOWN:
+                end = FlowEnd(end.ending) if end.ending == ending.ending else _UNKNOWN
+            ending = end
+            if ending == _UNKNOWN:
                 break
-        return _UNKNOWN if found is None or (t is not None and t <= last) else found
+        return _UNKNOWN if ending is None or (t is not None and t <= last) else ending
 
     def _at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
         """Return the end of messages that are decided at a time, and the end of its interval."""
@@ -102,14 +102,14 @@ class FlowEndings:
 def _end_of(trace: MessageTrace) -> FlowEnd:
     """Return the common end of all paths from an address, without acknowledgements."""
     # The recorded requests for routes are not read.
-    if any(way.reason is Reason.ROUTE_REQUESTED for way in trace.hop_paths):
+    if any(hop_path.reason is Reason.ROUTE_REQUESTED for hop_path in trace.hop_paths):
         return _UNKNOWN
     judged = judge_ways(read_all(trace, False))
     if judged.failing:
-        way = judged.failing[0].hop_path
+        hop_path = judged.failing[0].hop_path
     elif judged.end is PathEnd.DELIVERED and trace.delivered is not None and not trace.is_cut:
-        way = trace.delivered
+        hop_path = trace.delivered
     else:
         return _UNKNOWN
-    reason = Reason.ROUTING_LOOP if judged.end is PathEnd.LOOP else way.reason
-    return FlowEnd(str(judged.end), None if reason is None else str(reason), way.instance)
+    reason = Reason.ROUTING_LOOP if judged.end is PathEnd.LOOP else hop_path.reason
+    return FlowEnd(str(judged.end), None if reason is None else str(reason), hop_path.instance)

@@ -179,8 +179,8 @@ def _find_ends(
     for key, begin, end in zip(keys, first, last, strict=True):
         known = spans.get(key, (begin, end))
         spans[key] = min(begin, known[0]), max(end, known[1])
-    found = ((key, find_end(key, *span)) for key, span in spans.items())
-    return {key: end for key, end in found if end is not None}
+    endings = ((key, find_end(key, *span)) for key, span in spans.items())
+    return {key: end for key, end in endings if end is not None}
 
 
 def _place_of_flow(flow: MessageFlow) -> SortKey:

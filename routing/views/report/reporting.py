@@ -146,8 +146,8 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
     notes = (*_not_told(run), *unfinished, *not_known)
     places = {key: config.import_tables[key] for key in SEEN if key in config.import_tables}
-    found = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
-    seen = {key: opened.rows for key, opened in found.items() if opened is not None}
+    located = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
+    seen = {key: opened.rows for key, opened in located.items() if opened is not None}
     reconciled = None if reconciliation is None else reconciliation.rows
     return ReportTables(tables, run, notes, as_read, runs, reconciled, seen)
 

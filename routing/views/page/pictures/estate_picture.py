@@ -109,8 +109,8 @@ def cell_rows(matrix: EstateMatrix, cells: Cells, links: Mapping[tuple[str, str]
         place, whole = columns[target], sum(counts.values())
         stuck = sum(counts.get(word, 0) for word in STUCK)
         names = {"from": picture_theme.drawn_text(source), "to": picture_theme.drawn_text(target)}
-        said = f"{whole:,} messages from {names['from']} to {names['to']}, {stuck:,} of them stuck"
-        shared = {"row": rows[source], "column": place, **names, "words": said}
+        description = f"{whole:,} messages from {names['from']} to {names['to']}, {stuck:,} of them stuck"
+        shared = {"row": rows[source], "column": place, **names, "words": description}
         begin = 0.04
         for word, part in _parts(counts).items():
             ends = begin + 0.92 * part
