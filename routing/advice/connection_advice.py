@@ -81,13 +81,13 @@ def start_listening(status: ReportedStatus) -> Remedy:
             f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
         )
         return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
-    is_known = (
+    known_remedy = (
         server_remedies.start_endpoint(status, target.name, cause)
         or server_remedies.listen_on_all(status, target.name)
         or server_remedies.free_port(status, target.name)
     )
     start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status, target.name))
-    return is_known or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
+    return known_remedy or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
 def mend_connection(status: ReportedStatus) -> Remedy:

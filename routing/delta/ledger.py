@@ -76,10 +76,10 @@ class JobTables(OutputTables):
     def look(self, keys: Iterable[str]) -> dict[str, TableLog]:
         """Open the logs of the tables that exist, by key, as they are now. Raises OutputError, StorageError."""
         locations = {key: self.config.output[key] for key in keys}
-        identities = spark_tables.each_at_once(
+        opened = spark_tables.each_at_once(
             self, lambda key: spark_tables.look_at_output(self, locations[key]), locations
         )
-        logs = {key: log for key, log in identities.items() if log is not None}
+        logs = {key: log for key, log in opened.items() if log is not None}
         self._logs |= logs
         return logs
 

@@ -140,10 +140,8 @@ def judge_path(
     """
     first = trace.hop_paths[0]
     if len(first.hops) == 1 and first.hops[0].outcome not in LEAVES:
-        first_way = PathWay.of(first, is_return=False)
-        return JudgedPath(
-            (first_way,), (), (first_way,) if first_way.is_failing else (), first_way.end, decisive=first_way
-        )
+        only = PathWay.of(first, is_return=False)
+        return JudgedPath((only,), (), (only,) if only.is_failing else (), only.end, decisive=only)
     replies = _Replies(sender, follow_reply, read_ways)
     there = tuple(map(replies.judge, read_ways(trace, False)))
     judged = judge_ways(there)
