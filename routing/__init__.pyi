@@ -14,6 +14,7 @@ from routing.errors import StorageError as StorageError
 from routing.lint.custom_rules import Configuration as Configuration
 from routing.lint.custom_rules import custom_rule as _custom_rule
 from routing.messages.dialog_hash import register as _register
+from routing.runs.following import resolve_stream as resolve_stream
 from routing.runs.local_runs import resolve_local as resolve_local
 from routing.runs.pipeline import Resolution as Resolution
 from routing.runs.pipeline import current_routes as current_routes

@@ -127,7 +127,8 @@ class CommandProgress:
         self.run_id: str | None = None
         self.output: CommandOutput | None = None
         self.is_interrupted = False
-        self.deciding = threading.Lock()
+        # A followed run holds it while it records itself.
+        self.deciding = threading.RLock()
 
     def as_line(self, text: str) -> str:
         """Return the line of an error that is printed."""
@@ -145,6 +146,13 @@ class CommandProgress:
             self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
             yield
             self.text = f"run {run_id} had already been recorded"
+
+    @contextmanager
+    def completing(self, text: str) -> Iterator[None]:
+        """Guard work that the first interruption waits for. ``text`` is the result of its failure."""
+        with self.deciding:
+            self.text = text
+            yield
 
     @contextmanager
     def replacing_page(self) -> Iterator[None]:

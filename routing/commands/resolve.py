@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from routing.commands.command_context import (
@@ -22,8 +23,8 @@ from routing.commands.command_context import (
     opener,
     with_notes,
 )
-from routing.config import ConfigError
-from routing.errors import EXIT_DONE, quote
+from routing.config import ConfigError, read_duration
+from routing.errors import EXIT_DONE, RoutingError, first_sentence, quote
 from routing.render.wording import write_json
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="incremental mode: delete the output rows of messages that were deleted from tables.messages",
     )
     of_run.add_argument(
+        "--follow",
+        action="store_true",
+        help="incremental mode: keep running, and resolve when an input changes or a delayed message is due",
+    )
+    of_run.add_argument(
+        "--every", metavar="TIME", help="with --follow: how often to look for changes (default: 60s)"
+    )
+    of_run.add_argument(
         "--run-id",
         metavar="ID",
         help="the id of this run; another start with the id of a completed run does nothing",
@@ -92,6 +101,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs.lineage import check_client
 
     check_client(settings)
+    if options.follow or options.every is not None:
+        return _follow(settings, options, console)
     choice = choose_run_engine(settings, is_job=options.as_job)
     opening = LocalOpener() if choice.is_local else opener(settings, options, console)
     # Before Spark is started, where `runs` is read without it.
@@ -104,6 +115,46 @@ def run(options: argparse.Namespace, console: Console) -> int:
         else:
             done = _run(settings, opening, console, run_id, now, erase=options.erase)
     return _show(done, options, console)
+
+
+_OF_ONE_RUN = {"run_id": "--run-id", "as_of": "--as-of", "now": "--now", "window_from": "--from"}
+
+
+def _follow(settings: Config, options: argparse.Namespace, console: Console) -> int:
+    """Run whenever there is a reason, until a signal ends the process. A signal waits for a run that has begun."""
+    for name, option in _OF_ONE_RUN.items():
+        if getattr(options, name) is not None:
+            raise ConfigError.not_with_follow(option)
+    if not options.follow:
+        raise ConfigError.wrong_pause("it needs --follow")
+    try:
+        every = read_duration(options.every or "60s")
+    except ValueError as error:
+        raise ConfigError.wrong_pause(str(error)) from error
+    from routing.delta.counted_runs import new_run_id
+    from routing.runs.following import Follower, check_follows
+
+    check_follows(settings)
+    choice = choose_run_engine(settings)
+    choice.check_installed()
+    console.note(str(choice))
+    opening, progress = opener(settings, options, console), console.command_progress
+
+    def run_once(reason: str) -> None:
+        with progress.completing(_DOES_NOT_COUNT):
+            run_id = progress.run_id = new_run_id()
+            console.note(f"{reason}: run {run_id}")
+            done = _run(settings, opening, console, run_id, None, erase=options.erase)
+            _show(done, options, console)
+            progress.text = f"run {run_id} was the last one, and no other had begun"
+
+    def tell_failure(error: Exception, pause: timedelta) -> None:
+        why = str(error) if isinstance(error, RoutingError) else first_sentence(error)
+        console.note(f"sbroute: the run failed: {why}; trying again in {pause}", "error")
+
+    follower = Follower(opening, settings, every, run_once, tell_failure)
+    while True:
+        time.sleep(follower.step().total_seconds())
 
 
 def _window(options: argparse.Namespace) -> list[str]:

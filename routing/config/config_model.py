@@ -22,15 +22,16 @@ _URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:/")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-_DURATION = re.compile(r"\A(\d{1,6})\s*(minute|hour|day|week)s?\Z", re.IGNORECASE)
+_DURATION = re.compile(r"\A(\d{1,6})\s*(s|sec|second|m|min|minute|h|hour|d|day|w|week)s?\Z", re.IGNORECASE)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def read_duration(text: str) -> timedelta:
-    """Return a duration such as ``7 days``. Raises ValueError."""
+    """Return a duration such as ``7 days`` or ``60s``. Raises ValueError."""
     parts = _DURATION.match(text.strip())
     if parts is None or not int(parts[1]):
         raise ValueError(f"{quote(text)} is not a duration such as 7 days or 12 hours")
-    return timedelta(**{f"{parts[2].lower()}s": int(parts[1])})
+    return timedelta(seconds=int(parts[1]) * _SECONDS[parts[2][0].lower()])
 
 
 class ConfigError(ContractError):
@@ -90,6 +91,21 @@ class ConfigError(ContractError):
     def erase_in_full_run(cls) -> ConfigError:
         """Say that only an incremental run has rows of deleted messages to erase."""
         return cls("--erase is for resolve.mode: incremental", "a full run replaces the outputs anyway")
+
+    @classmethod
+    def follow_in_full_mode(cls) -> ConfigError:
+        """Say that only incremental mode can follow the inputs of a job."""
+        return cls("only resolve.mode: incremental can follow new messages", "add --set resolve.mode=incremental")
+
+    @classmethod
+    def not_with_follow(cls, option: str) -> ConfigError:
+        """Say that an option of a single run cannot be used with --follow."""
+        return cls(f"{option} cannot be used with --follow", "each of its runs has its own id and time")
+
+    @classmethod
+    def wrong_pause(cls, why: str) -> ConfigError:
+        """Say that --every is not a duration."""
+        return cls(f"--every: {why}", "such as --every 60s")
 
     @classmethod
     def half_a_window(cls) -> ConfigError:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 
-from routing.config import size_in_bytes
 from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
 from routing.messages.lookups import RunLookups, look_into
@@ -20,7 +19,7 @@ from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import DecidedKeys, KeyCounts, decide_keys
 from routing.rules.estate import SqlInstance
 from routing.run_context import RunContext
-from routing.tables.cached_frames import BroadcastBudget, FrameCache
+from routing.tables.cached_frames import FrameCache
 from routing.tables.frames import collect
 from routing.tables.given_tables import take_tables
 from routing.tables.spark_forms import conform
@@ -70,7 +69,7 @@ def open_source(
     The frames in ``frame_cache`` must stay until the frames of the plan have been read.
     """
     with context.clock.stage("lookups"):
-        lookups = look_into(messages.sparkSession, checked, frame_cache)
+        lookups = look_into(messages.sparkSession, checked, frame_cache, context)
         return join_lookups(messages, lookups, context, is_exact=is_exact)
 
 
@@ -79,8 +78,7 @@ def join_lookups(
 ) -> MessageSource:
     """Choose how messages are joined with dialogs that may change a decision."""
     checked, options = lookups.checked, context.options
-    limits = lookups.frame_cache.limits
-    broadcasts = BroadcastBudget(size_in_bytes(options.broadcast_limit), context.notes, limits.task_bytes)
+    broadcasts = lookups.broadcasts
     dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
     dialogs = None
     if lookups.dialogs is not None:

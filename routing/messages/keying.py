@@ -26,7 +26,7 @@ from routing.plan.key_rows import (
 )
 from routing.schemas import KEYS
 from routing.tables import spark_forms
-from routing.tables.cached_frames import JoinSide, small_side
+from routing.tables.cached_frames import JoinSide
 from routing.tables.spark_forms import read_brokers
 
 # What a message finds of its dialog, whatever the time; as `lookups.RunLookups` has it.
@@ -111,9 +111,10 @@ def _all(conditions: Iterable[Column]) -> Column:
 
 def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add own_addresses of the scope to prepared messages, null where instance or database is unknown."""
-    scopes = lookups.scopes.withColumnRenamed("database_name", "key_database")
-    # A scope is an instance and a database of it, or the network: each stands there once.
-    return look_up(messages, small_side(scopes), ["instance_name", "key_database"])
+    side = lookups.scopes
+    scopes = side.with_hint().withColumnRenamed("database_name", "key_database")
+    # A scope is an instance and a database of it, or the network. Each has one row.
+    return look_up(messages, scopes, ["instance_name", "key_database"], shuffled=not side.fits)
 
 
 def add_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
@@ -180,9 +181,10 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     If a route may read its address from a service name, own_addresses (`add_scope`) are needed. Unknown or missing
     services and brokers have empty text in key_service and key_broker, and key_kind separates these cases.
     """
-    services = lookups.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
+    side = lookups.services
+    services = side.with_hint().withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
     # The names of an instance are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
+    joined = look_up(messages, services, ["instance_name", "to_service_name"], shuffled=not side.fits)
     is_known, unknown = F.col("known").isNotNull(), F.lit(NO_ADDRESS)
     if lookups.checked.has_transport:
         joined, unknown = _read_address(joined), _unknown_service()
@@ -201,9 +203,11 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
 
 def add_broker(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`."""
-    brokers = lookups.brokers.withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    side = lookups.brokers
+    brokers = side.with_hint().withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
+    on = ["instance_name", "bound_broker"]
     # The ids of an instance are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, small_side(brokers), ["instance_name", "bound_broker"], optional=["bound_broker"])
+    joined = look_up(messages, brokers, on, optional=["bound_broker"], shuffled=not side.fits)
     is_reached = F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     return joined.withColumns(

@@ -1,6 +1,6 @@
-"""The frames in which messages are looked up: small and broadcast, for they grow with the configuration alone.
+"""The frames in which messages are looked up: names of the configuration, dialogs and requests on record.
 
-Not so the dialogs and the requests on record, which grow with the traffic.
+Each is broadcast if its size allows it (``resolve.broadcast_limit``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from routing.config import size_in_bytes
 from routing.messages.validate import may_change_decision
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import FROM_NETWORK
+from routing.run_context import RunContext
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import frames, spark_forms
-from routing.tables.cached_frames import FrameCache
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide, bytes_of_columns
 from routing.tables.spark_forms import read_brokers
 
 
@@ -28,51 +30,68 @@ class RunLookups:
 
     ``checked`` is the configuration. ``requests`` has the columns of route_requests, or is None without any.
     ``request_count`` is their number, or None if it is unknown. ``dialogs`` has the relevant dialogs, or is None.
-    The frames in ``frame_cache`` must stay until they have been read.
+    ``broadcasts`` decides how each is joined. The frames in ``frame_cache`` must stay until they have been read.
     """
 
     spark: SparkSession
     checked: CheckedInputs
     frame_cache: FrameCache
+    broadcasts: BroadcastBudget
     requests: DataFrame | None
     request_count: int | None
     dialogs: DataFrame | None
 
     @cached_property
-    def scopes(self) -> DataFrame:
+    def scopes(self) -> JoinSide:
         """instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text)."""
         own = Field("own_addresses", ArrayOf(ColumnKind.STRING))
-        return self._frame(_scopes(self.checked), Schema((*_texts("instance_name", "database_name"), own)))
+        columns = Schema((*_texts("instance_name", "database_name"), own))
+        return self._side("the databases of the configuration", _scopes(self.checked), columns)
 
     @cached_property
-    def services(self) -> DataFrame:
+    def services(self) -> JoinSide:
         """instance_name, service: every service that a route or a database of the instance names."""
-        return self._frame(self.checked.named.services, _texts("instance_name", "service"))
+        named = self.checked.named.services
+        return self._side("the services of the configuration", named, _texts("instance_name", "service"))
 
     @cached_property
-    def brokers(self) -> DataFrame:
+    def brokers(self) -> JoinSide:
         """instance_name, broker: every broker instance that a route or a database of the instance names."""
-        return self._frame(self.checked.named.brokers, _texts("instance_name", "broker"))
+        named = self.checked.named.brokers
+        return self._side("the broker instances of the configuration", named, _texts("instance_name", "broker"))
 
-    def _frame(self, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+    def _side(self, what: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
         frame = frames.frame_of_tuples(self.spark, many, schema)
         # Without Arrow rows are read by Python workers, in every job that uses them.
         is_stored = len(many) > self.frame_cache.limits.held_rows or not frames.has_arrow()
-        return self.frame_cache.store(frame) if is_stored else frame
+        stored = self.frame_cache.store(frame) if is_stored else frame
+        return self.broadcasts.of_size(what, stored, len(many) * bytes_of_columns(frame.schema) + _size(many))
 
 
-def look_into(spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache) -> RunLookups:
+def look_into(
+    spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache, context: RunContext
+) -> RunLookups:
     """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""
+    limit = size_in_bytes(context.options.broadcast_limit)
+    broadcasts = BroadcastBudget(limit, context.notes, frame_cache.limits.task_bytes)
     requests, dialogs, wanted = checked.settings.get("route_requests"), checked.dialogs, ROUTE_REQUESTS.optional()
     return RunLookups(
         spark,
         checked,
         frame_cache,
+        broadcasts,
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
         request_count=len(requests) if requests else 0,
         dialogs=None if dialogs is None else _select(dialogs),
     )
+
+
+def _size(value: Any) -> int:
+    """Return the characters of all texts in rows."""
+    if isinstance(value, str):
+        return len(value)
+    return sum(map(_size, value)) if isinstance(value, list | tuple) else 0
 
 
 def _texts(*names: str) -> Schema:

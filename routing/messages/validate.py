@@ -24,7 +24,6 @@ from routing.tables.cached_frames import (
     FrameCache,
     FrameLimits,
     JoinSide,
-    small_side,
 )
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import SHOWN, RowFault
@@ -170,20 +169,19 @@ def _first_faults(dialogs: DataFrame) -> list[RowFault]:
 # Set messages aside, each with its reasons (tables.md, 'rejected_messages') and what is known of its place.
 
 
-def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:
+def add_reasons(messages: DataFrame, scopes: JoinSide) -> DataFrame:
     """Add ``reasons`` to conformed messages, an array of codes: empty where they can be resolved.
 
     ``scopes`` as in `lookups.RunLookups`.
     """
-    instances = scopes.where(F.col("database_name") == FROM_NETWORK)
-    databases = scopes.select("instance_name", F.col("database_name").alias("key_database"))
+    listed = scopes.with_hint()
+    instances = listed.where(F.col("database_name") == FROM_NETWORK)
+    databases = listed.select("instance_name", F.col("database_name").alias("key_database"))
     # Both have one row a key, so the joins keep the number of messages.
     rows = (
         messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
-        .join(
-            small_side(_add_flag(instances.select("instance_name"), "instance_is_known")), "instance_name", "left"
-        )
-        .join(small_side(_add_flag(databases, "database_is_known")), ["instance_name", "key_database"], how="left")
+        .join(_add_flag(instances.select("instance_name"), "instance_is_known"), "instance_name", "left")
+        .join(_add_flag(databases, "database_is_known"), ["instance_name", "key_database"], how="left")
     )
     codes = find_codes(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     return rows.withColumn("reasons", F.array_compact(F.array(*codes)))
@@ -218,7 +216,7 @@ class DistinctMessages:
 def set_doubles_aside(
     messages: DataFrame,
     doubled_keys: DoubledKeys,
-    scopes: DataFrame,
+    scopes: JoinSide,
     frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
 ) -> DistinctMessages:
@@ -277,7 +275,7 @@ def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> Da
     return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
 
-def _judge(messages: DataFrame, doubled: JoinSide, scopes: DataFrame) -> DataFrame:
+def _judge(messages: DataFrame, doubled: JoinSide, scopes: JoinSide) -> DataFrame:
     """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
     # A doubled key stands there once, so the join keeps the number of messages.
     rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes)

@@ -38,7 +38,7 @@ from routing.schemas import (
     Schema,
 )
 from routing.tables import spark_forms
-from routing.tables.cached_frames import BroadcastBudget, FrameCache
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
 from routing.tables.frames import at_once, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
@@ -271,7 +271,7 @@ def _read_delayed(
 def _without_duplicates(
     step: NewMessages,
     doubled_keys: validate.DoubledKeys,
-    scopes: DataFrame,
+    scopes: JoinSide,
     broadcasts: BroadcastBudget,
     frame_cache: FrameCache,
 ) -> NewMessages:

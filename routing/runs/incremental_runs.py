@@ -126,7 +126,7 @@ def decide(
     """Return the messages of a run and the plan that decides them."""
     clock = inputs.clock
     with clock.stage("lookups"):
-        lookups = look_into(inputs.outputs.spark, checked, work.stored.frame_cache)
+        lookups = look_into(inputs.outputs.spark, checked, work.stored.frame_cache, inputs.context)
     step = increment.read(lookups, work.arrived, work.tried.rows, work.stored, now, inputs.context)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(inputs.notes, unended)

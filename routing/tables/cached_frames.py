@@ -290,8 +290,8 @@ def _nullable(kind: Any) -> Any:
 
 # Join hints for Spark. No other module gives any.
 #
-# Rows that the configuration limits are always broadcast (`small_side`). Rows that grow with the messages are
-# measured. Above ``resolve.broadcast_limit`` both sides are shuffled, and the run notes it (`BroadcastBudget`).
+# Rows that the caller limits are always broadcast (`small_side`). All others are measured. Above
+# ``resolve.broadcast_limit`` both sides are shuffled, and the run notes it (`BroadcastBudget`).
 
 
 _BROADCAST, _HASH, _MERGE = "broadcast", "shuffle_hash", "merge"
@@ -301,7 +301,7 @@ _ROW, _BROADCAST_COLUMN = 100, 16
 
 
 def small_side(rows: DataFrame) -> DataFrame:
-    """Broadcast rows whose number the configuration or the caller limits, never rows made from messages."""
+    """Broadcast rows whose number the caller limits, never rows of the configuration or of messages."""
     return rows.hint(_BROADCAST)
 
 
@@ -343,7 +343,7 @@ class BroadcastBudget:
 
         The rows are not read if ``count``, their number, is enough to decide.
         """
-        least = (count or 0) * _broadcast_joins_bytes_of_row(rows.schema)
+        least = (count or 0) * bytes_of_columns(rows.schema)
         if least > self.limit:
             # The exact size is unknown.
             return self._without(what, rows, f"at least {least} bytes", _MERGE)
@@ -371,12 +371,11 @@ def _partitions(spark: SparkSession) -> int:
     return int(parts) if parts.isdigit() and int(parts) else 1
 
 
-def _broadcast_joins_bytes_of_row(schema: StructType) -> int:
+def bytes_of_columns(schema: StructType) -> int:
+    """Return the bytes of a row in a join's table without its texts."""
     return _ROW + _BROADCAST_COLUMN * len(schema)
 
 
 def _size(schema: StructType) -> Column:
     """Return an aggregate: the bytes of all rows."""
-    return F.count(F.lit(1)) * _broadcast_joins_bytes_of_row(schema) + F.coalesce(
-        F.sum(bytes_of_texts(schema)), F.lit(0)
-    )
+    return F.count(F.lit(1)) * bytes_of_columns(schema) + F.coalesce(F.sum(bytes_of_texts(schema)), F.lit(0))

@@ -1,0 +1,154 @@
+"""Follow the inputs of an incremental job: run when one of them has changed, or when a delayed message is due.
+
+Each run is a usual incremental run, which continues from the versions that ``runs`` has recorded. Between runs,
+only versions are read, and nothing is written. So the process may end at any time, and another one may replace it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from routing.arguments import checked
+from routing.config import Config, ConfigError
+from routing.delta import ledger, spark_tables
+from routing.delta.opening import TableOpener
+from routing.errors import EnvironmentFault
+from routing.runs.pipeline import run
+from routing.sessions.existing_session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+LONGEST_PAUSE = timedelta(minutes=30)
+"""The longest pause after runs that failed, unless the usual one is longer."""
+
+
+def find_reason(opener: TableOpener, config: Config, now: datetime) -> str | None:
+    """Return why an incremental run is needed at ``now``, or None if it would change nothing.
+
+    Inputs without versions, such as views, are ignored. Raises StorageError, OutputError.
+    """
+    config = config.placed(opener.placed)
+    _, last = ledger.DeltaTables(opener, config, []).last_run()
+    if last is None:
+        return "no run is recorded yet"
+    inputs = spark_tables.find_inputs(opener, config.tables)
+    for key in config.tables:
+        table = inputs.get(key)
+        if table is None:
+            is_same = key not in last.input_versions
+        else:
+            is_same = isinstance(table, spark_tables.AsItIs) or ledger.is_same_input(opener, last, key, table)
+        if not is_same:
+            return f"tables.{key} has changed"
+    if last.next_due_at is not None and last.next_due_at <= now:
+        return "a delayed message is due"
+    return None
+
+
+def check_follows(config: Config) -> None:
+    """Raise ConfigError unless the mode is incremental."""
+    if config.resolve.mode != "incremental":
+        raise ConfigError.follow_in_full_mode()
+
+
+@dataclass
+class Follower:
+    """Runs a job whenever there is a reason.
+
+    ``run`` is called with the reason. ``on_failure`` is called with the error of a failed run and the pause before
+    the next attempt. ``every`` is the usual pause. After each failure in a row the pause doubles.
+    """
+
+    opener: TableOpener
+    config: Config
+    every: timedelta
+    run: Callable[[str], object]
+    on_failure: Callable[[Exception, timedelta], None]
+    failures: int = field(default=0, init=False)
+
+    def step(self) -> timedelta:
+        """Run if there is a reason, and return the pause before the next step.
+
+        Raises the error of a run after which the session has ended: another process must start a new one.
+        """
+        try:
+            reason = find_reason(self.opener, self.config, datetime.now(timezone.utc))
+            if reason is not None:
+                self.run(reason)
+        except Exception as error:
+            if has_ended(self.opener.session_so_far()):
+                raise
+            self.failures += 1
+            pause: timedelta = min(self.every * 2 ** min(self.failures, 20), max(self.every, LONGEST_PAUSE))
+            self.on_failure(error, pause)
+            return pause
+        self.failures = 0
+        return self.every
+
+
+def has_ended(spark: SparkSession | None) -> bool:
+    """Return whether a session was stopped, or its Java process has ended. A Connect session counts as running."""
+    if spark is None or is_connect(spark):
+        return False
+    context: Any = spark.sparkContext
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except OSError:
+        # The connection to Java is closed.
+        return True
+
+
+@checked
+def resolve_stream(
+    spark: SparkSession,
+    config: Config,
+    *,
+    checkpoint: str,
+    trigger: Mapping[str, Any] | None = None,
+) -> StreamingQuery:
+    """Run incrementally whenever ``messages`` has a new commit, as a query of Structured Streaming.
+
+    The stream only gives the alarm. Each batch ignores its rows and calls `run`, which continues from the version
+    that ``runs`` has recorded. So a lost or copied checkpoint changes no result. A change of another table, and a
+    delayed message that becomes due, wait for the next commit of ``messages``. ``sbroute resolve --follow`` also
+    runs for these.
+
+    Args:
+        spark: the session.
+        config: the configuration, in incremental mode.
+        checkpoint: the folder or URI of the stream's checkpoint.
+        trigger: the keyword arguments of ``DataStreamWriter.trigger``, such as ``{"availableNow": True}``.
+
+    Returns:
+        The started query. It ends with the error of a failed run.
+
+    Raises:
+        ContractError: the mode is not incremental, or the table has no log that a stream could read.
+        EnvironmentFault: the session is one of Spark Connect.
+
+    Example:
+        >>> query = routing.resolve_stream(spark, job, checkpoint=folder, trigger={"availableNow": True})
+        >>> query.awaitTermination(60)
+        True
+    """
+    check_follows(config)
+    if is_connect(spark):
+        raise EnvironmentFault("resolve_stream needs a classic Spark session", "use sbroute resolve --follow")
+    opener = TableOpener.of_session(spark)
+    location = config.placed(opener.placed).tables["messages"]
+    # Commits that rewrite rows are skipped: the run finds deleted messages by itself.
+    reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
+    messages = reader.table(location.text) if location.is_name else reader.load(location.text)
+
+    def run_if_needed(_: DataFrame, batch_id: int) -> None:
+        if find_reason(opener, config, datetime.now(timezone.utc)) is not None:
+            run(spark, config)
+
+    writer = messages.writeStream.foreachBatch(run_if_needed).option("checkpointLocation", checkpoint)
+    return (writer if trigger is None else writer.trigger(**trigger)).start()
