@@ -60,6 +60,9 @@ _KINDS = {
         "tables by their keys", lambda value: isinstance(value, Mapping), 'such as {"routes": routes, …}'
     ),
     "Mapping[str, int]": ArgumentKind("numbers by texts", _maps_texts_to(int), 'such as {"routes": 3}'),
+    "Mapping[str, object]": ArgumentKind(
+        "values by texts", _maps_texts_to(object), 'such as {"availableNow": True}'
+    ),
     "Mapping[str, str]": ArgumentKind("texts by texts", _maps_texts_to(str), 'such as {"a": "b"}'),
     "Sequence": ArgumentKind("a list of texts", _is_sequence_of_texts, 'such as ["a", "b"]'),
     "bool": ArgumentKind("True or False", lambda value: isinstance(value, bool)),

@@ -29,7 +29,7 @@ def end_children(seconds: float) -> bool:
     """End all processes that this one started, with their children. Return True if there were any.
 
     They get SIGTERM first, because Java then removes its temporary files. Processes that still run after some
-    seconds are killed. They are stopped before that, so that none of them starts another one.
+    seconds are killed. Each is stopped first, so that it starts no other process.
     """
     deadline = time.monotonic() + seconds
     were_any = False
@@ -45,7 +45,7 @@ def end_children(seconds: float) -> bool:
 
 
 def _kill(processes: set[int]) -> None:
-    """Kill processes, and those that they started before they could be stopped."""
+    """Kill processes and the children that they start in the meantime."""
     stopped = set[int]()
     while processes:
         _send(processes, signal.SIGSTOP)
@@ -118,7 +118,8 @@ class CommandProgress:
 
     ``text`` states the result so far, and ``output`` makes the printed line of it. ``run_id`` is set once a run
     exists. The end of the process takes ``deciding`` and keeps it, so that no run starts to count after the text
-    was chosen. ``is_stuck`` is True if a thread hangs in a library that would wait for it at the end.
+    was chosen. Before that it waits for ``completing_run``. ``is_stuck`` is True if a thread hangs in a library
+    that would wait for it at the end.
     """
 
     def __init__(self) -> None:
@@ -127,8 +128,8 @@ class CommandProgress:
         self.run_id: str | None = None
         self.output: CommandOutput | None = None
         self.is_interrupted = False
-        # A followed run holds it while it records itself.
-        self.deciding = threading.RLock()
+        self.deciding = threading.Lock()
+        self.completing_run = threading.Lock()
 
     def as_line(self, text: str) -> str:
         """Return the line of an error that is printed."""
@@ -149,8 +150,8 @@ class CommandProgress:
 
     @contextmanager
     def completing(self, text: str) -> Iterator[None]:
-        """Guard work that the first interruption waits for. ``text`` is the result of its failure."""
-        with self.deciding:
+        """Guard a run that the first interruption waits for. ``text`` is the result of its failure."""
+        with self.completing_run:
             self.text = text
             yield
 
@@ -254,6 +255,7 @@ class SignalGuard:
             end_children(0)
             self._leave(number)
         self.progress.is_interrupted = True
+        self.progress.completing_run.acquire()
         self.progress.deciding.acquire()
         self._report_end(number)
         sys.addaudithook(_start_nothing)

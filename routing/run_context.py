@@ -86,7 +86,7 @@ class StageClock:
 class ResolveOptions:
     """The options of resolving messages; the same words as section ``resolve`` of the configuration.
 
-    ``may_change``: the messages have no versions, so that each pass checks them anew.
+    ``may_change``: the messages have no versions, so that each pass checks them again.
     """
 
     run_id: str

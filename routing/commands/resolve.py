@@ -122,8 +122,9 @@ _OF_ONE_RUN = {"run_id": "--run-id", "as_of": "--as-of", "now": "--now", "window
 
 def _follow(settings: Config, options: argparse.Namespace, console: Console) -> int:
     """Run whenever there is a reason, until a signal ends the process. A signal waits for a run that has begun."""
+    values = vars(options)
     for name, option in _OF_ONE_RUN.items():
-        if getattr(options, name) is not None:
+        if values[name] is not None:
             raise ConfigError.not_with_follow(option)
     if not options.follow:
         raise ConfigError.wrong_pause("it needs --follow")

@@ -1,7 +1,7 @@
 """Follow the inputs of an incremental job: run when one of them has changed, or when a delayed message is due.
 
 Each run is a usual incremental run, which continues from the versions that ``runs`` has recorded. Between runs,
-only versions are read, and nothing is written. So the process may end at any time, and another one may replace it.
+only versions are read. So the process may end at any time, and another one may replace it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from routing.arguments import checked
 from routing.config import Config, ConfigError
 from routing.delta import ledger, spark_tables
+from routing.delta.commit_stream import watch_commits
+from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.errors import EnvironmentFault
 from routing.runs.pipeline import run
-from routing.sessions.existing_session import is_connect
+from routing.schemas import TRAFFIC
+from routing.sessions.existing_session import has_ended, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -40,15 +43,25 @@ def find_reason(opener: TableOpener, config: Config, now: datetime) -> str | Non
     inputs = spark_tables.find_inputs(opener, config.tables)
     for key in config.tables:
         table = inputs.get(key)
-        if table is None:
-            is_same = key not in last.input_versions
-        else:
-            is_same = isinstance(table, spark_tables.AsItIs) or ledger.is_same_input(opener, last, key, table)
-        if not is_same:
+        if not _is_same(opener, last, key, table):
             return f"tables.{key} has changed"
     if last.next_due_at is not None and last.next_due_at <= now:
         return "a delayed message is due"
     return None
+
+
+def _is_same(opener: TableOpener, last: LastRun, key: str, table: spark_tables.Input | None) -> bool:
+    """Return whether an input has the version of the last run.
+
+    Messages and dialogs must also be the same table. A run compares the rows of the other tables by itself.
+    """
+    if table is None:
+        return key not in last.input_versions
+    if isinstance(table, spark_tables.AsItIs):
+        return True
+    if key in TRAFFIC:
+        return ledger.is_same_input(opener, last, key, table)
+    return table.version == last.input_versions.get(key)
 
 
 def check_follows(config: Config) -> None:
@@ -92,25 +105,13 @@ class Follower:
         return self.every
 
 
-def has_ended(spark: SparkSession | None) -> bool:
-    """Return whether a session was stopped, or its Java process has ended. A Connect session counts as running."""
-    if spark is None or is_connect(spark):
-        return False
-    context: Any = spark.sparkContext
-    try:
-        return context._jsc is None or bool(context._jsc.sc().isStopped())
-    except OSError:
-        # The connection to Java is closed.
-        return True
-
-
 @checked
 def resolve_stream(
     spark: SparkSession,
     config: Config,
     *,
     checkpoint: str,
-    trigger: Mapping[str, Any] | None = None,
+    trigger: Mapping[str, object] | None = None,
 ) -> StreamingQuery:
     """Run incrementally whenever ``messages`` has a new commit, as a query of Structured Streaming.
 
@@ -137,18 +138,14 @@ def resolve_stream(
         >>> query.awaitTermination(60)
         True
     """
-    check_follows(config)
     if is_connect(spark):
         raise EnvironmentFault("resolve_stream needs a classic Spark session", "use sbroute resolve --follow")
+    check_follows(config)
     opener = TableOpener.of_session(spark)
     location = config.placed(opener.placed).tables["messages"]
-    # Commits that rewrite rows are skipped: the run finds deleted messages by itself.
-    reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
-    messages = reader.table(location.text) if location.is_name else reader.load(location.text)
 
-    def run_if_needed(_: DataFrame, batch_id: int) -> None:
+    def run_if_needed() -> None:
         if find_reason(opener, config, datetime.now(timezone.utc)) is not None:
             run(spark, config)
 
-    writer = messages.writeStream.foreachBatch(run_if_needed).option("checkpointLocation", checkpoint)
-    return (writer if trigger is None else writer.trigger(**trigger)).start()
+    return watch_commits(spark, location, checkpoint, trigger, run_if_needed)

@@ -137,15 +137,18 @@ def _select(
 
     The other message is new or also selected, for the same service of the same instance.
     """
-    # A row without a digest has lost its last row.
-    is_due = F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull()
+    is_reached = F.lit(False)
     if changes.conversations is not None:
-        reached = changes.conversations.where("id IS NOT NULL").withColumn("is_reached", F.lit(True))
+        reached = changes.conversations.where(F.col("id").isNotNull()).withColumn("is_reached", F.lit(True))
         dialogs = broadcasts.join_side("the conversations of changed dialogs", reached)
         same = conversation_id(F.col("conversation_id")) == F.col("id")
         # A conversation has one row there, so the join keeps the number of rows.
         pending = pending.join(dialogs.with_hint(), same, how="left").drop("id")
-        is_due |= F.col("is_reached").isNotNull()
+        is_reached = F.col("is_reached").isNotNull()
+    # A row without a digest has lost its last row.
+    is_due = (
+        F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull() | is_reached
+    )
     if changes.reaches_asking:
         return pending.where(is_due | F.col("may_ask")).drop("is_reached")
     services = pending.where(is_due).select(*SERVICE_KEY)

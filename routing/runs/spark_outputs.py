@@ -332,8 +332,8 @@ def trace_all(
         >>> traced.traced, traced.rejected
         (5, 2)
     """
-    prepare_workers(spark)
     taken_tables = take_tables(tables, in_spark=True)
+    prepare_workers(spark)
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
     return trace_with(taken_tables, RunContext(options, clock or StageClock()))

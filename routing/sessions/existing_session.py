@@ -124,6 +124,18 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def has_ended(spark: SparkSession | None) -> bool:
+    """Return whether a session was stopped, or its Java process has ended. A Connect session counts as running."""
+    if spark is None or is_connect(spark):
+        return False
+    context: Any = spark.sparkContext
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except OSError:
+        # The connection to Java is closed.
+        return True
+
+
 def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
     """Return the settings that a session which is there already cannot take any more: its memory, master, jars."""
     return [

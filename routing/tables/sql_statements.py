@@ -16,6 +16,7 @@ from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, Row, SparkSession
+    from pyspark.sql.streaming import DataStreamReader
 
 
 class SqlText(str):
@@ -77,7 +78,7 @@ def _column(field: Field, comments: Mapping[str, str] | None, *, is_needed: bool
     return column
 
 
-def read_named(reader: DataFrameReader, location: TableLocation) -> DataFrame:
+def read_named(reader: DataFrameReader | DataStreamReader, location: TableLocation) -> DataFrame:
     """Read a table of the catalog with the reader's options."""
     return reader.table(sql_name(location))
 
@@ -103,7 +104,7 @@ def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWri
 def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> DataFrame:
     """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
     text = _sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit)
-    return spark.sql(text).selectExpr("*", "unix_micros(timestamp) AS micros")
+    return spark.sql(text).selectExpr(_sql("*"), _sql("unix_micros(timestamp) AS micros"))
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:

@@ -34,6 +34,7 @@ def named(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP SCHEMA added_columns CASCADE")
 
 
+@pytest.mark.long
 def test_added_columns_stay_through_runs_by_spark(spark: SparkSession, named: str, tmp_path: Path) -> None:
     """One output has a catalog name, and a RESTORE removes its column. Retrying a run writes nothing."""
     inputs, out = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"

@@ -106,7 +106,7 @@ def test_a_run_asks_for_each_fact_once(spark: SparkSession, catalog: str) -> Non
     assert written["jobs"] <= MOST_JOBS_WRITTEN
 
 
-@pytest.mark.parametrize("by", ["path", "name"])
+@pytest.mark.parametrize("by", ["path", pytest.param("name", marks=pytest.mark.long)])
 def test_a_clustered_table_stays_clustered(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
     """The first run makes it so, or the next full one if it stands; a full run keeps it by its only commit."""
     if by == "name":
@@ -136,7 +136,7 @@ def test_a_clustered_table_stays_clustered(spark: SparkSession, catalog: str, tm
     assert routing.current_routes(spark, clustered).count() == len(MESSAGES)
 
 
-@pytest.mark.parametrize("by", ["path", "name"])
+@pytest.mark.parametrize("by", ["path", pytest.param("name", marks=pytest.mark.long)])
 def test_a_new_table_is_clustered(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
     config = _config(
         catalog,

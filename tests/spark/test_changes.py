@@ -120,6 +120,7 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     assert max(ids.values()) > 1
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_paths_part_as_those_of_two_runs_do(spark: SparkSession, tmp_path: Path) -> None:
     sides = draw_network_sides(2, LATE, LATE)

@@ -34,6 +34,7 @@ def _comments(spark: SparkSession, table: str) -> dict[str, str]:
     return {field.name: field.metadata["comment"] for field in spark.table(table).schema}
 
 
+@pytest.mark.long
 def test_tables_that_runs_imports_and_diff_create(spark: SparkSession, schema: str, tmp_path: Path) -> None:
     outputs = [f"output.{key}={schema}.{key}" for key in OUTPUTS]
     config = config_of(save_estate(small_estate(), tmp_path / "in"), tmp_path / "out", *outputs)

@@ -347,6 +347,7 @@ def test_erased_rows(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
     assert resolved.where("message_id = 'm4'").count() == 2
 
 
+@pytest.mark.long
 def test_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     """It keeps no pending_messages: what is delayed is found in its rows, without what was deleted since."""
     job = _job(spark, tmp_path, Kind("after_full", properties=VECTORS))
@@ -363,6 +364,7 @@ def test_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     assert job.run("next", 15).row["rows_read"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["erased resolved_routes", "before runs"])
 def test_killed_while_it_erases(spark: SparkSession, tmp_path: Path, point: str) -> None:
     """What it erased is put back; the next run erases it if it is asked to."""

@@ -132,6 +132,7 @@ def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
     assert job.outcomes()["m5"] == before["m5"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
@@ -152,6 +153,7 @@ def test_changed_dialogs_are_validated(job: Job, fault: dict[str, Any], told: st
     assert job.run()[0] == 0
 
 
+@pytest.mark.long
 def test_dialogs_of_a_new_table_are_validated_as_a_whole(job: Job) -> None:
     if job.table.startswith("delta."):
         shutil.rmtree(job.config.tables["dialogs"].text)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable, TableFeatures
 
 from tests.estate_rows import small_estate
@@ -20,6 +21,7 @@ sys.exit(main(["resolve", *config]) or main(["trace", "--all", *config, "--set",
 """
 
 
+@pytest.mark.long
 def test_a_table_that_only_spark_reads(tmp_path: Path) -> None:
     save_estate(small_estate(), tmp_path / "in", files=1)
     feature = TableFeatures.DeletionVectors

@@ -91,6 +91,7 @@ def _counting_jobs(spark: SparkSession) -> Iterator[Counter[str]]:
     counted["tasks"] = sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
+@pytest.mark.long
 def test_a_second_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
     """Each input is opened once, messages twice, and a small exchange takes as many tasks as it needs."""
     build.claim(tmp_path / "demo")

@@ -41,7 +41,7 @@ class Job:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder
         estate = small_estate()
-        estate["dialogs"] = [endpoint(4, lifetime="2026-01-05T14:00:00Z")]
+        estate["dialogs"] = []
         save_estate(estate, folder / "in", files=1)
         self.config = self._config("out")
 
@@ -60,8 +60,8 @@ class Job:
 
     def runs(self) -> int:
         """The number of recorded runs."""
-        where = Path(self.config.output["runs"].text)
-        return len(rows_at(self.config.output["runs"])) if where.exists() else 0
+        first = Path(self.config.output["runs"].text, "_delta_log", f"{0:020}.json")
+        return len(rows_at(self.config.output["runs"])) if first.exists() else 0
 
     def decided(self, config: Config | None = None) -> Counter[tuple[str, str]]:
         """The last decisions of all messages."""
@@ -74,11 +74,11 @@ class Job:
         query = routing.resolve_stream(self.spark, self.config, checkpoint=place, trigger={"availableNow": True})
         query.awaitTermination()
 
-    def assert_as_undisturbed(self) -> None:
-        """Another job in one run over all messages comes to the same decisions."""
+    def run_other(self) -> Counter[tuple[str, str]]:
+        """Run a second job over the same inputs, and return its decisions."""
         other = self._config("other")
         routing.run(self.spark, other)
-        assert self.decided() == self.decided(other)
+        return self.decided(other)
 
 
 @pytest.fixture
@@ -89,6 +89,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Job:
 
 def test_reasons_for_a_run(job: Job) -> None:
     assert job.reason() == "no run is recorded yet"
+    job.append("dialogs", endpoint(4, lifetime="2026-01-05T14:00:00Z"))
     routing.run(job.spark, job.config, now=NOON)
     assert job.reason() is None
     assert job.reason(NOON + timedelta(hours=1)) is None
@@ -103,7 +104,7 @@ def test_reasons_for_a_run(job: Job) -> None:
         routing.run(job.spark, job.config, now=NOON)
         assert job.reason() is None, key
     # The route alone has brought the delayed message on its way.
-    assert ("m4", "REMOTE_ROUTE") in job.decided() or ("m4", "ROUTE_REQUESTED") not in job.decided()
+    assert ("m4", "NETWORK_ADDRESS") in job.decided()
     job.spark.sql(f"RESTORE TABLE delta.`{job.config.output['runs'].text}` TO VERSION AS OF 1")
     assert job.reason() is not None
 
@@ -128,7 +129,7 @@ def test_pauses_double_after_failures(job: Job, tmp_path: Path) -> None:
     assert pauses == [every * 2, every * 4, LONGEST_PAUSE, LONGEST_PAUSE]
     assert failures == [("InputError", pause) for pause in pauses]
     (job.folder / "elsewhere").rename(messages)
-    assert [follower.step(), follower.failures, job.runs()] == [every, 0, 1]
+    assert (follower.step(), follower.failures, job.runs()) == (every, 0, 1)
     files = written(tmp_path / "out")
     assert follower.step() == every
     assert written(tmp_path / "out") == files
@@ -149,7 +150,7 @@ def test_a_stream_is_only_the_alarm(job: Job) -> None:
     job.spark.sql(f"DELETE FROM delta.`{job.folder / 'in' / 'messages'}` WHERE message_id = 'm20'")
     job.append("messages", message(22, "//stock"))
     job.stream("copy")
-    assert (job.runs(), ("m20", "REMOTE_ROUTE") in job.decided()) == (3, True)
+    assert (job.runs(), "m20" in dict(job.decided())) == (3, True)
     job.spark.sql(f"RESTORE TABLE delta.`{job.config.output['runs'].text}` TO VERSION AS OF 1")
     job.append("messages", message(23, "//stock"))
     job.stream("checkpoint")
@@ -162,16 +163,18 @@ def _fail() -> None:
     raise RuntimeError("failed here")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["before resolved_routes", "before pending_messages", "before runs"])
 def test_a_stream_continues_after_a_failure(job: Job, point: str) -> None:
     job.stream("checkpoint")
+    job.run_other()
     job.append("messages", message(20, "//far"), message(21, "//nowhere"))
     with hooked(once(point, _fail)), pytest.raises(StreamingQueryException, match="failed here"):
         job.stream("checkpoint")
     assert job.runs() == 1
     job.stream("checkpoint")
     assert job.runs() == 2
-    job.assert_as_undisturbed()
+    assert job.decided() == job.run_other()
 
 
 def test_only_an_incremental_job_is_followed(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +208,7 @@ def test_the_command_follows_until_a_signal(job: Job) -> None:
     assert (done.code, done.left) == (143, {})
     assert "sbroute: ended by SIGTERM: run" in done.err
     assert "tables.routes has changed" in done.err
-    job.assert_as_undisturbed()
+    assert {"m4", "m20"} <= {number for number, _ in job.decided()}
 
 
 def _wait_for(holds: Any, seconds: float = 90) -> None:

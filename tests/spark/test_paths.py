@@ -104,6 +104,7 @@ def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
     assert found.rejected == found.read - found.traced > 0
 
 
+@pytest.mark.long
 @pytest.mark.classic
 @pytest.mark.usefixtures("planned_once")
 def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables, stored: Path) -> None:

@@ -88,6 +88,7 @@ def assert_as_expected(rows: list[dict[str, Any]], tables: dict[str, list[dict[s
     assert_same(rows, expected.resolved_routes, "resolved_routes")
 
 
+@pytest.mark.long
 def test_adaptive_execution(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
 ) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow
 import pytest
 
 from routing.errors import EnvironmentFault
@@ -66,8 +67,9 @@ def test_workers_without_the_package_are_sent_it(workers: Any) -> None:
 def test_a_session_without_python_is_refused_before_anything_is_read(workers: Any) -> None:
     session = workers("echo no Python here >&2; exit 1")
     # No table is looked at.
+    settings: Any = dict.fromkeys(("routes", "databases", "services", "instances"), pyarrow.table({}))
     with pytest.raises(EnvironmentFault, match="no Python workers") as refused:
-        trace_all(session, {})
+        trace_all(session, {**settings, "messages": session.range(1)})
     assert "--set resolve.engine=local" in (refused.value.hint or "")
     traffic: Any = spark_diff.SideMessages(session.range(1), None)
     sides: Any = None

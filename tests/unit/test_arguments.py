@@ -100,8 +100,10 @@ def _is_wrong(value: Any, annotation: str) -> bool:
     """Return whether a value is none that a parameter takes."""
     kinds = annotation.replace("Against", "Config | Mapping[str, Table] | datetime").split(" | ")
     if isinstance(value, Mapping):
-        numbers = ({"rutes": 1}, {}) if "Mapping[str, int]" in kinds else ()
-        return value not in (*numbers, *([{}] if annotation in ("Mapping[str, str]", "Against") else ()))
+        right: tuple[object, ...] = ({"rutes": 1}, {}) if "Mapping[str, int]" in kinds else ()
+        if "Mapping[str, object]" in kinds:
+            right = ({"rutes": 1}, {}, {"routes": []})
+        return value not in (*right, *([{}] if annotation in ("Mapping[str, str]", "Against") else ()))
     is_right = {
         "None": value is None,
         "bool": isinstance(value, bool),

@@ -66,6 +66,7 @@ def test_every_expression_is_collected() -> None:
     assert len(uses) >= 4
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no possessive quantifiers")
 def test_the_statement_that_is_skipped_takes_time_by_its_length() -> None:
     pattern = kept_batches._statement()

@@ -133,7 +133,7 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
     return [f"line {node.lineno}: {ast.unparse(node)}" for node in nodes if hasattr(node, "lineno") and law(node)]
 
 
-_READERS = ("append_detection", "appended_rows", "file_systems", "spark_tables", "table_log")
+_READERS = ("append_detection", "commit_stream", "appended_rows", "file_systems", "spark_tables", "table_log")
 # Rooms below the features that open tables, or read them whatever they are given as.
 _ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "tables/given_tables.py", "delta/opening.py")
 # What is banned, and the only rooms that may.
@@ -145,14 +145,18 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     ),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/terminal_streams.py",)),
-    "Python UDFs": (_is_udf, ("messages/dialog_hash.py", "sessions/python_workers.py")),
+    # The function of a stream runs in the driver.
+    "Python UDFs": (
+        _is_udf,
+        ("messages/dialog_hash.py", "sessions/python_workers.py", "delta/commit_stream.py"),
+    ),
     "reading tables": (_is_read, tuple(f"delta/{name}.py" for name in _READERS)),
     # os.write is no table: the last line of an interrupted command. Nor is a file of an export.
     "writing tables": (
         _is_write,
         (
             *("delta/local_tables.py", "delta/data_files.py", "tables/sql_statements.py", "delta/spark_tables.py"),
-            *("process.py", "importing/servers/result_file.py"),
+            *("process.py", "importing/servers/result_file.py", "delta/commit_stream.py"),
         ),
     ),
     # Whoever needs a function of another is given it, or what has it, when it is made.

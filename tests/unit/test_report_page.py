@@ -472,7 +472,7 @@ def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
     assert len(text.encode()) < 3 * MEGABYTE
 
 
-@pytest.mark.parametrize("sign", ["<", "\U0001f600"])
+@pytest.mark.parametrize("sign", ["<", pytest.param("\U0001f600", marks=pytest.mark.long)])
 def test_a_page_of_the_worst_names_is_small(sign: str) -> None:
     assert len(render(wide_report(sign * 300, 2_000)).encode()) < 3 * MEGABYTE
 
