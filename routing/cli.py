@@ -35,6 +35,7 @@ from routing.commands import (
     resolve,
     runs,
     trace,
+    views,
 )
 from routing.commands.command_context import at_least_one
 from routing.commands.terminal_streams import PlainLines, open_line, tell_besides, tell_result
@@ -163,6 +164,7 @@ _ROOMS: dict[str, ModuleType] = {
     "diff": diff,
     "reconcile": reconcile,
     "report": report,
+    "views": views,
 }
 
 

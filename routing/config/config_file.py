@@ -44,6 +44,9 @@ from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 # Parsed YAML → a configuration; every fault is collected, so that all can be told at once.
 
 
+_LONGEST_PATTERN = 256
+
+
 class ConfigChecker:
     """One pass over the parsed YAML that collects every fault in ``faults``."""
 
@@ -184,8 +187,20 @@ class ConfigChecker:
             broadcast_limit=limit,
             engine=self._choice(section, "resolve.engine", ENGINES),
             duplicates_within=within,
+            instances=self._instances(section.get("instances")),
             **times,
         )
+
+    def _instances(self, value: object) -> tuple[str, ...] | None:
+        """Return ``resolve.instances``: a pattern or a list of patterns."""
+        patterns: Any = [value] if isinstance(value, str) else value
+        if patterns is None:
+            return None
+        are_texts = isinstance(patterns, list) and all(isinstance(each, str) for each in patterns)
+        if not are_texts or not patterns or not all(0 < len(each) <= _LONGEST_PATTERN for each in patterns):
+            self._faults.append(f"resolve.instances must be a list of names or patterns, not {quote(value)}")
+            return None
+        return tuple(patterns)
 
     def _time(self, section: Mapping[str, Any], name: str) -> datetime | None:
         try:

@@ -108,6 +108,27 @@ class ConfigError(ContractError):
         return cls(f"--every: {why}", "such as --every 60s")
 
     @classmethod
+    def overlapping_jobs(cls, faults: Sequence[str]) -> ConfigError:
+        """Say that two jobs resolve the same instances."""
+        return cls(
+            f"two jobs may resolve the same instance: {join_bounded(faults, 'overlap')}",
+            "give each job other patterns in resolve.instances",
+        )
+
+    @classmethod
+    def without_view(cls, file: str) -> ConfigError:
+        """Say that the outputs of a job have no view, because they are no names of a catalog."""
+        return cls(
+            f"the job {quote(file)} has no view: its resolved_routes and runs are not names of a catalog",
+            "use catalog names, or routing.current_routes in Python",
+        )
+
+    @classmethod
+    def no_view_name(cls, text: str) -> ConfigError:
+        """Say that a text is not the name of a view in a catalog."""
+        return cls(f"--view: {quote(text)} is not a name of a catalog", "such as main.broker.all_routes")
+
+    @classmethod
     def half_a_window(cls) -> ConfigError:
         """Say that a window of time needs both ends."""
         return cls("--from and --to belong together", "give both; --from belongs to the window, and --to does not")
@@ -364,7 +385,10 @@ def journal_beside(imports: TableLocation | None) -> TableLocation | None:
 
 @dataclass(frozen=True)
 class ResolveSettings:
-    """Section ``resolve``: how messages are resolved."""
+    """Section ``resolve``: how messages are resolved.
+
+    ``instances`` are patterns of the only instances that a job resolves, None for all.
+    """
 
     mode: str = "full"
     as_of: datetime | None = None
@@ -372,6 +396,7 @@ class ResolveSettings:
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
     engine: str = AUTO
     duplicates_within: str | None = None
+    instances: tuple[str, ...] | None = None
     window_from: datetime | None = None
     window_to: datetime | None = None
 

@@ -7,13 +7,14 @@ between sees the counting run before, whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from routing.config import Config, TableLocation
+from routing.config import Config, ConfigError, TableLocation
 from routing.delta.opening import TableOpener
-from routing.errors import first_sentence
+from routing.errors import InputError, first_sentence
+from routing.schemas import RESOLVED_ROUTES
 from routing.sessions.existing_session import condition
 from routing.tables import sql_statements
 
@@ -122,3 +123,20 @@ def show(opener: TableOpener, config: Config, version: int) -> ViewRefusal | Non
         what = f"still shows its old version, not version {version}" if is_there else "cannot be made"
         return ViewRefusal(f"the view {name} {what}: {first_sentence(error)}", is_stale=is_there)
     return None
+
+
+def show_jobs(opener: TableOpener, jobs: Sequence[Config], view: TableLocation) -> list[TableLocation]:
+    """Create or replace a view of the current rows of several jobs, and return the views that it selects from.
+
+    Raises ConfigError if the outputs of a job are not names of a catalog, and InputError if a job has no view yet.
+    """
+    selected = []
+    for job in jobs:
+        name = location_of_view(job)
+        if name is None:
+            raise ConfigError.without_view(job.file)
+        if find_view(opener.spark, name) is None:
+            raise InputError(f"the view {name} of {job.file} does not exist", "run the job once")
+        selected.append(name)
+    sql_statements.show_union(opener.spark, view, selected, RESOLVED_ROUTES.names)
+    return selected

@@ -278,7 +278,7 @@ def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:
 
 
 def check_succession(config: Config, last: LastRun) -> None:
-    """Refuse to go on from a run over other messages, or over those of a view. Raises InputError."""
+    """Refuse to continue from a run over other messages, other instances or a view. Raises InputError."""
     now = str(config.tables["messages"])
     if last.messages != now and relative_path(last.runs, last.messages) != relative_path(
         str(config.output["runs"]), now
@@ -286,6 +286,9 @@ def check_succession(config: Config, last: LastRun) -> None:
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {last.messages!r}, not {now!r}")
     if "messages" not in last.input_versions:
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")
+    patterns = json.loads(last.settings)["resolve"].get("instances")
+    if patterns != (config.resolve.instances and list(config.resolve.instances)):
+        raise InputError.full_run_needed(f"the last run {last.run_id!r} had other resolve.instances")
 
 
 # The outputs of a job on this machine's disk, by delta-rs.

@@ -90,6 +90,9 @@ def find_run_reasons(config: Config) -> Iterator[SparkReason]:
         other = "or dialog_hash: builtin, which is the same"
         refusal = ConfigError.only_with_spark("resolve.dialog_hash: udf", other)
         yield SparkReason("resolve.dialog_hash is udf", refusal)
+    if resolve.instances is not None:
+        refusal = ConfigError.only_with_spark("resolve.instances", "or leave it out")
+        yield SparkReason("resolve.instances is set", refusal)
     if config.cluster_by:
         refusal = ConfigError.only_with_spark("output.cluster_by", "or leave it out")
         yield SparkReason("output.cluster_by is set", refusal)

@@ -14,6 +14,7 @@ from routing.delta.appended_rows import check_detectable, files_of, read_appende
 from routing.delta.job_outputs import ErasingTables
 from routing.delta.spark_tables import TableSnapshot
 from routing.messages import deletes
+from routing.runs.run_tables import conform_messages
 from routing.runs.run_work import RunInputs
 from routing.schemas import DIALOGS, OUTPUTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
@@ -49,15 +50,15 @@ def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameC
     with inputs.clock.stage("new messages"):
         if last is None:
             check_detectable(spark, messages)
-            return NewAndDeleted(conform(messages.read(spark), "messages"), None)
+            return NewAndDeleted(conform_messages(inputs, messages.read(spark)), None)
         since, table_id = last.input_versions["messages"], last.table_ids["messages"]
         changed = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
-        new = conform(changed.rows, "messages")
+        new = conform_messages(inputs, changed.rows)
         if changed.removed is None:
-            return NewAndDeleted(new, changed.count)
+            return NewAndDeleted(new, changed.count if inputs.config.resolve.instances is None else new.count())
     with inputs.clock.stage("deletes"):
         with files_of(TableSnapshot(messages.location, since)):
-            net = frame_cache.keep(deletes.net_changes(new, conform(changed.removed, "messages")))
+            net = frame_cache.keep(deletes.net_changes(new, conform_messages(inputs, changed.removed)))
         new = deletes.new_messages(net)
         return NewAndDeleted(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.delta.table_log import TableLog
 from routing.errors import InputError, first_sentence
+from routing.instance_patterns import find_overlaps
 from routing.messages import openers, results
 from routing.messages.compiling import compile_tables
 from routing.rules.timeline import as_utc
@@ -288,23 +289,38 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
 
 
 @checked
-def current_routes(spark: SparkSession, config: Config) -> DataFrame:
+def current_routes(spark: SparkSession, config: Config, *others: Config) -> DataFrame:
     """Read the last row of each message in ``resolved_routes``, without unfinished runs and earlier attempts.
 
     Args:
         spark: the session.
         config: the configuration.
+        others: the configurations of more jobs, which resolve other instances (``resolve.instances``).
 
     Returns:
-        The rows as a DataFrame.
+        The rows of all jobs as a DataFrame.
 
     Raises:
-        InputError: no run counts yet.
+        ConfigError: the instances of two jobs overlap.
+        InputError: no run of a job counts yet.
 
     Example:
         >>> routing.current_routes(spark, routing.load_config("job.yaml")).count()
         5
     """
+    check_apart([config, *others])
+    frames = [_current_routes(spark, each) for each in (config, *others)]
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+
+def check_apart(configs: Sequence[Config]) -> None:
+    """Raise ConfigError if the instances of two jobs overlap."""
+    faults = [*find_overlaps([(config.file, config.resolve.instances or ()) for config in configs])]
+    if faults:
+        raise ConfigError.overlapping_jobs(faults)
+
+
+def _current_routes(spark: SparkSession, config: Config) -> DataFrame:
     config = file_systems.place_all(config, spark)
     outputs = DeltaTables(TableOpener.of_session(spark), config)
     _, last = outputs.last_run()

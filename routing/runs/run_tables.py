@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from routing.delta import protocol, spark_tables
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
+from routing.instance_patterns import like_pattern
 from routing.runs.run_work import RunInputs
 from routing.schemas import OUTPUTS
 from routing.tables import frames
 from routing.tables.cached_frames import FrameCache
-from routing.tables.spark_forms import no_rows
+from routing.tables.spark_forms import conform, no_rows
 from routing.tables.table_columns import Table
 
 
@@ -24,6 +27,15 @@ def changing_outputs(inputs: RunInputs) -> DeltaTables:
     if not isinstance(inputs.outputs, DeltaTables):
         raise TypeError("only Spark changes some rows of an output")
     return inputs.outputs
+
+
+def conform_messages(inputs: RunInputs, rows: DataFrame) -> DataFrame:
+    """Return rows of ``messages`` in the columns of the contract, only those of the job's instances."""
+    messages, patterns = conform(rows, "messages"), inputs.config.resolve.instances
+    if patterns is None:
+        return messages
+    is_own = (F.col("instance_name").like(like_pattern(pattern)) for pattern in patterns)
+    return messages.where(reduce(Column.__or__, is_own))
 
 
 def open_inputs(

@@ -6,11 +6,10 @@ from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages, find_keys, open_source
 from routing.plan.checked_inputs import CheckedInputs
 from routing.runs.incremental_runs import run_incremental
-from routing.runs.run_tables import commit_outputs, open_inputs, telling_what_may_change
+from routing.runs.run_tables import commit_outputs, conform_messages, open_inputs, telling_what_may_change
 from routing.runs.run_work import RunInputs, RunResult, count_resolved, count_rows, note_unended_requests
 from routing.runs.window_runs import run_window
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
-from routing.tables.spark_forms import conform
 
 
 def resolve(inputs: RunInputs, limits: FrameLimits = FRAME_LIMITS) -> RunResult:
@@ -42,7 +41,7 @@ def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
     clock, checked = inputs.clock, _check(inputs, frame_cache)
     note_unended_requests(inputs.notes, checked.count_unended_requests())
     with clock.stage("read"):
-        messages = conform(inputs.inputs["messages"].read(inputs.outputs.spark), "messages")
+        messages = conform_messages(inputs, inputs.inputs["messages"].read(inputs.outputs.spark))
     source = open_source(messages, checked, inputs.context, frame_cache)
     plan = compile_messages(source, find_keys(source))
     with clock.stage("write"):

@@ -16,10 +16,9 @@ from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
 from routing.runs.incremental_runs import Work, decide
 from routing.runs.message_changes import NewAndDeleted, TakenOut, find_dialog_changes
-from routing.runs.run_tables import changing_outputs, commit_outputs, open_inputs
+from routing.runs.run_tables import changing_outputs, commit_outputs, conform_messages, open_inputs
 from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
 from routing.tables.cached_frames import FrameCache
-from routing.tables.spark_forms import conform
 
 _PENDING = "pending_messages"
 
@@ -56,7 +55,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     versions = {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
         tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
-        rows = conform(messages.read(outputs.spark), "messages").where(inside)
+        rows = conform_messages(inputs, messages.read(outputs.spark)).where(inside)
     stored = increment.StoredOutputs(
         inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=inside
     )

@@ -26,6 +26,7 @@ class SqlText(str):
 
 
 _COMMA, _DOT, _AND, _BLANK = SqlText(", "), SqlText("."), SqlText(" AND "), SqlText(" ")
+_UNION = SqlText(" UNION ALL ")
 
 
 def _sql(template: str, /, **parts: SqlText | int) -> SqlText:
@@ -255,6 +256,16 @@ def show_version(
     create = SqlText("CREATE OR REPLACE VIEW") if replaces else SqlText("CREATE VIEW")
     text = _sql("{create} {view} AS {query}", create=create, view=sql_name(view), query=_last_rows(pinned))
     spark.sql(text)
+
+
+def show_union(
+    spark: SparkSession, view: TableLocation, selected: Sequence[TableLocation], columns: Sequence[str]
+) -> None:
+    """Create or replace a view of the rows of several views, in some columns."""
+    names = _join(map(quote, columns))
+    queries = [_sql("SELECT {names} FROM {table}", names=names, table=sql_name(each)) for each in selected]
+    query = _join(queries, by=_UNION)
+    spark.sql(_sql("CREATE OR REPLACE VIEW {view} AS {query}", view=sql_name(view), query=query))
 
 
 def _last_rows(routes: SqlText) -> SqlText:

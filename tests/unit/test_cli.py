@@ -36,6 +36,7 @@ COMMANDS = (
     "diff",
     "reconcile",
     "report",
+    "views",
 )
 WIDTH = "100"
 
