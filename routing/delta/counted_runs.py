@@ -184,6 +184,8 @@ _DECIDING: dict[str, tuple[str, ...]] = {
     "dynamic_routing": (),
 }
 _OF_PLACES = ("tables", "output")
+# Settings that change no decision of a message that an earlier run has accepted.
+_AS_DECIDED = ("broadcast_limit", "duplicates_within")
 
 
 @dataclass(frozen=True)
@@ -245,8 +247,10 @@ def find_recorded(
 
 def has_other_settings(last: LastRun, config: Config) -> bool:
     """Return True if the last run had settings that may have led to other rows, or was of another release."""
-    differences = _differences(plain_settings(last.settings), json.loads(config.as_json()), None, None)
-    return last.release != release() or next(differences, None) is not None
+    then, now = plain_settings(last.settings), json.loads(config.as_json())
+    for settings in (then, now):
+        settings["resolve"] = {key: value for key, value in settings["resolve"].items() if key not in _AS_DECIDED}
+    return last.release != release() or next(_differences(then, now, None, None), None) is not None
 
 
 def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None = None) -> EarlierRun | None:

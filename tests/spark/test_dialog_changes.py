@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,6 +112,10 @@ def job(
 
 
 def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
+    assert job.run() == (0, 0)
+    # Settings that change no decision.
+    within = replace(job.config.resolve, duplicates_within="7 days", broadcast_limit="1GB")
+    job.config = replace(job.config, resolve=within)
     assert job.run() == (0, 0)
     # A dialog of no message, then one of a delayed message that ended before this run.
     job.write("append", endpoint(10))
