@@ -99,7 +99,7 @@ def checked(function: Function) -> Function:
         except TypeError:
             # Python words this best.
             return function(*args, **options)
-        for name, value in bound_arguments.items():
+        for name, value in _each_argument(signature, bound_arguments):
             _check(function, name, signature.parameters[name].annotation, value)
         return function(*args, **options)
 
@@ -109,6 +109,13 @@ def checked(function: Function) -> Function:
 @cache
 def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
+
+
+def _each_argument(signature: inspect.Signature, bound: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each argument with the name of its parameter, also those of ``*others``."""
+    for name, value in bound.items():
+        is_repeated = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+        yield from ((name, each) for each in (value if is_repeated else (value,)))
 
 
 def _check(function: Callable[..., Any], name: str, annotation: object, value: object) -> None:

@@ -56,7 +56,7 @@ def _read(config: Config) -> set[str | None]:
     return {row["instance_name"] for row in rows}
 
 
-@pytest.mark.parametrize("mode", ["full", "incremental"])
+@pytest.mark.parametrize("mode", [pytest.param("full", marks=pytest.mark.long), "incremental"])
 def test_a_job_reads_only_its_instances(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     _inputs(tmp_path)
     jobs = {
@@ -87,6 +87,7 @@ def test_a_job_reads_only_its_instances(spark: SparkSession, tmp_path: Path, mod
             routing.current_routes(spark, jobs["hub"], whole)
 
 
+@pytest.mark.long
 def test_one_view_of_several_jobs(
     spark: SparkSession, schema: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,15 @@ def test_wrong_kinds_of_arguments(name: str, tmp_path: Path, monkeypatch: pytest
             given = {
                 one: _value_for(one, str(other.annotation))
                 for one, other in parameters.items()
-                if other.default is other.empty
+                if other.default is other.empty and other.kind is not other.VAR_POSITIONAL
             }
             if not _is_wrong(wrong, str(parameter.annotation)):
                 continue
+            call = partial(function, **{**given, wrong_name: wrong})
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                call = partial(function, *given.values(), wrong)
             with pytest.raises((routing.RoutingError, TypeError)) as caught:
-                function(**{**given, wrong_name: wrong})
+                call()
             text = str(caught.value)
             assert wrong_name in text or "table" in text, text
             assert len(text) < 500
