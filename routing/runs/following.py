@@ -134,7 +134,11 @@ def resolve_stream(
         EnvironmentFault: the session is one of Spark Connect.
 
     Example:
-        >>> query = routing.resolve_stream(spark, job, checkpoint=folder, trigger={"availableNow": True})
+        >>> from pathlib import Path
+        >>> changes = ["resolve.mode=incremental", "output.pending_messages=pending"]
+        >>> job = routing.load_config("job.yaml", changes)
+        >>> checkpoint = str(Path("checkpoint").absolute())
+        >>> query = routing.resolve_stream(spark, job, checkpoint=checkpoint, trigger={"availableNow": True})
         >>> query.awaitTermination(60)
         True
     """
