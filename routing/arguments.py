@@ -111,11 +111,12 @@ def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _each_argument(signature: inspect.Signature, bound: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _each_argument(signature: inspect.Signature, bound: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield each argument with the name of its parameter, also those of ``*others``."""
     for name, value in bound.items():
         is_repeated = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-        yield from ((name, each) for each in (value if is_repeated else (value,)))
+        values = value if is_repeated and isinstance(value, tuple) else (value,)
+        yield from ((name, each) for each in values)
 
 
 def _check(function: Callable[..., Any], name: str, annotation: object, value: object) -> None:

@@ -5,8 +5,7 @@ All other characters stand for themselves. Names are compared exactly.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 _ANY, _ONE = "*", "?"
@@ -20,17 +19,6 @@ def like_pattern(pattern: str) -> str:
     'SHOP\\_%'
     """
     return "".join(_LIKE.get(sign, sign) for sign in pattern)
-
-
-def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name matches one of the patterns.
-
-    >>> matches("SHOP1", ["SHOP?"]), matches("shop1", ["SHOP?"])
-    (True, False)
-    """
-    forms = {_ANY: ".*", _ONE: "."}
-    regexes = ("".join(forms.get(sign, re.escape(sign)) for sign in pattern) for pattern in patterns)
-    return any(re.fullmatch(regex, name, re.DOTALL) for regex in regexes)
 
 
 def overlap(first: str, second: str) -> bool:

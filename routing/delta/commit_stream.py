@@ -31,4 +31,5 @@ def watch_commits(
         on_commits()
 
     writer = rows.writeStream.foreachBatch(call).option("checkpointLocation", checkpoint)
-    return (writer if trigger is None else writer.trigger(**dict[str, Any](trigger))).start()
+    options: Any = trigger
+    return (writer if trigger is None else writer.trigger(**options)).start()

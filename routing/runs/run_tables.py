@@ -35,7 +35,7 @@ def conform_messages(inputs: RunInputs, rows: DataFrame) -> DataFrame:
     if patterns is None:
         return messages
     is_own = (F.col("instance_name").like(like_pattern(pattern)) for pattern in patterns)
-    return messages.where(reduce(Column.__or__, is_own))
+    return messages.where(F.coalesce(reduce(Column.__or__, is_own), F.lit(False)))
 
 
 def open_inputs(

@@ -135,6 +135,7 @@ def test_pauses_double_after_failures(job: Job, tmp_path: Path) -> None:
     assert written(tmp_path / "out") == files
 
 
+@pytest.mark.long
 def test_a_stream_is_only_the_alarm(job: Job) -> None:
     """A lost, copied or replayed checkpoint changes nothing, nor does a delete or a restored table of runs."""
     job.stream("checkpoint")

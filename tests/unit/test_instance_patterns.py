@@ -8,11 +8,18 @@ from itertools import product
 import pytest
 
 from routing.config import ConfigError, load
-from routing.instance_patterns import find_overlaps, like_pattern, matches, overlap
+from routing.instance_patterns import find_overlaps, like_pattern, overlap
 
 SIGNS = "ab*?"
 PATTERNS = ["".join(signs) for size in range(4) for signs in product(SIGNS, repeat=size)]
 NAMES = ["".join(signs) for size in range(6) for signs in product("ab", repeat=size)]
+
+
+def matches(name: str, patterns: list[str]) -> bool:
+    """Return whether a name matches one of the patterns."""
+    forms = {"*": ".*", "?": "."}
+    regexes = ("".join(forms.get(sign, re.escape(sign)) for sign in pattern) for pattern in patterns)
+    return any(re.fullmatch(regex, name, re.DOTALL) for regex in regexes)
 
 
 def test_two_patterns_overlap_if_some_name_matches_both() -> None:
