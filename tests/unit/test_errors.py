@@ -78,7 +78,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "RunError.unfit_id": ("a\nb", 250),
     "RunError.of_other_settings": ("nightly-17", "/out/runs", "resolve.mode was 'full' and is 'incremental'"),
     "RecordedAlready.by_id": ("nightly-17", "/out/runs"),
-    "OutputError.newer_release": ("/out/runs", "2.0.0", "0.2.0"),
+    "OutputError.newer_release": ("/out/runs", "2.0.0", "0.3.0"),
     "OutputError.without_versions": ("main.broker.current_routes",),
     "OutputError.no_runs": ("/out/runs",),
     "OutputError.left_nothing": ("resolved_routes", "/out/resolved_routes", "4c1d0f6e"),
