@@ -220,7 +220,8 @@ def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) 
     assert plain == {name: value for name, value in done.second.items() if name not in times}
     assert datetime.fromisoformat(done.second["as_of"]) == row["as_of"] == AS_OF
     assert json.loads(row["settings"])["resolve"]["broadcast_limit"] == "1B"
-    # The names of the configuration, the dialogs, the plan, the request on record by service and by conversation, and the one that m4 opens.
+    # Three kinds of names of the configuration, the dialogs, the plan, the request on record by service and by
+    # conversation, and the one that m4 opens.
     assert done.second_notes.count("shuffled hash join") == 8
     assert all(line.startswith("note: ") for line in done.second_notes.splitlines())
 
