@@ -1,45 +1,47 @@
-"""Match the names of instances by patterns (``resolve.instances``): ``*`` is any text, and ``?`` one character.
+"""Patterns of instance names (``resolve.instances``): a name, with ``*`` for any text at its start or end.
 
-All other characters stand for themselves. Names are compared exactly.
+Names are compared exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
 
-_ANY, _ONE = "*", "?"
-_LIKE = {_ANY: "%", _ONE: "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
+ANY = "*"
+_LONGEST = 256
 
 
-def like_pattern(pattern: str) -> str:
-    r"""Return a pattern for SQL's LIKE, in which a backslash escapes.
-
-    >>> like_pattern("SHOP_*")
-    'SHOP\\_%'
-    """
-    return "".join(_LIKE.get(sign, sign) for sign in pattern)
+def is_pattern(value: object) -> bool:
+    """Return whether a value of the configuration is a pattern."""
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST and ANY not in value[1:-1]
 
 
 def overlap(first: str, second: str) -> bool:
     """Return whether a name exists that both patterns match.
 
-    >>> overlap("SHOP*", "*1"), overlap("SHOP1", "SHOP2"), overlap("A?", "?")
-    (True, False, False)
+    >>> overlap("SHOP*", "*1"), overlap("SHOP1", "SHOP2"), overlap("S*", "SHOP1")
+    (True, False, True)
     """
+    if ANY not in first or ANY not in second:
+        name, pattern = (first, second) if ANY not in first else (second, first)
+        return _matches(name, pattern)
+    starts = [text.strip(ANY) for text in (first, second) if not text.startswith(ANY)]
+    ends = [text.strip(ANY) for text in (first, second) if not text.endswith(ANY)]
+    # Two starts, or two ends, must agree. Any others fit into one name.
+    return _agree(starts, str.startswith) and _agree(ends, str.endswith)
 
-    @cache
-    def meet(a: int, b: int) -> bool:
-        """Return whether the rests of both patterns overlap."""
-        if a < len(first) and first[a] == _ANY:
-            return meet(a + 1, b) or (b < len(second) and meet(a, b + 1))
-        if b < len(second) and second[b] == _ANY:
-            return meet(a, b + 1) or (a < len(first) and meet(a + 1, b))
-        if a == len(first) or b == len(second):
-            return a == len(first) and b == len(second)
-        return (first[a] == second[b] or _ONE in (first[a], second[b])) and meet(a + 1, b + 1)
 
-    return meet(0, 0)
+def _agree(texts: Sequence[str], begins: Callable[[str, str], bool]) -> bool:
+    return len(texts) < 2 or begins(texts[0], texts[1]) or begins(texts[1], texts[0])
+
+
+def _matches(name: str, pattern: str) -> bool:
+    text = pattern.strip(ANY)
+    if ANY not in pattern:
+        return name == text
+    if pattern.startswith(ANY) and pattern.endswith(ANY):
+        return text in name
+    return name.endswith(text) if pattern.startswith(ANY) else name.startswith(text)
 
 
 def find_overlaps(jobs: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
@@ -49,7 +51,7 @@ def find_overlaps(jobs: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     """
     for place, (name, patterns) in enumerate(jobs):
         for other, others in jobs[place + 1 :]:
-            for mine in patterns or [_ANY]:
-                for theirs in others or [_ANY]:
+            for mine in patterns or [ANY]:
+                for theirs in others or [ANY]:
                     if overlap(mine, theirs):
                         yield f"'{mine}' of {name} and '{theirs}' of {other}"

@@ -36,15 +36,13 @@ from routing.config.config_model import (
 )
 from routing.config.secrets import refuse_secrets, without_content
 from routing.errors import first_sentence, quote, unknown_key
+from routing.instance_patterns import is_pattern
 from routing.process import read_ordinary_file
 from routing.rules.timeline import as_utc
 from routing.schemas import RESOLVED_ROUTES, ColumnKind
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 
 # Parsed YAML → a configuration; every fault is collected, so that all can be told at once.
-
-
-_LONGEST_PATTERN = 256
 
 
 class ConfigChecker:
@@ -196,9 +194,10 @@ class ConfigChecker:
         patterns: Any = [value] if isinstance(value, str) else value
         if patterns is None:
             return None
-        are_texts = isinstance(patterns, list) and all(isinstance(each, str) for each in patterns)
-        if not are_texts or not patterns or not all(0 < len(each) <= _LONGEST_PATTERN for each in patterns):
-            self._faults.append(f"resolve.instances must be a list of names or patterns, not {quote(value)}")
+        if not isinstance(patterns, list) or not patterns or not all(map(is_pattern, patterns)):
+            self._faults.append(
+                f"resolve.instances must be a list of names, with * at the start or end, not {quote(value)}"
+            )
             return None
         return tuple(patterns)
 
