@@ -34,9 +34,9 @@ from routing.config.config_model import (
     read_duration,
     size_in_bytes,
 )
+from routing.config.instance_patterns import is_pattern
 from routing.config.secrets import refuse_secrets, without_content
 from routing.errors import first_sentence, quote, unknown_key
-from routing.instance_patterns import is_pattern
 from routing.process import read_ordinary_file
 from routing.rules.timeline import as_utc
 from routing.schemas import RESOLVED_ROUTES, ColumnKind

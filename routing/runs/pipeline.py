@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 
 from routing.arguments import checked
 from routing.config import Config, ConfigError
+from routing.config.instance_patterns import find_overlaps
 from routing.delta import file_systems, protocol, spark_tables
 from routing.delta.counted_runs import new_run_id
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.delta.table_log import TableLog
 from routing.errors import InputError, first_sentence
-from routing.instance_patterns import find_overlaps
 from routing.messages import openers, results
 from routing.messages.compiling import compile_tables
 from routing.rules.timeline import as_utc

@@ -9,11 +9,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from routing.config.instance_patterns import ANY
 from routing.delta import protocol, spark_tables
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
-from routing.instance_patterns import ANY
 from routing.runs.run_work import RunInputs
 from routing.schemas import OUTPUTS
 from routing.tables import frames

@@ -98,7 +98,7 @@ def test_every_command_and_option_is_documented(
     page = text("docs/reference/commands.md")
     kinds = [f"import {kind}" for kind in ("catalog", "tsql", "events", "queries")]
     found = [command for command in commands(capsys) if command != "import"] + kinds
-    assert len(found) == 17
+    assert len(found) == 18
     for command in found:
         shown = help_of(capsys, *command.split())
         options = {

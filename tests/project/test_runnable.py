@@ -117,7 +117,7 @@ RUN_BY = {
     "deploy/emr/serverless-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "notebooks": "tests/project/test_notebooks_run.py::test_its_output_equals_the_stored_one",
-    "python -m benchmarks.incremental": BY_HAND + "over ten minutes on a quiet machine",
+    "make bench-incremental": BY_HAND + "over ten minutes on a quiet machine",
     "python -m benchmarks.workers": BY_HAND + "over ten minutes on a quiet machine",
     "python -m tests.crash.dying": "make test-crash",
     "python -m tests.mutants": BY_HAND + "as make mutants",

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from routing.config import ConfigError, load
-from routing.instance_patterns import find_overlaps, is_pattern, overlap
+from routing.config.instance_patterns import find_overlaps, is_pattern, overlap
 
 TEXTS = ["".join(signs) for size in range(4) for signs in product("ab", repeat=size)]
 PATTERNS = [f"{start}{text}{end}" for text in TEXTS for start in ("", "*") for end in ("", "*")]
