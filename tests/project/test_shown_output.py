@@ -70,11 +70,13 @@ def examples_of_help(capsys: pytest.CaptureFixture[str], *command: str) -> list[
 
 def test_the_example_of_every_help_runs(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples = examples_of_help(capsys)
-    assert len(examples) == 19
+    assert len(examples) == 20
     # Its engine is Spark's alone: tests/spark/test_candidate_table.py runs it.
     examples.remove("sbroute candidates --config sbroute-demo/demo.yaml")
     # It needs servers: tests/unit/importing/test_servers.py runs it.
     examples.remove("sbroute export --server HUB --server SHOP --out exports")
+    # It needs a catalog: tests/spark/test_job_instances.py runs it.
+    examples.remove("sbroute views --jobs east.yaml west.yaml --view main.broker.all_routes")
     with copied(built):
         for example in examples:
             [block] = blocks_of(f"```sh\n{example}\n```\n")
