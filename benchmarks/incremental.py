@@ -53,7 +53,7 @@ def main() -> int:
     rows += [small.run(BARE) for _ in range(options.idle)]
     if rows[-1]["read"]:
         raise RuntimeError(f"{rows[-1]['read']} messages of the small job are delayed")
-    over = list(_over_limits(rows, by_name=options.by_name)) if options.gate else []
+    over = _over_limits(rows, by_name=options.by_name) if options.gate else []
     if options.json:
         sys.stdout.write(json.dumps({"shape": vars(shape), "folder": str(folder), "rows": rows}) + "\n")
     else:
@@ -108,7 +108,7 @@ class Job:
         spare_dialogs: int = 0,
         delays: bool = True,
     ) -> None:
-        self.spark, self.shape, self.schema = spark, shape, f"bench_{folder.name}" if by_name else None
+        self.spark, self.schema = spark, f"bench_{folder.name}" if by_name else None
         self.folder, self.appended = folder, 0
         if self.schema is not None:
             spark.sql(f"CREATE SCHEMA {self.schema}")

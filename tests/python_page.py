@@ -60,7 +60,7 @@ def _signature(public: PublicName) -> str:
             shown.append("*")
             is_keyword = True
         if one.default is one.empty:
-            shown.append(one.name)
+            shown.append(f"*{one.name}" if one.kind is one.VAR_POSITIONAL else one.name)
         else:
             is_plain = one.default is None or (
                 isinstance(one.default, bool | int | str | tuple) and len(repr(one.default)) < _LONGEST

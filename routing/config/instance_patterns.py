@@ -6,6 +6,7 @@ Names are compared exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
 
 ANY = "*"
 _LONGEST = 256
@@ -49,9 +50,7 @@ def find_overlaps(jobs: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
 
     ``jobs`` are names with their patterns. A job without patterns has all instances.
     """
-    for place, (name, patterns) in enumerate(jobs):
-        for other, others in jobs[place + 1 :]:
-            for mine in patterns or [ANY]:
-                for theirs in others or [ANY]:
-                    if overlap(mine, theirs):
-                        yield f"'{mine}' of {name} and '{theirs}' of {other}"
+    for (name, patterns), (other, others) in combinations(jobs, 2):
+        for mine, theirs in product(patterns or [ANY], others or [ANY]):
+            if overlap(mine, theirs):
+                yield f"'{mine}' of {name} and '{theirs}' of {other}"

@@ -248,9 +248,8 @@ def find_recorded(
 def has_other_settings(last: LastRun, config: Config) -> bool:
     """Return True if the last run had settings that may have led to other rows, or was of another release."""
     then, now = plain_settings(last.settings), json.loads(config.as_json())
-    for settings in (then, now):
-        settings["resolve"] = {key: value for key, value in settings["resolve"].items() if key not in _AS_DECIDED}
-    return last.release != release() or next(_differences(then, now, None, None), None) is not None
+    differences = _differences(then, now, None, None, ignored=_AS_DECIDED)
+    return last.release != release() or next(differences, None) is not None
 
 
 def find_earlier_run(runs: Table | None, mode: str, *, before: datetime | None = None) -> EarlierRun | None:
@@ -279,12 +278,16 @@ def say_recorded(row: ReadRow) -> str:
 
 
 def _differences(
-    then: JsonObject, now: JsonObject, tried_at: datetime | None, try_at: datetime | None
+    then: JsonObject,
+    now: JsonObject,
+    tried_at: datetime | None,
+    try_at: datetime | None,
+    ignored: Collection[str] = (),
 ) -> Iterator[str]:
-    """Yield a phrase for each setting that a run had and does not have now."""
+    """Yield a phrase for each setting that a run had and does not have now, apart from ``ignored`` keys."""
     for section, others in _DECIDING.items():
         before, after = then.get(section, {}), now.get(section, {})
-        for key in sorted({*before, *after} - {*others}):
+        for key in sorted({*before, *after} - {*others, *ignored}):
             old, new = before.get(key), after.get(key)
             if old != new and not (section in _OF_PLACES and _is_moved(then, old, now, new)):
                 yield f"{section}.{key} was {_quote_value(old)} and is {_quote_value(new)}"

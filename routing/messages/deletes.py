@@ -31,11 +31,11 @@ _NET = "_net"
 def net_changes(appended: DataFrame, removed: DataFrame) -> DataFrame:
     """Return each changed row once, with the number of times that it came in less that it was removed.
 
-    Both are conformed messages. Rows that cancel are left out, for example rows that a DELETE only moved to
-    another file, and rows that were appended and deleted since the last run.
+    Both are conformed rows of one table. Rows that cancel are left out, for example rows that a DELETE only moved
+    to another file, and rows that were appended and deleted since the last run.
     """
     signed = appended.withColumn(_NET, F.lit(1)).unionByName(removed.withColumn(_NET, F.lit(-1)))
-    return signed.groupBy(*MESSAGES.names).agg(F.sum(_NET).alias(_NET)).where(F.col(_NET) != 0)
+    return signed.groupBy(*appended.columns).agg(F.sum(_NET).alias(_NET)).where(F.col(_NET) != 0)
 
 
 def new_messages(net: DataFrame) -> DataFrame:

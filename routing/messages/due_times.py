@@ -30,7 +30,7 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
         times = _request_times(plan.requests.openers.rows, on_record, now)
         side = plan.keep("the times of route requests", times)
         # A service has one row there, so the join keeps the number of messages.
-        decided = look_up(decided, side.with_hint(), SERVICE_KEY, shuffled=not side.fits)
+        decided = look_up(decided, side, SERVICE_KEY)
         after = F.when(F.col("last_before") > t, F.lit(now)).otherwise(F.col("first_after"))
         bounds.append(F.when(may_ask, after))
     due = F.when(t > F.lit(now), F.lit(now)).otherwise(F.least(*bounds))

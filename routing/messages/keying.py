@@ -73,30 +73,30 @@ def _read_names(messages: DataFrame) -> DataFrame:
 
 def look_up(
     messages: DataFrame,
-    lookup: DataFrame,
+    lookup: JoinSide,
     on: Sequence[str],
     when: Column | None = None,
     *,
     optional: Sequence[str] = (),
-    shuffled: bool = False,
 ) -> DataFrame:
     """Join messages with the row of ``lookup`` that has the same values ``on``, by a left join.
 
-    ``lookup`` has each value once and its hint (broadcast, shuffle_hash), so that the join keeps the number of
-    messages. Null matches nothing. ``when`` is a further condition. The key of the join is one 64-bit hash of the
-    columns, and their equality is its condition, because Spark looks up a bigint much faster than several texts.
-    The condition separates values with the same hash.
+    ``lookup`` has each value once, so that the join keeps the number of messages. Null matches nothing. ``when``
+    is a further condition. The key of the join is one 64-bit hash of the columns, and their equality is its
+    condition, because Spark looks up a bigint much faster than several texts. The condition separates values with
+    the same hash.
 
-    ``optional`` has the columns that many messages lack. A message with null in one of these is not looked up.
-    With ``shuffled``, the side is not broadcast. Messages with a null then get a hash of their other values,
-    because otherwise one task would get all of them.
+    ``optional`` has the columns that many messages lack. A message with null in one of these is not looked up. If
+    ``lookup`` is not broadcast, such messages get a hash of their other values, because otherwise one task would
+    get all of them.
     """
-    renamed = lookup.select(
+    rows = lookup.with_hint()
+    renamed = rows.select(
         F.xxhash64(*on).alias("_side_hash"),
-        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in lookup.columns),
+        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in rows.columns),
     )
     of_message = F.xxhash64(*on)
-    if optional and not shuffled:
+    if optional and lookup.fits:
         of_message = F.when(_all(F.col(name).isNotNull() for name in optional), of_message)
     # Equalities that stood here as such would become keys of the join.
     same = F.coalesce(_all(F.col(name) == F.col(f"_side_{name}") for name in on), F.lit(False))
@@ -111,10 +111,9 @@ def _all(conditions: Iterable[Column]) -> Column:
 
 def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add own_addresses of the scope to prepared messages, null where instance or database is unknown."""
-    side = lookups.scopes
-    scopes = side.with_hint().withColumnRenamed("database_name", "key_database")
+    scopes = lookups.scopes.with_rows(lookups.scopes.rows.withColumnRenamed("database_name", "key_database"))
     # A scope is an instance and a database of it, or the network. Each has one row.
-    return look_up(messages, scopes, ["instance_name", "key_database"], shuffled=not side.fits)
+    return look_up(messages, scopes, ["instance_name", "key_database"])
 
 
 def add_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
@@ -129,9 +128,7 @@ def find_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
     """
     if dialogs is None:
         return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
-    return look_up(
-        messages, dialogs.with_hint(), KEYS["dialogs"], optional=["database_name"], shuffled=not dialogs.fits
-    )
+    return look_up(messages, dialogs, KEYS["dialogs"], optional=["database_name"])
 
 
 def read_dialog(messages: DataFrame) -> DataFrame:
@@ -181,10 +178,10 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     If a route may read its address from a service name, own_addresses (`add_scope`) are needed. Unknown or missing
     services and brokers have empty text in key_service and key_broker, and key_kind separates these cases.
     """
-    side = lookups.services
-    services = side.with_hint().withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
+    services = lookups.services.rows.withColumnRenamed("service", "to_service_name")
+    known = lookups.services.with_rows(services.withColumn("known", F.lit(True)))
     # The names of an instance are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, services, ["instance_name", "to_service_name"], shuffled=not side.fits)
+    joined = look_up(messages, known, ["instance_name", "to_service_name"])
     is_known, unknown = F.col("known").isNotNull(), F.lit(NO_ADDRESS)
     if lookups.checked.has_transport:
         joined, unknown = _read_address(joined), _unknown_service()
@@ -203,11 +200,10 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
 
 def add_broker(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`."""
-    side = lookups.brokers
-    brokers = side.with_hint().withColumnRenamed("broker", "bound_broker").withColumn("reached", F.lit(True))
-    on = ["instance_name", "bound_broker"]
+    brokers = lookups.brokers.rows.withColumnRenamed("broker", "bound_broker")
+    reached = lookups.brokers.with_rows(brokers.withColumn("reached", F.lit(True)))
     # The ids of an instance are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, brokers, on, optional=["bound_broker"], shuffled=not side.fits)
+    joined = look_up(messages, reached, ["instance_name", "bound_broker"], optional=["bound_broker"])
     is_reached = F.col("reached").isNotNull()
     other = F.when(F.col("bound_broker").isNotNull() & ~is_reached, OTHER_BROKER).otherwise(0)
     return joined.withColumns(

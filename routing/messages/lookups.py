@@ -13,7 +13,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import size_in_bytes
 from routing.messages.validate import may_change_decision
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import FROM_NETWORK
@@ -46,35 +45,39 @@ class RunLookups:
         """instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text)."""
         own = Field("own_addresses", ArrayOf(ColumnKind.STRING))
         columns = Schema((*_texts("instance_name", "database_name"), own))
-        return self._side("the databases of the configuration", _scopes(self.checked), columns)
+        return self._join_side("the databases of the configuration", _scopes(self.checked), columns)
 
     @cached_property
     def services(self) -> JoinSide:
         """instance_name, service: every service that a route or a database of the instance names."""
         named = self.checked.named.services
-        return self._side("the services of the configuration", named, _texts("instance_name", "service"))
+        return self._join_side("the services of the configuration", named, _texts("instance_name", "service"))
 
     @cached_property
     def brokers(self) -> JoinSide:
         """instance_name, broker: every broker instance that a route or a database of the instance names."""
         named = self.checked.named.brokers
-        return self._side("the broker instances of the configuration", named, _texts("instance_name", "broker"))
+        return self._join_side(
+            "the broker instances of the configuration", named, _texts("instance_name", "broker")
+        )
 
-    def _side(self, what: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
+    def _join_side(self, what: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
         frame = frames.frame_of_tuples(self.spark, many, schema)
         # Without Arrow rows are read by Python workers, in every job that uses them.
         is_stored = len(many) > self.frame_cache.limits.held_rows or not frames.has_arrow()
         stored = self.frame_cache.store(frame) if is_stored else frame
-        return self.broadcasts.of_size(what, stored, len(many) * bytes_of_columns(frame.schema) + _size(many))
+        return self.broadcasts.of_size(
+            what, stored, len(many) * bytes_of_columns(frame.schema) + _characters(many)
+        )
 
 
 def look_into(
     spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache, context: RunContext
 ) -> RunLookups:
     """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""
-    limit = size_in_bytes(context.options.broadcast_limit)
-    broadcasts = BroadcastBudget(limit, context.notes, frame_cache.limits.task_bytes)
+    setting = context.options.broadcast_limit
+    broadcasts = BroadcastBudget.of_setting(setting, context.notes, frame_cache.limits)
     requests, dialogs, wanted = checked.settings.get("route_requests"), checked.dialogs, ROUTE_REQUESTS.optional()
     return RunLookups(
         spark,
@@ -87,11 +90,11 @@ def look_into(
     )
 
 
-def _size(value: Any) -> int:
+def _characters(value: Any) -> int:
     """Return the characters of all texts in rows."""
     if isinstance(value, str):
         return len(value)
-    return sum(map(_size, value)) if isinstance(value, list | tuple) else 0
+    return sum(map(_characters, value)) if isinstance(value, list | tuple) else 0
 
 
 def _texts(*names: str) -> Schema:

@@ -151,21 +151,16 @@ def _find_last_before(asking: DataFrame, on_record: JoinSide) -> DataFrame:
     A service has one row with the firsts of its blocks, and one row for each block, so the joins keep the number
     of rows.
     """
-    shuffled, blocks = not on_record.fits, on_record.with_hint()
+    blocks = on_record.rows
     # Named as what it is compared with: else Spark refuses to compare the two.
     position = F.struct(F.col("decided_at").alias("requested_at"), "message_id")
     apart = asking.withColumns({"ask_database": _of_a_method_before(F.col("ask_database")), "position": position})
-    firsts = blocks.where(F.col("firsts").isNotNull()).select(*_SCOPE, "firsts")
-    with_firsts = look_up(apart, firsts, _SCOPE, shuffled=shuffled)
+    firsts = on_record.with_rows(blocks.where(F.col("firsts").isNotNull()).select(*_SCOPE, "firsts"))
+    with_firsts = look_up(apart, firsts, _SCOPE)
     place = _count_up_to(F.col("firsts"), lambda first: first) - 1
     in_block = with_firsts.withColumn("block", place).drop("firsts")
-    searched = look_up(
-        in_block,
-        blocks.select(*_SCOPE, "block", "requests"),
-        [*_SCOPE, "block"],
-        optional=["block"],
-        shuffled=shuffled,
-    )
+    requests = on_record.with_rows(blocks.select(*_SCOPE, "block", "requests"))
+    searched = look_up(in_block, requests, [*_SCOPE, "block"], optional=["block"])
     last = F.get("requests", _count_up_to(F.col("requests"), lambda request: request["at"]) - 1)
     return searched.withColumn("last", last).drop("requests", "block")
 

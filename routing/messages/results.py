@@ -42,12 +42,12 @@ def choose(
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
     ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
     in_time = starts & ends if decided.uses.has_times else None
-    rows = side_of(decided.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits).with_hint()
+    rows = side_of(decided.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     if decided.keys is None:
-        timed = look_up(keyed, rows, decided.key, in_time, shuffled=not fits)
+        timed = look_up(keyed, rows, decided.key, in_time)
     else:
-        numbers = side_of(decided.keys, fits=fits).with_hint()
-        timed = _look_up_timeline(look_up(keyed, numbers, decided.key, shuffled=not fits), rows, in_time)
+        numbered = look_up(keyed, side_of(decided.keys, fits=fits), decided.key)
+        timed = _look_up_timeline(numbered, rows.with_hint(), in_time)
     joined = _refuse_unseen(timed, is_rejected)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
@@ -94,15 +94,13 @@ def _add_request(messages: DataFrame, requests: RequestSides, database: Column, 
     """
     scope = ["instance_name", "asks_in", "to_service_name"]
     asking = messages.withColumn("asks_in", database)
-    opening = requests.openers.with_hint().withColumnRenamed("ask_database", "asks_in")
+    opening = requests.openers.rows.withColumnRenamed("ask_database", "asks_in")
     marked = opening.select(*scope, "decided_at", "message_id", F.lit(True).alias("opens"))
-    shuffled = not requests.openers.fits
     on = [*scope, "decided_at", "message_id"]
-    opened = look_up(asking, marked, on, optional=["asks_in"], shuffled=shuffled)
-    waited_for = requests.by_endpoint.with_hint().withColumnRenamed("ask_database", "asks_in")
-    shuffled = not requests.by_endpoint.fits
+    opened = look_up(asking, requests.openers.with_rows(marked), on, optional=["asks_in"])
+    waited_for = requests.by_endpoint.rows.withColumnRenamed("ask_database", "asks_in")
     on = [*scope, "conversation_id", "is_initiator"]
-    joined = look_up(opened, waited_for, on, optional=["asks_in"], shuffled=shuffled)
+    joined = look_up(opened, requests.by_endpoint.with_rows(waited_for), on, optional=["asks_in"])
     waits = F.coalesce(F.exists("requests", is_pending), F.lit(False))
     return joined.withColumn(name, F.col("opens").isNotNull() | waits).drop("asks_in", "opens", "requests")
 

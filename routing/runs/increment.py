@@ -13,7 +13,7 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config, TableLocation, read_duration, size_in_bytes
+from routing.config import Config, TableLocation, read_duration
 from routing.delta.appended_rows import check_files, files_of
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
@@ -123,8 +123,7 @@ class StoredOutputs:
 
     def broadcasts(self, notes: list[str]) -> BroadcastBudget:
         """Return the budget for broadcasts. ``notes`` gets a note on each larger side."""
-        limit = size_in_bytes(self.config.resolve.broadcast_limit)
-        return BroadcastBudget(limit, notes, self.frame_cache.limits.task_bytes)
+        return BroadcastBudget.of_setting(self.config.resolve.broadcast_limit, notes, self.frame_cache.limits)
 
 
 def find_arrived(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import size_in_bytes
 from routing.delta import ledger, protocol
 from routing.delta.appended_rows import check_detectable, files_of, read_appended, read_changes
 from routing.delta.job_outputs import ErasingTables
@@ -67,9 +66,8 @@ def _find_deleted(
     inputs: RunInputs, messages: TableSnapshot, net: DataFrame, frame_cache: FrameCache
 ) -> JoinSide | None:
     """Find the messages that lost a row and have none left. A note says how many there are."""
-    broadcasts = BroadcastBudget(
-        size_in_bytes(inputs.config.resolve.broadcast_limit), inputs.notes, frame_cache.limits.task_bytes
-    )
+    setting = inputs.config.resolve.broadcast_limit
+    broadcasts = BroadcastBudget.of_setting(setting, inputs.notes, frame_cache.limits)
     removed = frame_cache.keep(deletes.removed_messages(net))
     removed_count = removed.count()
     if not removed_count:
@@ -130,8 +128,7 @@ def find_dialog_changes(inputs: RunInputs, frame_cache: FrameCache) -> DialogCha
             return DialogChanges(are_unknown=True)
         rows = conform(changed.rows, "dialogs")
         if changed.removed is not None:
-            removed = conform(changed.removed, "dialogs")
-            rows = rows.exceptAll(removed).unionByName(removed.exceptAll(rows))
+            rows = deletes.net_changes(rows, conform(changed.removed, "dialogs"))
         ids = rows.select(conversation_id(F.col("conversation_id")).alias("id")).distinct()
         conversations = frame_cache.keep(ids)
         return DialogChanges(None if conversations.isEmpty() else conversations)

@@ -157,6 +157,6 @@ def _select(
     named = services.where(F.col("instance_name").isNotNull() & F.col("to_service_name").isNotNull()).distinct()
     side = broadcasts.join_side("the services of new messages", named.withColumn("is_asked", F.lit(True)))
     # A service stands there once, so the join keeps the number of rows.
-    marked = look_up(pending, side.with_hint(), SERVICE_KEY, shuffled=not side.fits)
+    marked = look_up(pending, side, SERVICE_KEY)
     is_asked = F.col("may_ask") & F.col("is_asked").isNotNull()
     return marked.where(is_due | F.coalesce(is_asked, F.lit(False))).drop("is_asked", "is_reached")

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from routing.config import size_in_bytes
 from routing.sessions.existing_session import find_setting, let_go, takes_persist
 from routing.tables.frames import has_arrow
 
@@ -321,6 +322,10 @@ class JoinSide:
         """Return the rows with Spark's join hint. A later select keeps the hint."""
         return self.rows.hint(self.how)
 
+    def with_rows(self, rows: DataFrame) -> JoinSide:
+        """Return other rows of the same size, to be joined in the same way."""
+        return JoinSide(rows, self.how)
+
 
 def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
     """Return a side of known size. If it is not broadcast, its part of a shuffle must fit a task's memory."""
@@ -337,6 +342,11 @@ class BroadcastBudget:
     limit: int
     notes: list[str] = field(default_factory=list)
     task_bytes: int = FRAME_LIMITS.task_bytes
+
+    @classmethod
+    def of_setting(cls, broadcast_limit: str, notes: list[str], limits: FrameLimits) -> BroadcastBudget:
+        """Return the budget of ``resolve.broadcast_limit``, such as ``512MB``."""
+        return cls(size_in_bytes(broadcast_limit), notes, limits.task_bytes)
 
     def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
         """Measure the rows and choose how to join them. ``what`` names them in the notes.

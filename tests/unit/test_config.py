@@ -341,7 +341,7 @@ def test_tables_of_imports_are_not_inputs_of_resolve() -> None:
     assert '"imports": "/conf/data/imports"' in config.as_json()
 
 
-def test_a_table_of_imports_has_its_own_location() -> None:
+def test_a_table_of_imports_needs_its_own_location() -> None:
     text = faults(
         {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/routes", "observed_routing": "out/runs"}}
     )
@@ -374,7 +374,7 @@ def test_outputs_of_other_commands_are_not_outputs_of_resolve() -> None:
     ("place", "taken"),
     [("data/messages", "tables.messages"), ("out/runs", "output.runs"), ("data/imports", "tables.imports")],
 )
-def test_message_paths_has_its_own_location(place: str, taken: str) -> None:
+def test_message_paths_needs_its_own_location(place: str, taken: str) -> None:
     values = {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/imports"}}
     assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
 

@@ -290,7 +290,7 @@ def test_the_engine_is_named(job: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert err.count("tables.routes: ") == 2
 
 
-def test_names_with_control_characters_are_escaped(
+def test_names_with_control_characters_are_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -204,7 +204,7 @@ def assert_runs(sql: str) -> int:
 
 
 @pytest.mark.parametrize("name", [one for one in NAMES if "\x00" not in one], ids=repr)
-def test_hostile_names_stay_within_their_column(name: str) -> None:
+def test_hostile_names_change_no_statement(name: str) -> None:
     tables = estate([route(f"{name}R", "//STOCK", "tcp://far:4022"), route("B", f"{name}//stock", "LOCAL")])
     tables["messages"] = [message(1, name), {**message(1, "//stock"), "message_id": "m2"}]
     for asked in ("m1", "m2"):

@@ -313,7 +313,7 @@ def test_other_messages_keep_their_order_in_any_files(as_of: int | None, form: s
     assert dialogs == {conversation(2)}
 
 
-def test_long_names_are_found_by_file_statistics(tmp_path: Path) -> None:
+def test_names_are_found_despite_cut_file_statistics(tmp_path: Path) -> None:
     """Delta's log holds the beginning of the least and the greatest name of a file, and no more."""
     from tests.hostile import NAMES
 

@@ -178,7 +178,7 @@ def test_every_item_has_a_sentence() -> None:
     assert {each["item"] for each in LINES} == set(path_sentences._SENTENCES)
 
 
-def test_every_ending_has_a_sentence() -> None:
+def test_every_word_of_the_path_has_a_sentence() -> None:
     """This page has exactly the capital words that the modules of the path write."""
     rooms = Path(routing.__file__).parent
     written: set[str] = set()

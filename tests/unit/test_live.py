@@ -349,7 +349,7 @@ def test_a_session_that_does_not_answer_does_not_block(on_screen: OnScreen) -> N
     answer.set()
 
 
-def test_control_characters_in_names_are_escaped(on_screen: OnScreen) -> None:
+def test_control_characters_in_names_are_replaced(on_screen: OnScreen) -> None:
     on_screen.line.begin("writing to /a\x1b[2J[red]b\nc")
     written = on_screen.wait_for("0 s")
     assert "writing to /a\ufffd[2J[red]b\ufffdc\x1b[2m" in written

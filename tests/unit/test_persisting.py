@@ -73,7 +73,7 @@ def test_a_classic_session_is_not_tried() -> None:
 
 
 @pytest.mark.parametrize("verb", ["persist", "count"])
-def test_other_errors_are_raised_and_remembered_by_nobody(verb: str) -> None:
+def test_other_errors_are_raised_and_not_remembered(verb: str) -> None:
     session: Any = Session(**{verb: LOST})
     for _ in range(2):
         with pytest.raises(PySparkException, match="the network"):

@@ -104,7 +104,7 @@ def test_unknown_ids_are_decided_once() -> None:
     assert first.rerouted_from == second.rerouted_from == "own"
 
 
-def test_messages_that_may_ask_come_first() -> None:
+def test_openers_are_found_before_messages_are_judged() -> None:
     arrow_tables = arrow(estate(routes=[_ASKED], messages=[_far(1)]))
     judge = judge_of(arrow_tables, None)
     assert judge.may_ask

@@ -73,7 +73,7 @@ def test_balance_is_by_another_hash_than_that_of_the_project() -> None:
     assert 0.25 < sum(one == other for one, other in picked) / len(picked) < 0.75
 
 
-def test_a_slip_changes_one_letter() -> None:
+def test_a_slip_changes_the_length_by_at_most_one() -> None:
     rng = random.Random(1)
     slips = {misspelt(rng, "//corp/Orders") for _ in range(200)}
     assert "//corp/Orders" not in slips

@@ -120,5 +120,5 @@ def test_bands_are_wider_the_more_of_them_there_are() -> None:
     assert [(one.picks[0].low, one.picks[0].high) for one in found] == [(11, 29), (38, 62), (None, None)]
 
 
-def test_dialogs_are_counted_within_the_time_of_their_scope() -> None:
+def test_each_scope_has_its_span_of_time() -> None:
     assert spans_of([choice("a", "b", bounds=(5, None))]) == {("one", "Sales", "S"): (5, None)}

@@ -393,7 +393,7 @@ def test_a_huge_report_has_all_messages_in_its_cells(huge: str) -> None:
         assert sum(messages for instance, _, _, messages in cells if instance == int(number)) == 210
 
 
-def test_each_cell_links_to_its_rows(text: str) -> None:
+def test_rows_are_the_sums_of_their_cells(text: str) -> None:
     """The numbers of a row are the sums of its cells, in each table that the filter works on."""
     page = Page(text)
     data = data_of(page)

@@ -86,7 +86,7 @@ def _hop(
     return {"path": 1, "direction": direction, "way": way, **place}
 
 
-def test_the_stops_of_a_path_without_a_path_back() -> None:
+def test_stops_there_and_of_a_return_that_does_not_leave() -> None:
     ways = [
         _way("DELIVERED", "LOCAL_SERVICE", instance_name="b", database_name=HOSTILE),
         _way("DELAYED", "NO_ROUTE", "BACK", instance_name="b"),

@@ -198,7 +198,7 @@ def test_neither_spark_nor_deltalake(estate: Path) -> None:
     )
 
 
-def test_sources_of_messages_name_missing_packages(estate: Path, output_without_spark: Told) -> None:
+def test_commands_over_messages_name_what_is_missing(estate: Path, output_without_spark: Told) -> None:
     incremental = ("--set", "resolve.mode=incremental", "--set", "output.pending_messages=pending")
     assert output_without_spark("resolve", "--config", str(estate), *incremental, status=2) == (
         f"sbroute: the command needs Spark (resolve.mode is incremental), and {_INSTALL}\n"

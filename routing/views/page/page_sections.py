@@ -363,13 +363,13 @@ def _findings(report: Report) -> PageSection:
 
 def _rules(rows: Sequence[ReadRow]) -> PageTable:
     """Count the findings of each rule, with an example and advice. This list is never cut."""
-    rows_by_route: dict[tuple[str, str, str], list[ReadRow]] = {}
+    rows_by_rule: dict[tuple[str, str, str], list[ReadRow]] = {}
     for row in rows:
-        rows_by_route.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
+        rows_by_rule.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
     heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
     lines = [
         (severity, code, len(theirs), _example(theirs[0]), advice)
-        for (severity, code, advice), theirs in rows_by_route.items()
+        for (severity, code, advice), theirs in rows_by_rule.items()
     ]
     return table("rules", "Findings by rule, the worst first", heads, lines)
 
