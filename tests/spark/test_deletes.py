@@ -66,10 +66,10 @@ class Kind:
         )
         columns = ", ".join(f"{field.name} {field.kind}" for field in MESSAGES)
         parts = f"PARTITIONED BY ({self.partitioned_by})" if self.partitioned_by else ""
-        spark.sql(
-            f"CREATE TABLE {sql_statements.sql_name(location)} ({columns}) USING delta {parts}"
-            f" TBLPROPERTIES ({self.properties})"
-        )
+        table = sql_statements.sql_name(location)
+        # Two tests may have a table of this name.
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+        spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {parts} TBLPROPERTIES ({self.properties})")
         return location
 
 
