@@ -416,6 +416,9 @@ RUNS = table_schema(
     ("window_to", _TIME),
     # Null where the run was not asked to erase.
     ("rows_erased", _BIGINT),
+    # Null where a faulty row would have stopped the run.
+    ("rows_quarantined", _BIGINT),
+    ("quarantined_instances", ArrayOf(_STRING)),
 )
 
 INPUTS: dict[str, Schema] = {

@@ -145,6 +145,7 @@ class Rejection(Word):
     CONVERSATION_ID_NOT_A_GUID = "CONVERSATION_ID_NOT_A_GUID"
     UNKNOWN_INSTANCE = "UNKNOWN_INSTANCE"
     UNKNOWN_DATABASE = "UNKNOWN_DATABASE"
+    INSTANCE_QUARANTINED = "INSTANCE_QUARANTINED"
     DUPLICATE_MESSAGE_ID = "DUPLICATE_MESSAGE_ID"
 
     @staticmethod
@@ -182,5 +183,8 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", ".")
 
 DEFAULT_BROADCAST_LIMIT = "512MB"
 AUTO, SPARK, LOCAL_ENGINE = "auto", "spark", "local"
+STOP, QUARANTINE = "stop", "quarantine"
+ON_CONFIG_FAULT = (STOP, QUARANTINE)
+"""Values of ``resolve.on_config_fault``: a faulty row stops the run, or only its instance is not decided."""
 ENGINES = (AUTO, SPARK, LOCAL_ENGINE)
 """Values of ``resolve.engine``: Spark, the local engine (Arrow and delta-rs), or the command chooses."""

@@ -24,8 +24,9 @@ from routing.commands.command_context import (
     with_notes,
 )
 from routing.config import ConfigError, read_duration
-from routing.errors import EXIT_DONE, RoutingError, first_sentence, quote
+from routing.errors import EXIT_DONE, EXIT_FOUND, RoutingError, first_sentence, quote
 from routing.render.wording import write_json
+from routing.terms import QUARANTINE
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
@@ -77,6 +78,12 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "--every", metavar="TIME", help="with --follow: how often to look for changes (default: 60s)"
     )
     of_run.add_argument(
+        "--fail-on",
+        metavar="WHAT",
+        choices=[QUARANTINE],
+        help="exit code 1 if there is any: quarantine (instances excluded by resolve.on_config_fault)",
+    )
+    of_run.add_argument(
         "--run-id",
         metavar="ID",
         help="the id of this run; another start with the id of a completed run does nothing",
@@ -117,7 +124,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return _show(done, options, console)
 
 
-_OF_ONE_RUN = {"run_id": "--run-id", "as_of": "--as-of", "now": "--now", "window_from": "--from"}
+_OF_ONE_RUN = {
+    "run_id": "--run-id",
+    "as_of": "--as-of",
+    "now": "--now",
+    "window_from": "--from",
+    "fail_on": "--fail-on",
+}
 
 
 def _follow(settings: Config, options: argparse.Namespace, console: Console) -> int:
@@ -178,7 +191,7 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
         from routing.views.run_documents import summarize_run
 
         console.document(summarize_run(done))
-    return EXIT_DONE
+    return EXIT_FOUND if options.fail_on and done.row["quarantined_instances"] else EXIT_DONE
 
 
 def _run(

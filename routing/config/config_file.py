@@ -40,7 +40,7 @@ from routing.errors import first_sentence, quote, unknown_key
 from routing.process import read_ordinary_file
 from routing.rules.timeline import as_utc
 from routing.schemas import RESOLVED_ROUTES, ColumnKind
-from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
+from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE, ON_CONFIG_FAULT
 
 # Parsed YAML → a configuration; every fault is collected, so that all can be told at once.
 
@@ -186,6 +186,7 @@ class ConfigChecker:
             engine=self._choice(section, "resolve.engine", ENGINES),
             duplicates_within=within,
             instances=self._instances(section.get("instances")),
+            on_config_fault=self._choice(section, "resolve.on_config_fault", ON_CONFIG_FAULT),
             **times,
         )
 

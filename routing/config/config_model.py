@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from routing.errors import ContractError, join_bounded, quote
-from routing.terms import AUTO, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+from routing.terms import AUTO, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, QUARANTINE, STOP
 
 _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
 # Of one slash as well, as Databricks writes dbfs:/; a scheme of one letter is a drive of Windows.
@@ -387,7 +387,8 @@ def journal_beside(imports: TableLocation | None) -> TableLocation | None:
 class ResolveSettings:
     """Section ``resolve``: how messages are resolved.
 
-    ``instances`` are patterns of the only instances that a job resolves, None for all.
+    ``instances`` are patterns of the only instances that a job resolves, None for all. With ``on_config_fault``
+    quarantine, a faulty row of the configuration or of dialogs excludes only its instance.
     """
 
     mode: str = "full"
@@ -397,8 +398,14 @@ class ResolveSettings:
     engine: str = AUTO
     duplicates_within: str | None = None
     instances: tuple[str, ...] | None = None
+    on_config_fault: str = STOP
     window_from: datetime | None = None
     window_to: datetime | None = None
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether a faulty row excludes only its instance from the run."""
+        return self.on_config_fault == QUARANTINE
 
 
 @dataclass(frozen=True)

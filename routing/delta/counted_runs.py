@@ -14,7 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from routing import schemas
-from routing.config import BESIDE, CLUSTER_BY, JOURNAL, KEPT, VIEW, Config, TableLocation
+from routing.config import BESIDE, CLUSTER_BY, JOURNAL, KEPT, VIEW, Config, ResolveSettings, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta import protocol
 from routing.delta.job_outputs import LastRun
@@ -81,6 +81,7 @@ _LISTED = RUNS.only("run_id", "finished_at", "release")
 _LAST = RUNS.only(
     *("run_id", "mode", "finished_at", "now", "next_due_at", "input_versions", "output_versions"),
     *("outcome_counts", "settings", "release", "table_ids", "commit_identities", "input_digests"),
+    *("rows_quarantined", "quarantined_instances"),
 )
 
 
@@ -183,6 +184,7 @@ _DECIDING: dict[str, tuple[str, ...]] = {
     "output": (*BESIDE, VIEW, CLUSTER_BY),
     "dynamic_routing": (),
 }
+_DEFAULTS = vars(ResolveSettings())
 _OF_PLACES = ("tables", "output")
 # Settings that change no decision of a message that an earlier run has accepted.
 _AS_DECIDED = ("broadcast_limit", "duplicates_within")
@@ -288,7 +290,9 @@ def _differences(
     for section, others in _DECIDING.items():
         before, after = then.get(section, {}), now.get(section, {})
         for key in sorted({*before, *after} - {*others, *ignored}):
-            old, new = before.get(key), after.get(key)
+            # An older release did not record settings that it did not have.
+            default = _DEFAULTS.get(key) if section == "resolve" else None
+            old, new = before.get(key, default), after.get(key, default)
             if old != new and not (section in _OF_PLACES and _is_moved(then, old, now, new)):
                 yield f"{section}.{key} was {_quote_value(old)} and is {_quote_value(new)}"
     if try_at is not None and try_at != tried_at:

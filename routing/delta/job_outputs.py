@@ -102,7 +102,7 @@ class LastRun:
     """The last recorded run. ``read_at`` is the version of ``runs`` that has it.
 
     ``input_versions`` has the inputs with versions. ``settings`` are JSON. ``now``, ``next_due_at`` and
-    ``input_digests`` belong to an incremental run.
+    ``input_digests`` belong to an incremental run. Rows of ``quarantined_instances`` had faults.
     """
 
     run_id: str
@@ -119,6 +119,8 @@ class LastRun:
     now: datetime | None = None
     next_due_at: datetime | None = None
     input_digests: Mapping[str, str] | None = None
+    rows_quarantined: int | None = None
+    quarantined_instances: Sequence[str] | None = None
     settings: str = "{}"
     release: str = ""
 

@@ -364,12 +364,10 @@ def refused_rows(estate: LintEstate) -> Iterator[LintFinding]:
         "address": [_undecoded(address) or (address and LOCAL_ADDRESS) for address in routes["address"]],
         "mirror_address": [_undecoded(address) for address in routes["mirror_address"]],
     }
-    for table, row_key, fault in row_faults.findings(
-        {**estate.tables, "routes": TableColumns({**routes, **good})}
-    ):
+    for fault in row_faults.findings({**estate.tables, "routes": TableColumns({**routes, **good})}):
         # The first part of every key is the instance.
-        instance = row_key.partition(", ")[0]
-        yield finding("SBR010", (instance, None), row_key, "table %s: %s", table, fault)
+        instance = fault.instance or fault.row_key.partition(", ")[0]
+        yield finding("SBR010", (instance, None), fault.row_key, "table %s: %s", fault.table_name, fault.fault)
 
 
 def _undecoded(address: str | None) -> str | None:

@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.rules.resolving import VERDICT_COLUMNS
-from routing.schemas import MESSAGES, PENDING_MESSAGES, RESOLVED_ROUTES, ColumnKind, Schema
+from routing.schemas import MESSAGES, PENDING_MESSAGES, RESOLVED_ROUTES, ColumnKind, Field, Schema
 from routing.tables.cached_frames import JoinSide
 from routing.tables.spark_forms import in_shape, readable
-from routing.terms import Outcome
+from routing.terms import Outcome, Rejection
 
 KEY = ["instance_name", "message_id"]
 _ORDER = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
@@ -27,6 +27,7 @@ _LAST = {
     "decision_digest": "stored_digest",
     "due_at": "stored_due_at",
     "may_ask": "stored_may_ask",
+    "last_reason": "stored_reason",
 }
 
 
@@ -69,6 +70,38 @@ def _columns(messages: DataFrame, values: dict[str, Column], stored: dict[str, C
     return messages.select(
         *columns, *as_came, *(column.cast(stored_kinds[name]).alias(name) for name, column in stored.items())
     )
+
+
+def withheld_first(messages: DataFrame, run_id: str, now: datetime) -> DataFrame:
+    """Return the rows of ``pending_messages`` for new messages whose instance is in quarantine.
+
+    They have attempt 0, because no run has decided them. Column ``is_changed`` is true.
+    """
+    values = {"attempt": F.lit(0), "last_decided_at": F.lit(now), "run_id": F.lit(run_id)}
+    absent = dict.fromkeys(("decision_digest", "due_at", "may_ask"), F.lit(None))
+    return _in_quarantine(messages.withColumns({**values, **absent, "is_changed": F.lit(True)}))
+
+
+def withheld_again(pending: DataFrame) -> DataFrame:
+    """Return rows of ``pending_messages`` whose instance is in quarantine, with column ``is_changed``."""
+    is_changed = ~is_withheld()
+    return _in_quarantine(pending.withColumns({"is_changed": is_changed, "due_at": F.lit(None)}))
+
+
+def _in_quarantine(rows: DataFrame) -> DataFrame:
+    """Return rows of ``pending_messages`` with the reason of the quarantine."""
+    rows = rows.withColumn("last_reason", F.lit(str(Rejection.INSTANCE_QUARANTINED)))
+    return in_shape(rows, Schema((*PENDING_MESSAGES, Field("is_changed", ColumnKind.BOOLEAN))))
+
+
+def is_withheld() -> Column:
+    """Return whether a row of ``pending_messages`` waits because its instance is in quarantine."""
+    return F.col("last_reason") == str(Rejection.INSTANCE_QUARANTINED)
+
+
+def is_stored() -> Column:
+    """Return whether a message of `try_first` or `try_again` has a row in ``pending_messages``."""
+    return F.col(_LAST["run_id"]).isNotNull()
 
 
 def is_unchanged(decision_digest: Column) -> Column:
@@ -119,8 +152,9 @@ def pending_messages(decided: DataFrame, run_id: str, shape: Schema = PENDING_ME
 
 def differs_from_stored() -> Column:
     """Return whether the row that a decided message has in ``pending_messages`` differs from the stored one."""
-    decisive = ("decision_digest", "due_at", "may_ask")
-    return reduce(Column.__or__, (~F.col(name).eqNullSafe(F.col(_LAST[name])) for name in decisive))
+    decisive = {name: F.col(name) for name in ("decision_digest", "due_at", "may_ask")}
+    pairs = {**decisive, "last_reason": F.col("reason")}
+    return reduce(Column.__or__, (~value.eqNullSafe(F.col(_LAST[name])) for name, value in pairs.items()))
 
 
 def select_delayed_in_full(resolved: DataFrame) -> DataFrame:

@@ -188,11 +188,16 @@ def rejected_messages(plan: RoutePlan) -> DataFrame:
     messages = plan.source.messages
     if not plan.may_reject:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
-    faulty = add_reasons(messages, plan.source.lookups.scopes).where(F.size("reasons") > 0)
+    faulty = _add_reasons(messages, plan).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(plan.options.run_id), **readable_texts()})
 
 
 def rejected_retries(plan: RoutePlan) -> DataFrame:
     """Return the keys (`pending.KEY`) of messages that are tried again and can no longer be resolved."""
-    tried = plan.source.messages.where("attempt > 1")
-    return add_reasons(tried, plan.source.lookups.scopes).where(F.size("reasons") > 0).select(*pending.KEY)
+    tried = plan.source.messages.where(pending.is_stored())
+    return _add_reasons(tried, plan).where(F.size("reasons") > 0).select(*pending.KEY)
+
+
+def _add_reasons(messages: DataFrame, plan: RoutePlan) -> DataFrame:
+    lookups = plan.source.lookups
+    return add_reasons(messages, lookups.scopes, lookups.checked.quarantine.instances)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
@@ -76,21 +76,28 @@ def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
     return FrameCache(limits).carry(conformed) if frames.has_arrow() else CarriedFrame(conformed, None)
 
 
-def check(inputs: InputTables, *, reduced: DataFrame | None = None, is_valid: bool = False) -> CheckedInputs:
-    """Raise InputError if a row of the configuration or of dialogs has a fault.
+def check(
+    inputs: InputTables,
+    *,
+    reduced: DataFrame | None = None,
+    is_valid: bool = False,
+    quarantines: bool = False,
+) -> CheckedInputs:
+    """Raise InputError if a row of the configuration or of dialogs has a fault (see `check_inputs`).
 
     ``reduced`` has the only dialogs of Spark that a run needs. With ``is_valid``, the dialogs are known to be
     valid, and no other is read.
     """
     frame, in_arrow = inputs.frame, inputs.in_arrow
     if frame is None or inputs.stored_dialogs is None:
-        return check_inputs(inputs.settings, in_arrow if frame is None else frame, survey_dialogs(in_arrow))
+        dialogs, survey = in_arrow if frame is None else frame, survey_dialogs(in_arrow)
+        return check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines)
     needed = frame if reduced is None else reduced
     survey = _survey(needed)
     if not (is_valid or reduced is None):
         whole = _survey(frame)
-        survey = replace(survey, faults=whole.faults, first_faults=whole.first_faults)
-    return check_inputs(inputs.settings, needed, survey)
+        survey = replace(whole, rows=survey.rows, ending=survey.ending)
+    return check_inputs(inputs.settings, needed, survey, quarantines=quarantines)
 
 
 def may_change_decision() -> Column:
@@ -115,8 +122,13 @@ def _survey(dialogs: DataFrame) -> DialogSurvey:
         F.coalesce(F.sum("ending"), F.lit(0)).alias("ending"),
         F.coalesce(F.sum("faults") + doubled, F.lit(0)).alias("faults"),
     ).collect()[0]
-    first_faults = _first_faults(dialogs) if totals["faults"] else []
-    return DialogSurvey(int(totals["rows"]), int(totals["ending"]), int(totals["faults"]), first_faults)
+    rows, ending, faults = (int(totals[name]) for name in ("rows", "ending", "faults"))
+    if not faults:
+        return DialogSurvey(rows, ending)
+    name = F.when(is_utf8(F.col("instance_name")) & (F.col("instance_name") != ""), F.col("instance_name"))
+    at_fault = counted.where((F.col("faults") > 0) | (F.col("rows") > 1)).select(name.alias("name")).distinct()
+    instances = frozenset(row["name"] for row in at_fault.collect())
+    return DialogSurvey(rows, ending, faults, _first_faults(dialogs), instances)
 
 
 def _keys() -> list[Column]:
@@ -169,10 +181,10 @@ def _first_faults(dialogs: DataFrame) -> list[RowFault]:
 # Set messages aside, each with its reasons (tables.md, 'rejected_messages') and what is known of its place.
 
 
-def add_reasons(messages: DataFrame, scopes: JoinSide) -> DataFrame:
+def add_reasons(messages: DataFrame, scopes: JoinSide, quarantined: Collection[str]) -> DataFrame:
     """Add ``reasons`` to conformed messages, an array of codes: empty where they can be resolved.
 
-    ``scopes`` as in `lookups.RunLookups`.
+    ``scopes`` as in `lookups.RunLookups`. ``quarantined`` are the instances in quarantine.
     """
     listed = scopes.with_hint()
     instances = listed.where(F.col("database_name") == FROM_NETWORK)
@@ -183,7 +195,8 @@ def add_reasons(messages: DataFrame, scopes: JoinSide) -> DataFrame:
         .join(_add_flag(instances.select("instance_name"), "instance_is_known"), "instance_name", "left")
         .join(_add_flag(databases, "database_is_known"), ["instance_name", "key_database"], how="left")
     )
-    codes = find_codes(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
+    instance_is_known, database_is_known = F.col("instance_is_known"), F.col("database_is_known")
+    codes = find_codes(instance_is_known.isNotNull(), database_is_known.isNotNull(), quarantined)
     return rows.withColumn("reasons", F.array_compact(F.array(*codes)))
 
 
@@ -217,6 +230,7 @@ def set_doubles_aside(
     messages: DataFrame,
     doubled_keys: DoubledKeys,
     scopes: JoinSide,
+    quarantined: Collection[str],
     frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
 ) -> DistinctMessages:
@@ -224,13 +238,13 @@ def set_doubles_aside(
 
     ``messages`` are new rows, conformed, and ``doubled_keys`` the duplicate keys among them. ``scopes`` is as in
     `lookups.RunLookups`. Within ``messages``, the row with the smallest enqueue_time, conversation_id,
-    is_initiator and message_sequence_number counts, among those without another fault. The frames in
-    ``frame_cache`` must stay until both are written.
+    is_initiator and message_sequence_number counts, among those without another fault. That its instance is in
+    quarantine is no fault of a row. The frames in ``frame_cache`` must stay until both are written.
     """
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)
     doubled = broadcasts.join_side("the doubled message ids", doubled_keys.keys, doubled_keys.count)
-    judged = frame_cache.keep(_judge(messages, doubled, scopes))
+    judged = frame_cache.keep(_judge(messages, doubled, scopes, quarantined))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
@@ -275,10 +289,11 @@ def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> Da
     return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
 
-def _judge(messages: DataFrame, doubled: JoinSide, scopes: JoinSide) -> DataFrame:
+def _judge(messages: DataFrame, doubled: JoinSide, scopes: JoinSide, quarantined: Collection[str]) -> DataFrame:
     """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
     # A doubled key stands there once, so the join keeps the number of messages.
-    rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes)
+    rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes, quarantined)
+    rows = rows.withColumn("reasons", F.array_remove("reasons", str(Rejection.INSTANCE_QUARANTINED)))
     faulty = F.size("reasons") > 0
     same_key = Window.partitionBy(*KEY)
     place = F.row_number().over(same_key.orderBy(faulty, *order_of_doubles()))

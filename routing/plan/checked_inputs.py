@@ -22,8 +22,8 @@ from routing.rules.network import EstateNetwork
 from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS, ROUTE_REQUESTS
-from routing.tables.row_faults import RowFault, findings, read_suspects, refuse_faults
-from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
+from routing.tables.row_faults import RowFault, findings, first_texts, read_suspects, refuse_faults
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, shape_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The estate from columns: instances and recorded requests as the rules see them, and all names.
@@ -139,17 +139,41 @@ def _pairs(rows: TableColumns, column: str) -> set[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
+class Quarantine:
+    """The instances with faulty rows.
+
+    ``fault_count`` counts the faults, and ``first_faults`` describes the first of them. Messages of these
+    instances are not decided.
+    """
+
+    instances: frozenset[str] = frozenset()
+    fault_count: int = 0
+    first_faults: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, settings: Settings, survey: DialogSurvey) -> Quarantine | None:
+        """Return the instances at fault, or None if a fault belongs to no single instance."""
+        faults = list(findings(settings))
+        named = {*survey.faulty_instances, *(fault.instance for fault in faults)}
+        instances = frozenset(name for name in named if name is not None)
+        if len(instances) < len(named):
+            return None
+        return cls(instances, len(faults) + survey.faults, first_texts((*faults, *survey.first_faults)))
+
+
+@dataclass(frozen=True)
 class CheckedInputs:
     """Valid inputs, with counts from their validation.
 
     ``dialogs`` is None if no dialogs are relevant. ``dialog_rows`` is the number of relevant ones, and ``ending``
-    the number with a lifetime.
+    the number with a lifetime. ``quarantine`` has the instances that are left out.
     """
 
     settings: Settings
     dialogs: Table | None
     dialog_rows: int = 0
     ending: int = 0
+    quarantine: Quarantine = Quarantine()
 
     @cached_property
     def has_transport(self) -> bool:
@@ -235,12 +259,16 @@ class GrowingEstate:
 
 @dataclass(frozen=True)
 class DialogSurvey:
-    """The counts of relevant dialogs, ending dialogs and faults, with the first faults."""
+    """The counts of relevant dialogs, ending dialogs and faults, with the first faults.
+
+    ``faulty_instances`` are those of all faulty rows, with None if a row has no instance.
+    """
 
     rows: int = 0
     ending: int = 0
     faults: int = 0
     first_faults: Sequence[RowFault] = ()
+    faulty_instances: frozenset[str | None] = frozenset()
 
 
 def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
@@ -255,13 +283,42 @@ def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
     conditions = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
     mattering = rows.count_rows(filter=reduce(operator.or_, conditions.values())) if conditions else 0
     ending = rows.count_rows(filter=conditions["lifetime"]) if "lifetime" in conditions else 0
-    return DialogSurvey(mattering, ending, len(faults), faults)
+    return DialogSurvey(mattering, ending, len(faults), faults, frozenset(fault.instance for fault in faults))
 
 
-def check_inputs(settings: Settings, dialogs: Table | None, survey: DialogSurvey) -> CheckedInputs:
-    """Return the checked inputs. Raises InputError for a faulty row of the configuration or of dialogs."""
-    refuse_faults(settings, survey.first_faults, survey.faults)
-    return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
+def check_inputs(
+    settings: Settings, dialogs: Table | None, survey: DialogSurvey, *, quarantines: bool = False
+) -> CheckedInputs:
+    """Return the checked inputs. Raises InputError for a faulty row of the configuration or of dialogs.
+
+    If it ``quarantines``, all rows of the instances at fault are left out instead. Then only a fault that belongs
+    to no single instance is an error.
+    """
+    quarantine = Quarantine.of(settings, survey) if quarantines else None
+    if quarantine is None:
+        refuse_faults(settings, survey.first_faults, survey.faults)
+        quarantine = Quarantine()
+    dialogs = dialogs if survey.rows else None
+    if quarantine.instances:
+        settings = {key: rows.without("instance_name", quarantine.instances) for key, rows in settings.items()}
+        dialogs = None if dialogs is None else _without_instances(dialogs, quarantine.instances)
+    return CheckedInputs(settings, dialogs, survey.rows, survey.ending, quarantine)
+
+
+def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:
+    """Return the dialogs that may change a decision, without those of some instances."""
+
+    def of_arrow() -> Table:
+        import pyarrow.compute as pc
+
+        shape = shape_of(dialogs, "dialogs")
+        matters = reduce(operator.or_, (pc.field(shape[name]).is_valid() for name in MATTERS if name in shape))
+        others = ~pc.field(shape["instance_name"]).isin([*instances])
+        return as_dataset(dialogs).to_table(filter=matters & others)
+
+    frame: Any = dialogs
+    is_of = {"dialogs": dialogs}
+    return by_engine(is_of, spark=lambda: frame.where(~frame["instance_name"].isin(*instances)), arrow=of_arrow)
 
 
 # How messages are resolved, whichever engine does it.

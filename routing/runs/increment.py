@@ -38,7 +38,7 @@ from routing.schemas import (
     Schema,
 )
 from routing.tables import spark_forms
-from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
+from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
@@ -72,7 +72,8 @@ class NewMessages:
     ``messages`` have the columns of `pending.try_first`, and ``as_read`` are the same messages unchanged.
     ``tried_again`` are rows of ``pending_messages``, or None. ``requests`` are all route requests on record, or
     None. ``duplicates`` are rows to reject with their reasons, or None. ``on_record`` are the stored route
-    requests, or None.
+    requests, or None. ``withheld`` are rows of ``pending_messages`` for messages of instances in quarantine, with
+    column ``is_changed``, or None. They are not among the others.
     """
 
     messages: DataFrame
@@ -82,6 +83,13 @@ class NewMessages:
     duplicates: DataFrame | None = None
     duplicate_count: int = 0
     on_record: DataFrame | None = None
+    withheld: DataFrame | None = None
+    withheld_count: int = 0
+
+    @property
+    def has_stored(self) -> bool:
+        """Whether rows of ``pending_messages`` may change, even if no message is delayed."""
+        return self.tried_again is not None or self.withheld is not None
 
 
 @dataclass(frozen=True)
@@ -184,22 +192,50 @@ def read(
     step = NewMessages(messages, messages, tried_again, lookups.requests)
     if arrived.count != 0:
         with clock.stage("duplicates"):
-            before = None if stored.last is None else _stored_near(spark, messages, stored)
+            before = None if stored.last is None else _stored_near(spark, arrived, stored)
             doubled = validate.find_doubles(messages, before, stored.frame_cache, broadcasts, arrived.count)
-            step = _without_duplicates(step, doubled, lookups.scopes, broadcasts, stored.frame_cache)
+            step = _without_duplicates(step, doubled, lookups, broadcasts, stored.frame_cache)
     if arrived.requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, arrived.requests, broadcasts)
+    quarantined = lookups.checked.quarantine.instances
+    if quarantined:
+        with clock.stage("quarantine"):
+            step = _withhold(step, quarantined, stored.frame_cache, context.options.run_id, now)
     return _with_retries(step, now)
 
 
-def _stored_near(spark: SparkSession, messages: DataFrame, stored: StoredOutputs) -> DataFrame:
+def _withhold(
+    step: NewMessages, quarantined: Collection[str], frame_cache: FrameCache, run_id: str, now: datetime
+) -> NewMessages:
+    """Take out the messages of instances in quarantine, except those with another fault."""
+    is_withheld = spark_forms.is_in(quarantined) & F.coalesce(spark_forms.is_well_formed(), F.lit(False))
+    rows = pending.withheld_first(step.as_read.where(is_withheld), run_id, now)
+    tried_again = step.tried_again
+    if tried_again is not None:
+        rows = rows.unionByName(pending.withheld_again(tried_again.where(is_withheld)))
+        tried_again = tried_again.where(~is_withheld)
+    withheld = frame_cache.keep(rows)
+    return replace(
+        step,
+        as_read=step.as_read.where(~is_withheld),
+        tried_again=tried_again,
+        withheld=withheld,
+        withheld_count=withheld.count(),
+    )
+
+
+def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -> DataFrame:
     """Return the stored rows among which duplicates of new messages are looked for."""
     rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
+    if stored.last is not None and stored.last.quarantined_instances and arrived.pending is not None:
+        # These messages have no row in resolved_routes yet.
+        names = [*pending.KEY, "enqueue_time"]
+        rows = rows.select(*names).unionByName(arrived.pending.where("attempt = 0").select(*names))
     if stored.replaced is not None:
         is_kept = ~stored.replaced
         rows = rows.where(is_kept)
-    return rows if within is None else validate.select_near(rows, messages, read_duration(within))
+    return rows if within is None else validate.select_near(rows, arrived.messages, read_duration(within))
 
 
 def _with_left(
@@ -270,12 +306,15 @@ def _read_delayed(
 def _without_duplicates(
     step: NewMessages,
     doubled_keys: validate.DoubledKeys,
-    scopes: JoinSide,
+    lookups: RunLookups,
     broadcasts: BroadcastBudget,
     frame_cache: FrameCache,
 ) -> NewMessages:
     """Return the step without message rows with stored or repeated ids."""
-    rest = validate.set_doubles_aside(step.as_read, doubled_keys, scopes, frame_cache, broadcasts)
+    quarantined = lookups.checked.quarantine.instances
+    rest = validate.set_doubles_aside(
+        step.as_read, doubled_keys, lookups.scopes, quarantined, frame_cache, broadcasts
+    )
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 
@@ -350,9 +389,12 @@ def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcast
 def changed_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
     """Return the rows of ``pending_messages`` that a run adds, replaces or removes (column `REMOVE`)."""
     decided = _decided(plan, step, now)
-    is_stored, is_pending = F.col("attempt") > 1, pending.is_pending()
+    is_stored, is_pending = pending.is_stored(), pending.is_pending()
     changed = decided.where((is_pending & pending.differs_from_stored()) | (~is_pending & is_stored))
     rows = pending.pending_messages(changed.withColumn(REMOVE, ~is_pending), plan.options.run_id, _CHANGES)
+    if step.withheld is not None:
+        withheld = step.withheld.where("is_changed").withColumn(REMOVE, F.lit(False))
+        rows = rows.unionByName(in_shape(withheld, _CHANGES))
     if plan.counts.rows_valid == plan.counts.rows_read and not plan.options.may_change:
         return rows
     rejected = results.rejected_retries(plan).withColumn(REMOVE, F.lit(True))
@@ -362,7 +404,8 @@ def changed_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFr
 def still_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
     """Return the rows of ``pending_messages`` after a run that decides every delayed message."""
     waiting = _decided(plan, step, now).where(F.coalesce(pending.is_pending(), F.lit(False)))
-    return pending.pending_messages(waiting, plan.options.run_id)
+    rows = pending.pending_messages(waiting, plan.options.run_id)
+    return rows if step.withheld is None else rows.unionByName(in_shape(step.withheld, PENDING_MESSAGES))
 
 
 def _decided(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 
 from routing.delta import ledger, protocol
+from routing.delta.job_outputs import LastRun
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_messages, find_keys, join_lookups
 from routing.messages.lookups import look_into
@@ -26,7 +27,9 @@ from routing.runs.run_work import (
     count_pending,
     count_resolved,
     count_rows,
+    note_quarantine,
     note_unended_requests,
+    with_quarantine,
 )
 from routing.tables.cached_frames import FrameCache
 
@@ -41,11 +44,12 @@ def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -
     """
     outputs = changing_outputs(inputs)
     work = _find_work(inputs, outputs, frame_cache, now)
+    last = inputs.start.last
     if work.checked is None:
-        return work.idle_result(next_due_at=None if inputs.start.last is None else inputs.start.last.next_due_at)
+        return work.idle_result() if last is None else work.idle_result_as(last)
     if work.is_idle:
         waiting = count_pending(inputs, work.versions[_PENDING]) if work.arrived.pending_count else None
-        return work.idle_result(next_due_at=None if waiting is None else waiting.next_due_at)
+        return with_quarantine(inputs, work.idle_result(waiting), waiting, work.checked.quarantine)
     step, plan = decide(inputs, work, work.checked, now)
     return _Outputs(inputs, outputs, step, plan, now, work.versions).commit_all(work)
 
@@ -71,16 +75,25 @@ class Work:
         """Whether no message is to be decided. The first run is never idle, because it creates its tables."""
         return self.stored.last is not None and self.arrived.count == 0 and self.tried.count == 0
 
-    def idle_result(self, next_due_at: datetime | None) -> RunResult:
+    def idle_result(self, waiting: PendingCounts | None = None) -> RunResult:
         """Return the counts of a run in which no message is decided."""
-        waiting = self.arrived.pending_count
+        pending_count = self.arrived.pending_count
         return RunResult(
             self.versions,
-            read=waiting,
-            unchanged=waiting,
-            next_due_at=next_due_at,
+            read=pending_count,
+            unchanged=pending_count,
+            next_due_at=None if waiting is None else waiting.next_due_at,
             digests=self.digests,
             erased=self.taken_out.erased,
+        )
+
+    def idle_result_as(self, last: LastRun) -> RunResult:
+        """Return the counts of a run in which nothing has changed since the last one."""
+        return replace(
+            self.idle_result(),
+            next_due_at=last.next_due_at,
+            quarantined=last.rows_quarantined,
+            quarantined_instances=last.quarantined_instances,
         )
 
 
@@ -99,7 +112,7 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     if changes.deleted is not None:
         # Nothing is written before all inputs are valid.
         with clock.stage("validate"):
-            checked = validate.check(tables)
+            checked = validate.check(tables, quarantines=inputs.quarantines)
     taken_out = take_out_deleted(inputs, outputs, changes, versions)
     versions |= taken_out.versions
     stored = increment.StoredOutputs(
@@ -110,13 +123,16 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     tried = retries.choose(inputs, arrived, digests, now, stored, dialog_changes)
     work = Work(versions, stored, arrived, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):
+        note_quarantine(inputs, checked)
         return work
     with clock.stage("validate"):
         reduced = increment.reduce_dialogs(tables, arrived, tried.rows, dialog_changes, stored, inputs.notes)
         if checked is None or reduced is not None:
             # The reduced dialogs include all those that changed since the last run found no fault.
-            is_valid = checked is not None or not dialog_changes.are_unknown
-            checked = validate.check(tables, reduced=reduced, is_valid=is_valid)
+            may_be_faulty = dialog_changes.are_unknown or (last is not None and last.quarantined_instances)
+            is_valid = not may_be_faulty if checked is None else not checked.quarantine.instances
+            checked = validate.check(tables, reduced=reduced, is_valid=is_valid, quarantines=inputs.quarantines)
+    note_quarantine(inputs, checked)
     return replace(work, checked=checked)
 
 
@@ -166,7 +182,7 @@ class _Outputs:
             groups = count_resolved(inputs, versions)
         waiting = self._commit_pending(groups)
         left_alone = work.arrived.pending_count - work.tried.count
-        decided = groups.total() + waiting.others - left_alone
+        decided = groups.total() + waiting.unchanged - left_alone - step.withheld_count
         if step.duplicate_count or decided < plan.counts.rows_read:
             with clock.stage("rejected"):
                 rejected = results.rejected_messages(plan)
@@ -175,10 +191,11 @@ class _Outputs:
                 )
                 versions |= commit_outputs(inputs, {"rejected_messages": rows["rejected_messages"]}, adds=True)
         with clock.stage("counts") as tally:
-            read = plan.counts.rows_read + step.duplicate_count + left_alone
-            done = count_rows(inputs, versions, groups, rows, read, waiting.others)
+            read = plan.counts.rows_read + step.duplicate_count + left_alone + step.withheld_count
+            done = count_rows(inputs, versions, groups, rows, read, waiting.unchanged)
             tally.rows = done.resolved
-        return replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
+        done = replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
+        return with_quarantine(inputs, done, waiting, plan.source.lookups.checked.quarantine)
 
     def _commit_pending(self, groups: Groups) -> PendingCounts:
         """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
@@ -187,7 +204,7 @@ class _Outputs:
             with inputs.clock.stage(_PENDING):
                 rows = increment.still_pending(plan, step, self.now)
                 versions |= commit_outputs(inputs, {_PENDING: rows}, adds=False)
-        elif step.tried_again is not None or any(pending.tries_again(g.outcome, g.database) for g in groups):
+        elif step.has_stored or any(pending.tries_again(g.outcome, g.database) for g in groups):
             with inputs.clock.stage(_PENDING):
                 changed = increment.changed_pending(plan, step, self.now)
                 versions[_PENDING] = protocol.merge(self.tables, inputs.start, _PENDING, changed, pending.KEY)

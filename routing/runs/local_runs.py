@@ -35,8 +35,10 @@ from routing.runs.engine_choice import choose_engine, find_run_reasons
 from routing.runs.run_work import (
     RunInputs,
     RunResult,
+    count_quarantined,
     count_resolved,
     count_rows,
+    note_quarantine,
     note_unended_requests,
 )
 from routing.runs.running import Run, RunEngine, run_by
@@ -123,7 +125,8 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
     clock, options = inputs.clock, inputs.options
     with clock.stage("read"):
         tables = _open_tables(inputs)
-    scan = _scan_messages(tables, options.as_of, clock, rows_at_once)
+    scan = _scan_messages(tables, options.as_of, clock, rows_at_once, quarantines=inputs.quarantines)
+    note_quarantine(inputs, scan.checked)
     note_unended_requests(inputs.notes, scan.checked.count_unended_requests())
     requests = _find_requests(scan, clock)
     versions = {}
@@ -147,7 +150,7 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
     with clock.stage("counts") as tally:
         done = count_rows(inputs, versions, groups, versions, resolved.read)
         tally.rows = done.resolved
-    return done
+        return count_quarantined(inputs, done, scan.checked.quarantine)
 
 
 @contextmanager
@@ -169,14 +172,19 @@ def resolved_in_files(tables: Mapping[str, Table], as_of: datetime | None) -> It
 
 
 def _scan_messages(
-    tables: Mapping[str, Table], as_of: datetime | None, clock: StageClock, rows_at_once: int
+    tables: Mapping[str, Table],
+    as_of: datetime | None,
+    clock: StageClock,
+    rows_at_once: int,
+    *,
+    quarantines: bool = False,
 ) -> MessageScan:
     """Check the configuration and prepare the tables that decide its messages. Raises InputError."""
     with clock.stage("read"):
         settings = read_settings(tables)
     with clock.stage("validate"):
         dialogs = tables.get("dialogs")
-        checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))
+        checked = check_inputs(settings, dialogs, survey_dialogs(dialogs), quarantines=quarantines)
     messages = MessageRows.of(tables["messages"], as_of)
     with clock.stage("lookups"):
         return MessageScan.of(messages, checked.dialogs, checked, rows_at_once)

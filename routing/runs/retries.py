@@ -18,6 +18,7 @@ from routing.delta.counted_runs import has_other_settings
 from routing.delta.job_outputs import LastRun
 from routing.messages.due_times import SERVICE_KEY
 from routing.messages.keying import look_up
+from routing.messages.pending import is_withheld
 from routing.runs.increment import Arrived, StoredOutputs
 from routing.runs.message_changes import DialogChanges
 from routing.runs.run_work import RunInputs
@@ -145,9 +146,10 @@ def _select(
         # A conversation has one row there, so the join keeps the number of rows.
         pending = pending.join(dialogs.with_hint(), same, how="left").drop("id")
         is_reached = F.col("is_reached").isNotNull()
-    # A row without a digest has lost its last row.
-    is_due = (
-        F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull() | is_reached
+    # A row without a digest has lost its last row. The same inputs leave the same instances in quarantine.
+    is_due = F.coalesce(
+        F.when(is_withheld(), F.lit(not changes.is_none)),
+        F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull() | is_reached,
     )
     if changes.reaches_asking:
         return pending.where(is_due | F.col("may_ask")).drop("is_reached")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -16,12 +16,13 @@ from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
 from routing.engines.traffic_tables import count_by, open_traffic
-from routing.errors import RoutingError
+from routing.errors import RoutingError, join_bounded
+from routing.plan.checked_inputs import CheckedInputs, Quarantine
 from routing.rules.timeline import moment_of
 from routing.run_context import ResolveOptions, RunContext, StageClock
 from routing.tables.read_rows import count_by_files
 from routing.tables.table_columns import COUNT, Filter, Table
-from routing.terms import Outcome, Reason, Word
+from routing.terms import Outcome, Reason, Rejection, Word
 
 
 class InternalError(RoutingError):
@@ -100,6 +101,11 @@ class RunInputs:
         """The configuration of the run."""
         return self.outputs.config
 
+    @property
+    def quarantines(self) -> bool:
+        """Whether a faulty row excludes only its instance from the run."""
+        return self.config.resolve.quarantines
+
     def is_empty(self, key: str) -> bool:
         """Return whether an output exists without rows. False if Spark reads it."""
         version = self.start.versions.get(key)
@@ -135,7 +141,8 @@ class RunResult:
 
     ``unchanged`` messages were tried again and have the decision of their last row. ``next_due_at`` is when the
     first delayed message is due. ``digests`` are of the configuration. ``erased`` is the number of rows of deleted
-    messages that the run deleted, None if it was not asked to.
+    messages that the run deleted, None if it was not asked to. ``quarantined`` counts the messages of instances in
+    quarantine, and ``quarantined_instances`` are these instances. Both are None if faulty rows stop a run.
     """
 
     versions: Mapping[str, int]
@@ -148,6 +155,8 @@ class RunResult:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
     erased: int | None = None
+    quarantined: int | None = None
+    quarantined_instances: Sequence[str] | None = None
 
 
 class ResolvedGroup(NamedTuple):
@@ -204,23 +213,51 @@ def count_rows(
     return done
 
 
+def count_quarantined(run: RunInputs, done: RunResult, quarantine: Quarantine) -> RunResult:
+    """Add to the counts of a full run its stored rejected messages of instances in quarantine."""
+    if not run.quarantines:
+        return done
+    rejected = Counter[tuple[Any, ...]]()
+    if quarantine.instances:
+        rejected = run.count_written("rejected_messages", done.versions["rejected_messages"], "instance_name")
+    count = sum(rejected[name,] for name in quarantine.instances)
+    return replace(done, quarantined=count, quarantined_instances=sorted(quarantine.instances))
+
+
 class PendingCounts(NamedTuple):
-    """The stored rows of ``pending_messages``: those of this run, others, and when the first is due."""
+    """The stored rows of ``pending_messages``, and when the first is due.
+
+    ``own`` were decided by this run. ``withheld`` came in this run, and their instance is in quarantine.
+    ``others`` have an older row. ``quarantined`` are all rows of instances in quarantine.
+    """
 
     own: int
+    withheld: int
     others: int
+    quarantined: int
     next_due_at: datetime | None
+
+    @property
+    def unchanged(self) -> int:
+        """The delayed messages without a new row in ``resolved_routes``."""
+        return self.withheld + self.others
 
 
 def count_pending(run: RunInputs, version: int) -> PendingCounts:
     """Count the rows of ``pending_messages`` at a version."""
     stored = open_traffic(run.open_output("pending_messages", version))
-    groups = stored.groups(("run_id",), least=("due_at",)).rows()
-    counts, due = Counter[bool](), list[int]()
-    for run_id, count, first in groups.rows("run_id", COUNT, "min_due_at"):
-        counts[run_id == run.options.run_id] += count
+    groups = stored.groups(("run_id", "last_reason"), least=("due_at",)).rows()
+    counts, due = Counter[tuple[bool, bool]](), list[int]()
+    for run_id, reason, count, first in groups.rows("run_id", "last_reason", COUNT, "min_due_at"):
+        counts[run_id == run.options.run_id, reason == Rejection.INSTANCE_QUARANTINED] += count
         due += [] if first is None else [first]
-    return PendingCounts(counts[True], counts[False], moment_of(min(due)) if due else None)
+    return PendingCounts(
+        own=counts[True, False],
+        withheld=counts[True, True],
+        others=counts[False, False] + counts[False, True],
+        quarantined=counts[True, True] + counts[False, True],
+        next_due_at=moment_of(min(due)) if due else None,
+    )
 
 
 def check_pending(counts: PendingCounts, groups: Groups) -> None:
@@ -252,6 +289,32 @@ def _sums(counts: Iterable[tuple[str, int]], words: Iterable[Word]) -> dict[str,
     for word, rows in counts:
         sums[word] += rows
     return {str(word): sums[str(word)] for word in words if sums[str(word)]}
+
+
+def with_quarantine(
+    run: RunInputs, done: RunResult, waiting: PendingCounts | None, quarantine: Quarantine
+) -> RunResult:
+    """Add the instances in quarantine to the counts of a run, and their messages in ``pending_messages``."""
+    if not run.quarantines:
+        return done
+    count = 0 if waiting is None else waiting.quarantined
+    return replace(done, quarantined=count, quarantined_instances=sorted(quarantine.instances))
+
+
+def note_quarantine(run: RunInputs, checked: CheckedInputs | None) -> None:
+    """Note the instances in quarantine, and the first faults.
+
+    ``checked`` is None if nothing has changed since the last run.
+    """
+    if checked is None:
+        last = run.start.last
+        if last is not None and last.quarantined_instances:
+            names = join_bounded(last.quarantined_instances, "instance")
+            run.notes.append(f"nothing has changed: still in quarantine are the messages of {names}")
+    elif checked.quarantine.instances:
+        names = join_bounded(sorted(checked.quarantine.instances), "instance")
+        faults = join_bounded(checked.quarantine.first_faults, "faulty row", checked.quarantine.fault_count)
+        run.notes.append(f"in quarantine are the messages of {names}, because there are {faults}")
 
 
 def note_unended_requests(notes: list[str], count: int) -> None:

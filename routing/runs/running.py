@@ -206,6 +206,8 @@ def record(
         "next_due_at": result.next_due_at,
         "input_digests": result.digests,
         "rows_erased": result.erased,
+        "rows_quarantined": result.quarantined,
+        "quarantined_instances": result.quarantined_instances,
         "outcome_counts": dict(result.outcomes),
         "reason_counts": dict(result.reasons),
         "dialog_hash": options.dialog_hash,

@@ -7,7 +7,15 @@ from routing.messages.compiling import compile_messages, find_keys, open_source
 from routing.plan.checked_inputs import CheckedInputs
 from routing.runs.incremental_runs import run_incremental
 from routing.runs.run_tables import commit_outputs, conform_messages, open_inputs, telling_what_may_change
-from routing.runs.run_work import RunInputs, RunResult, count_resolved, count_rows, note_unended_requests
+from routing.runs.run_work import (
+    RunInputs,
+    RunResult,
+    count_quarantined,
+    count_resolved,
+    count_rows,
+    note_quarantine,
+    note_unended_requests,
+)
 from routing.runs.window_runs import run_window
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
 
@@ -30,7 +38,9 @@ def _check(inputs: RunInputs, frame_cache: FrameCache) -> CheckedInputs:
     with inputs.clock.stage("read"):
         tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
     with inputs.clock.stage("validate"):
-        return validate.check(tables)
+        checked = validate.check(tables, quarantines=inputs.quarantines)
+    note_quarantine(inputs, checked)
+    return checked
 
 
 # A full run, from top to bottom: every message is resolved, and the outputs are replaced.
@@ -60,4 +70,4 @@ def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
     with clock.stage("counts") as tally:
         done = count_rows(inputs, versions, groups, outputs, plan.counts.rows_read)
         tally.rows = done.resolved
-    return done
+        return count_quarantined(inputs, done, checked.quarantine)

@@ -17,7 +17,16 @@ from routing.runs import increment, retries
 from routing.runs.incremental_runs import Work, decide
 from routing.runs.message_changes import NewAndDeleted, TakenOut, find_dialog_changes
 from routing.runs.run_tables import changing_outputs, commit_outputs, conform_messages, open_inputs
-from routing.runs.run_work import RunInputs, RunResult, check_pending, count_pending, count_resolved, count_rows
+from routing.runs.run_work import (
+    RunInputs,
+    RunResult,
+    check_pending,
+    count_pending,
+    count_resolved,
+    count_rows,
+    note_quarantine,
+    with_quarantine,
+)
 from routing.tables.cached_frames import FrameCache
 
 _PENDING = "pending_messages"
@@ -63,7 +72,9 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     dialog_changes = find_dialog_changes(inputs, frame_cache)
     with clock.stage("validate"):
         reduced = increment.reduce_dialogs(tables, arrived, None, dialog_changes, stored, inputs.notes)
-        checked = validate.check(tables, reduced=reduced, is_valid=not dialog_changes.are_unknown)
+        is_valid = not (dialog_changes.are_unknown or last.quarantined_instances)
+        checked = validate.check(tables, reduced=reduced, is_valid=is_valid, quarantines=inputs.quarantines)
+    note_quarantine(inputs, checked)
     digests = retries.digest_inputs(tables.settings)
     work = Work(versions, stored, arrived, retries.Retries(None, 0), checked, digests, TakenOut())
     step, plan = decide(inputs, work, checked, now)
@@ -88,10 +99,11 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         groups = count_resolved(inputs, versions)
         counts = count_pending(inputs, versions[_PENDING])
         check_pending(counts, groups)
-        read = plan.counts.rows_read + step.duplicate_count
-        done = count_rows(inputs, versions, groups, ("rejected_messages",), read)
+        read = plan.counts.rows_read + step.duplicate_count + step.withheld_count
+        done = count_rows(inputs, versions, groups, ("rejected_messages",), read, counts.withheld)
         tally.rows = done.resolved
-    return replace(done, next_due_at=counts.next_due_at, digests=digests)
+    done = replace(done, next_due_at=counts.next_due_at, digests=digests)
+    return with_quarantine(inputs, done, counts, checked.quarantine)
 
 
 def _with_others(waiting: DataFrame, pending: DataFrame | None, inside: Column) -> DataFrame:

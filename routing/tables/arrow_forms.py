@@ -6,7 +6,7 @@ expression over a dataset, and say so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -139,12 +139,17 @@ def is_int(numbers: Any) -> Any:
 
 
 def find_codes(
-    rows: pyarrow.Table, instance_is_known: pyarrow.Array, database_is_known: pyarrow.Array
+    rows: pyarrow.Table,
+    instance_is_known: pyarrow.Array,
+    database_is_known: pyarrow.Array,
+    quarantined: Collection[str] = (),
 ) -> dict[str, pyarrow.Array]:
     """Return a mask of messages for each rejection code, in the order of tables.md.
 
-    ``rows`` must have all columns of messages. The codes for invalid UTF-8 are left out if no row has such text.
+    Instances that are ``quarantined`` are not known. ``rows`` must have all columns of messages. The codes for
+    invalid UTF-8 are left out if no row has such text.
     """
+    import pyarrow
     import pyarrow.compute as pc
 
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
@@ -158,7 +163,10 @@ def find_codes(
     codes |= {Rejection.not_utf8(name): mask for name, mask in undecodable.items()}
     codes[Rejection.out_of_range("hops_remaining")] = pc.invert(is_int(columns["hops_remaining"]))
     codes[str(Rejection.CONVERSATION_ID_NOT_A_GUID)] = pc.and_not(names_conversation, guid)
-    codes[str(Rejection.UNKNOWN_INSTANCE)] = pc.and_not(names_instance, instance_is_known)
+    is_quarantined = pc.is_in(columns["instance_name"], pyarrow.array([*quarantined], pyarrow.string()))
+    is_unknown = pc.and_not(names_instance, instance_is_known)
+    codes[str(Rejection.INSTANCE_QUARANTINED)] = is_quarantined
+    codes[str(Rejection.UNKNOWN_INSTANCE)] = pc.and_not(is_unknown, is_quarantined)
     has_place = pc.and_(names_database, instance_is_known)
     codes[str(Rejection.UNKNOWN_DATABASE)] = pc.and_not(has_place, database_is_known)
     return {code: pc.fill_null(applies, fill_value=False) for code, applies in codes.items()}

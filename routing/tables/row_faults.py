@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import reduce
 from itertools import pairwise
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from routing.errors import InputError
 from routing.rules import text
 from routing.rules.rejecting import is_int
+from routing.rules.text import UndecodedText
 from routing.rules.timeline import SECOND
 from routing.schemas import INPUTS, KEYS, ColumnKind
 from routing.tables.arrow_forms import fold_texts
@@ -46,11 +47,15 @@ _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 
 
 class RowFault(NamedTuple):
-    """The fault of a row, or of all rows of a key."""
+    """The fault of a row, or of all rows of a key. ``instance`` is that of the row, or None if it has none."""
 
     table_name: str
     row_key: str
     fault: str
+    instance: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.table_name} ({self.row_key}): {self.fault}"
 
 
 def findings(tables: Mapping[str, TableColumns]) -> Iterator[RowFault]:
@@ -72,8 +77,12 @@ def refuse_faults(tables: Mapping[str, TableColumns], others: Collection[RowFaul
     faults = list(findings(tables))
     count = len(faults) + more
     if count:
-        first = sorted((*faults, *others))[:SHOWN]
-        raise InputError.faulty_rows([f"{one.table_name} ({one.row_key}): {one.fault}" for one in first], count)
+        raise InputError.faulty_rows(first_texts((*faults, *others)), count)
+
+
+def first_texts(faults: Iterable[RowFault]) -> list[str]:
+    """Return the first `SHOWN` faults as texts."""
+    return [str(one) for one in sorted(faults, key=lambda one: one[:3])[:SHOWN]]
 
 
 def phrase(sentence: str, *values: str | None) -> str:
@@ -97,7 +106,13 @@ def time_text(micros: int) -> str:
 def _row_faults(key: str, columns: TableColumns) -> Iterator[RowFault]:
     for place, fault in (*_missing(key, columns), *_undecoded(columns), *_SPECIAL.get(key, _nothing)(columns)):
         shown = (_shown(columns.values[name][place]) for name in KEYS[key])
-        yield RowFault(key, ", ".join("NULL" if part is None else part for part in shown), fault)
+        row_key = ", ".join("NULL" if part is None else part for part in shown)
+        yield RowFault(key, row_key, fault, _instance(columns.values["instance_name"][place]))
+
+
+def _instance(name: str | None) -> str | None:
+    """Return the instance that a row names, or None if it names none. Bytes that are not UTF-8 name none."""
+    return None if isinstance(name, UndecodedText) else name or None
 
 
 def _missing(key: str, columns: TableColumns) -> Iterator[tuple[int, str]]:
@@ -187,10 +202,9 @@ def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
         values[place] = [None if value is None else text.fold(value) for value in values[place]]
     for key_values, rows in Counter(zip(*values, strict=True)).items():
         if rows > 1:
-            shown = (_shown(value) for value in key_values)
-            yield RowFault(
-                key, ", ".join(part for part in shown if part is not None), f"{rows} rows have this key"
-            )
+            row_key = ", ".join(part for part in map(_shown, key_values) if part is not None)
+            instance = _instance(key_values[KEYS[key].index("instance_name")])
+            yield RowFault(key, row_key, f"{rows} rows have this key", instance)
 
 
 def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
@@ -205,11 +219,12 @@ def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
     for version_key, versions in spans.items():
         versions.sort()
         row_key = ", ".join(part for part in version_key if part is not None)
+        instance = _instance(version_key[0])
         if any(one[0] == other[0] for one, other in pairwise(versions)):
-            yield RowFault("routes", row_key, "several rows have this key and the same valid_from")
+            yield RowFault("routes", row_key, "several rows have this key and the same valid_from", instance)
         lasting = [span for span in versions if span[0] < span[1]]
         if any(one[1] > other[0] != one[0] for one, other in pairwise(lasting)):
-            yield RowFault("routes", row_key, "its versions overlap")
+            yield RowFault("routes", row_key, "its versions overlap", instance)
 
 
 # Tables that grow with the traffic. Arrow selects the rows that may have faults, and only these are checked.

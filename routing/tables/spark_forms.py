@@ -6,7 +6,7 @@ Addresses and broker instances are compared folded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -165,8 +165,16 @@ def is_well_formed() -> Column:
     return texts & values & hops & utf8 & is_guid(F.col("conversation_id"))
 
 
-def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Column]:
-    """Return a column for each rejection code, null if it does not apply, in the order of tables.md."""
+def is_in(instances: Collection[str]) -> Column:
+    """Return whether a row is of one of these instances. The result is never null."""
+    return F.coalesce(F.col("instance_name").isin(*instances), F.lit(False)) if instances else F.lit(False)
+
+
+def find_codes(instance_is_known: Column, database_is_known: Column, quarantined: Collection[str]) -> list[Column]:
+    """Return a column for each rejection code, null if it does not apply, in the order of tables.md.
+
+    Instances that are ``quarantined`` are not known.
+    """
     database = empty_as_null(F.col("database_name"))
     conversation = empty_as_null(F.col("conversation_id"))
     instance = empty_as_null(F.col("instance_name"))
@@ -180,7 +188,9 @@ def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Col
         *(_code(~is_utf8(F.col(name)), Rejection.not_utf8(name)) for name in TEXTS),
         _code(~is_int(F.col("hops_remaining")), Rejection.out_of_range("hops_remaining")),
         _code(~is_guid(conversation), Rejection.CONVERSATION_ID_NOT_A_GUID),
-        _code(instance.isNotNull() & ~instance_is_known, Rejection.UNKNOWN_INSTANCE),
+        F.when(is_in(quarantined), str(Rejection.INSTANCE_QUARANTINED)).when(
+            instance.isNotNull() & ~instance_is_known, str(Rejection.UNKNOWN_INSTANCE)
+        ),
         _code(database.isNotNull() & instance_is_known & ~database_is_known, Rejection.UNKNOWN_DATABASE),
     ]
 

@@ -61,6 +61,10 @@ class TableColumns:
         """Return the rows whose column has one of the wanted values."""
         return self.take([place for place, value in enumerate(self.values[name]) if value in wanted])
 
+    def without(self, name: str, unwanted: Collection[Any]) -> TableColumns:
+        """Return the rows whose column has none of the unwanted values."""
+        return self.take([place for place, value in enumerate(self.values[name]) if value not in unwanted])
+
     def undecoded(self) -> Iterator[tuple[str, int, UndecodedText]]:
         """Yield the column, the row's place and the text of each value that is not UTF-8.
 

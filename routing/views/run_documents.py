@@ -22,7 +22,7 @@ from routing.document import (
     TonedText,
     make_columns,
 )
-from routing.errors import RunError
+from routing.errors import RunError, join_bounded
 from routing.render.wording import count, format_duration, format_time, format_value
 from routing.result_schemas import LISTED_RUNS, ONE_RUN
 from routing.rules.timeline import micros_of
@@ -91,6 +91,7 @@ def summarize_run(done: Run) -> Document:
         _say_counts(row, seconds),
         LabelledFact("seconds", stages),
         *_say_erased(row),
+        *_say_quarantined(row),
         _count_table("Reasons", "reason", row),
         *_compare_outcomes(row, done.earlier),
     ]
@@ -117,6 +118,12 @@ def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Bloc
 def _say_erased(row: ReadRow) -> Iterator[LabelledFact]:
     if row["rows_erased"] is not None:
         yield LabelledFact("rows erased", f"{row['rows_erased']:,}")
+
+
+def _say_quarantined(row: ReadRow) -> Iterator[LabelledFact]:
+    if row["quarantined_instances"]:
+        names = join_bounded(row["quarantined_instances"], "instance")
+        yield LabelledFact("in quarantine", f"{count(row['rows_quarantined'], 'message')} of {names}")
 
 
 def _say_change(change: int) -> str:
@@ -150,6 +157,7 @@ def _run_facts(row: ReadRow) -> Iterator[LabelledFact]:
             yield LabelledFact(label, format_time(row[name]))
     yield LabelledFact("dialog hash", row["dialog_hash"])
     yield from _say_erased(row)
+    yield from _say_quarantined(row)
     if row["engine"] is not None:
         yield LabelledFact("engine", row["engine"])
     yield LabelledFact("release", row["release"])

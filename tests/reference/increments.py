@@ -35,14 +35,21 @@ class Increments:
         self.new_route_requests: list[Row] = []
         self.rejected_messages: list[Row] = []
         self.pending_messages: list[Row] = []
-        self.unchanged = 0
+        self.unchanged = self.withheld = 0
+        self._quarantined: frozenset[str] = frozenset()
         self._lost: set[Key] = set()
         self._read: list[Row] = []
 
-    def run(self, batch: list[Row], now: datetime, run_id: str) -> None:
-        """Run over a batch of new messages and over the delayed ones."""
+    def run(self, batch: list[Row], now: datetime, run_id: str, quarantined: frozenset[str] = frozenset()) -> None:
+        """Run over a batch of new messages and over the delayed ones.
+
+        Messages of ``quarantined`` instances wait, as far as they have no fault of their own.
+        """
         self._read += batch
+        self._quarantined = quarantined
         new = self._without_doubles(batch, run_id)
+        withheld = self._withhold(new, now, run_id)
+        new = [row for row in new if _key(row) not in withheld]
         last_rows = {key: last for key, (_, last) in self._waiting.items()}
         again = [{**row, "observed_at": now} for row, _ in self._waiting.values()]
         requests = self._given_requests() + self._on_record()
@@ -50,6 +57,9 @@ class Increments:
         done = resolve(tables, run_id=run_id)
         as_read = {_key(row): row for row in new} | {key: row for key, (row, _) in self._waiting.items()}
         for row in done.rejected_messages:
+            if row["instance_name"] in quarantined:
+                row["reasons"] = [code for code in row["reasons"] if code != "UNKNOWN_DATABASE"]
+                row["reasons"].append("INSTANCE_QUARANTINED")
             if _key(row) in self._waiting:
                 row["observed_at"] = self._waiting[_key(row)][0].get("observed_at")
         self.rejected_messages += done.rejected_messages
@@ -73,6 +83,13 @@ class Increments:
                     {**read, "attempt": row["attempt"], **of_last, "run_id": row["run_id"]}
                 )
         self._lost = set()
+        self._waiting |= withheld
+        self.withheld = len(withheld)
+        for key, (message, row) in withheld.items():
+            read = {column: message.get(column) for column in MESSAGE_COLUMNS}
+            of_last = {"last_decided_at": row["decided_at"], "last_reason": "INSTANCE_QUARANTINED"}
+            self.pending_messages.append({**read, "attempt": row["attempt"], **of_last, "run_id": row["run_id"]})
+            self._stored.add(key)
         known = {_request(row) for row in self.new_route_requests}
         self.new_route_requests += [row for row in done.new_route_requests if _request(row) not in known]
 
@@ -85,13 +102,31 @@ class Increments:
 
         for key in ("resolved_routes", "rejected_messages", "pending_messages"):
             setattr(self, key, [row for row in getattr(self, key) if not is_inside(row)])
-        self._stored = {_key(row) for row in self.resolved_routes}
         outside = {key: found for key, found in self._waiting.items() if not is_inside(found[0])}
+        self._stored = {_key(row) for row in self.resolved_routes} | outside.keys()
         others, self._waiting = self.pending_messages, {}
         read, self._read = self._read, []
         self.run([row for row in read if is_inside(row)], first, run_id)
         self._read, self._waiting = read, outside | self._waiting
         self.pending_messages = others + self.pending_messages
+
+    def _withhold(self, new: list[Row], now: datetime, run_id: str) -> dict[Key, tuple[Row, Row]]:
+        """Take the messages of instances in quarantine out of those that wait, and return them with new ones."""
+        withheld = {key: found for key, found in self._waiting.items() if key[0] in self._quarantined}
+        for key in withheld:
+            del self._waiting[key]
+        for row in new:
+            if row.get("instance_name") in self._quarantined and not self._faults(row):
+                # No run has decided it: its attempt is 0, and no column of a decision has a value.
+                never = {**dict.fromkeys(DECISION, self), "attempt": 0, "decided_at": now, "run_id": run_id}
+                withheld[_key(row)] = (row, never)
+        return withheld
+
+    def _faults(self, row: Row) -> list[str]:
+        """Return the faults of a message. The databases of an instance in quarantine are not known."""
+        codes = faults(row, self._instances)
+        is_quarantined = row.get("instance_name") in self._quarantined
+        return [code for code in codes if code != "UNKNOWN_DATABASE" or not is_quarantined]
 
     def configure(self, tables: dict[str, list[Row]]) -> None:
         """Go on with another configuration."""
@@ -107,7 +142,7 @@ class Increments:
         """Return the rows to judge. Duplicates are rejected here with their other faults."""
         sound: dict[Key, list[Row]] = {}
         for row in batch:
-            if not faults(row, self._instances):
+            if not self._faults(row):
                 sound.setdefault(_key(row), []).append(row)
         first = {key: min(rows, key=_order) for key, rows in sound.items() if key not in self._stored}
         judged = []
@@ -117,7 +152,7 @@ class Increments:
             if first.get(key) is row or not is_named or (key not in self._stored and key not in sound):
                 judged.append(row)
                 continue
-            reasons = [*faults(row, self._instances), "DUPLICATE_MESSAGE_ID"]
+            reasons = [*self._faults(row), "DUPLICATE_MESSAGE_ID"]
             read = {column: as_written(row.get(column)) for column in MESSAGE_COLUMNS}
             self.rejected_messages.append({**read, "reasons": reasons, "run_id": run_id})
         return judged

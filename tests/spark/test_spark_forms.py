@@ -119,7 +119,8 @@ def test_why_messages_are_rejected(spark: SparkSession) -> None:
     scopes = spark.createDataFrame(places, "instance_name string, database_name string")
     well_formed = F.coalesce(forms.is_well_formed(), F.lit(False)).alias("is_well_formed")
     side = side_of(scopes, fits=True)
-    found = add_reasons(messages, side).select("message_sequence_number", "reasons", well_formed).collect()
+    reasons = add_reasons(messages, side, frozenset())
+    found = reasons.select("message_sequence_number", "reasons", well_formed).collect()
     assert len(found) == len(REJECTIONS)
     assert {row[0]: row[1] for row in found if row[1]} == expected_reasons()
     assert {row[0]: row[2] for row in found} == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +13,15 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 import routing
+from routing import cli
 from routing.delta.counted_runs import last_run, open_left
 from routing.delta.data_files import DataFiles
 from routing.delta.opening import LocalOpener
 from routing.errors import ContractError, StorageError
 from routing.runs import local_runs
-from routing.schemas import MESSAGES, OUTPUTS
+from routing.schemas import MESSAGES, OUTPUTS, ROUTES
 from routing.tables.read_rows import read_rows
-from tests.estate_rows import message, small_estate
+from tests.estate_rows import message, route, small_estate
 from tests.frames import arrow_of, with_moments
 from tests.hooks import Killed, hooked, kill, once
 from tests.random_estates import assert_same
@@ -322,3 +324,23 @@ def test_times_of_all_years_and_long_names(tmp_path: Path) -> None:
     save_estate(estate, tmp_path / "in", files=1)
     routing.resolve_local(_config(tmp_path), run_id="r")
     _assert_rows_left(tmp_path, reference(with_moments(estate), as_of=None, run_id="r"))
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--fail-on", "quarantine"), 1)])
+def test_an_instance_in_quarantine(
+    folder: Path, options: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = [
+        route("bad", "//x", "http://nowhere", instance_name="far"),
+        route("bad", None, "x", instance_name="far"),
+    ]
+    write_deltalake(str(folder / "in" / "routes"), arrow_of(bad, ROUTES), mode="append")
+    line = ["resolve", "--config", str(_file(folder)), "--set", "resolve.on_config_fault=quarantine", *options]
+    assert cli.main(line) == code
+    out, err = capsys.readouterr()
+    assert (
+        "note: in quarantine are the messages of 1 instance: far, because there are 3 faulty rows:"
+        " routes (far, Sales, bad): several rows have this key and the same valid_from; routes (far, Sales, bad,"
+        " NULL): address 'http://nowhere' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]; routes"
+    ) in " ".join(err.split())
+    assert re.search("in quarantine +0 messages of 1 instance: far\n", out)

@@ -37,6 +37,7 @@ def row_of(**columns: Any) -> dict[str, Any]:
         "rows_rejected": 0,
         "rows_unchanged": 0,
         "rows_erased": None,
+        "quarantined_instances": None,
         "outcome_counts": {"SENT": 6, "DELAYED": 4},
         "reason_counts": {},
         "stage_seconds": {"read": 2.0},

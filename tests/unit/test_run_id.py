@@ -72,6 +72,8 @@ def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
         "window_from": None,
         "window_to": None,
         "rows_erased": None,
+        "rows_quarantined": None,
+        "quarantined_instances": None,
         **columns,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -323,7 +323,8 @@ class RejectedRows:
             # The texts of accepted messages may be long, so they are not decoded.
             doubtful = pc.invert(pc.and_(find_sound(batch), pc.and_(is_instance, is_database)))
             table = as_read(batch.filter(doubtful))
-            reasons = find_reasons(table, is_instance.filter(doubtful), is_database.filter(doubtful))
+            is_known = is_instance.filter(doubtful), is_database.filter(doubtful)
+            reasons = find_reasons(table, *is_known, self.checked.quarantine.instances)
             rejected = pc.indices_nonzero(pc.list_value_length(reasons))
             if len(rejected):
                 rows = with_readable_texts(table.take(rejected))
@@ -350,13 +351,16 @@ def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
 
 
 def find_reasons(
-    rows: pyarrow.Table, instance_is_known: pyarrow.Array, database_is_known: pyarrow.Array
+    rows: pyarrow.Table,
+    instance_is_known: pyarrow.Array,
+    database_is_known: pyarrow.Array,
+    quarantined: Collection[str] = (),
 ) -> pyarrow.Array:
-    """Return a list of rejection codes for each message of `as_read`, empty without any."""
+    """Return a list of rejection codes for each message of `as_read`, empty without any (see `find_codes`)."""
     import pyarrow
     import pyarrow.compute as pc
 
-    applies_by_code = find_codes(rows, instance_is_known, database_is_known)
+    applies_by_code = find_codes(rows, instance_is_known, database_is_known, quarantined)
     bits: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), len(rows))
     for place, applies in enumerate(applies_by_code.values()):
         bit = pc.shift_left(applies.cast("int32"), pyarrow.scalar(place, pyarrow.int32()))
