@@ -233,23 +233,23 @@ class CommandConsole:
         run = {} if self.command_progress.run_id is None else {"run_id": self.command_progress.run_id}
         return json.dumps({**entry, **run, **(fields or {})})
 
-    def progress(self, what: Progress) -> None:
+    def progress(self, stage: Progress) -> None:
         """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
-        has_ended = what.seconds is not None
+        has_ended = stage.seconds is not None
         if has_ended and self._json:
-            self.note(str(what), fields=what.fields())
+            self.note(str(stage), fields=stage.fields())
         if self._line_below is not None:
             if has_ended:
-                self._line_below.end(what.stage, str(what))
+                self._line_below.end(stage.stage, str(stage))
             else:
-                self._line_below.begin(what.stage)
+                self._line_below.begin(stage.stage)
 
     @contextmanager
-    def during(self, text: str, left: str | None = None) -> Iterator[None]:
-        """Show an activity. On a terminal its text, or ``left``, remains with its duration."""
+    def during(self, text: str, final_line: str | None = None) -> Iterator[None]:
+        """Show an activity. On a terminal its text, or ``final_line``, remains with its duration."""
         if self._json:
             self.note(text)
-        with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):
+        with nullcontext() if self._line_below is None else self._line_below.during(text, final_line or text):
             yield
 
     def say(self, text: str) -> None:

@@ -28,10 +28,10 @@ class Busy:
         """A result of the command, as a pipe has it."""
         self.result(write_text(document))
 
-    def progress(self, what: Progress) -> None:
+    def progress(self, stage: Progress) -> None:
         """A stage."""
 
-    def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
+    def during(self, text: str, final_line: str | None = None) -> AbstractContextManager[None]:
         """A step."""
         return nullcontext()
 

@@ -75,9 +75,9 @@ def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
     target = stuck.target()
     address = None if target is None else stuck.address_of(target)
     places = [f"{named(holder.name)} of instance {named(instance)}" for instance, holder in holders]
-    cause = f"The service is in {join_words(places)}{_caught(stuck)}."
+    cause = f"The service is in {join_words(places)}{_state_matched_route(stuck)}."
     if address is not None:
-        return _with_more(stuck, address, cause, (*_enable_there(stuck), *_enable_forwarding_too(stuck)))
+        return _lead_to_after(stuck, address, cause, (*_enable_there(stuck), *_enable_forwarding_too(stuck)))
     unknown = "which instance it is" if target is None else "its address"
     return lead_to(stuck, None, cause, (f"Find out {unknown} first.",))
 
@@ -90,17 +90,20 @@ def lead_back(stuck: StuckMessage) -> Remedy | None:
     address = stuck.address_of(instance)
     cause = (
         f"No acknowledgement comes back to service {named(stuck.service)} in {named(database)} of instance"
-        f" {named(instance)}{_caught(stuck)}: the sender keeps its messages and sends them again and again."
+        f" {named(instance)}{_state_matched_route(stuck)}:"
+        " the sender keeps its messages and sends them again and again."
     )
     if address is None:
         return lead_to(stuck, None, cause, ("Find out its address first.",))
-    return _with_more(stuck, address, cause, _enable_forwarding_too(stuck))
+    return _lead_to_after(stuck, address, cause, _enable_forwarding_too(stuck))
 
 
-def _with_more(stuck: StuckMessage, address: TargetAddress, cause: str, more: Sequence[str]) -> Remedy:
+def _lead_to_after(
+    stuck: StuckMessage, address: TargetAddress, cause: str, further_actions: Sequence[str]
+) -> Remedy:
     """Advise a route to an address. The remedy is at most likely if more must be done."""
-    remedy = lead_to(stuck, address, cause, more)
-    return remedy.with_confidence_at_most(Confidence.LIKELY) if more else remedy
+    remedy = lead_to(stuck, address, cause, further_actions)
+    return remedy.with_confidence_at_most(Confidence.LIKELY) if further_actions else remedy
 
 
 def lead_past(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
@@ -160,13 +163,13 @@ def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
     owners = stuck.estate.network.owners(route.address, stuck.here)
     if not owners:
         return stuck.estate.find_other_port(route.address)
-    if any(_may_take(stuck, owner) for owner in owners):
+    if any(_may_lead_on(stuck, owner) for owner in owners):
         return None
     names = join_words(named(owner.name) for owner in owners)
     return f"{names} listens there and neither holds service {named(stuck.service)} nor has a route for it"
 
 
-def _may_take(stuck: StuckMessage, owner: SqlInstance) -> bool:
+def _may_lead_on(stuck: StuckMessage, owner: SqlInstance) -> bool:
     """Return True if an instance may hold the service or lead its messages on."""
     if owner.is_only_addressed or owner.name == stuck.instance or owner.holders_of(stuck.service):
         return True
@@ -184,13 +187,15 @@ def answer_request(stuck: StuckMessage) -> Remedy:
             " not ask again."
         ),
     )
-    here = [holder for holder in stuck.holders_here if has_id(holder, stuck.broker) and holder.is_enabled]
-    target = None if here else stuck.target()
+    enabled_holders = [
+        holder for holder in stuck.holders_here if has_id(holder, stuck.broker) and holder.is_enabled
+    ]
+    target = None if enabled_holders else stuck.target()
     address = None if target is None else stuck.address_of(target)
-    if here:
+    if enabled_holders:
         address = TargetAddress(LOCAL_ADDRESS, is_certain=True)
     line = stuck.create_route(stuck.scope, _options(stuck.service, address=address))
-    remedy = _as_known(stuck, address, entry.cause, actions, stuck.scope, line)
+    remedy = _with_address(stuck, address, entry.cause, actions, stuck.scope, line)
     return remedy.with_confidence_at_most(Confidence.LIKELY)
 
 
@@ -202,10 +207,12 @@ def find_address(stuck: StuckMessage) -> Remedy:
         "Find out which instance holds it, and let a route lead there.",
         "Names are compared exactly.",
     )
-    return lead_to(stuck, None, f"{cause}{_caught(stuck)}.", actions)
+    return lead_to(stuck, None, f"{cause}{_state_matched_route(stuck)}.", actions)
 
 
-def lead_to(stuck: StuckMessage, address: TargetAddress | None, cause: str, more: Sequence[str] = ()) -> Remedy:
+def lead_to(
+    stuck: StuckMessage, address: TargetAddress | None, cause: str, further_actions: Sequence[str] = ()
+) -> Remedy:
     """Advise a route to an address: alter the route that matched by the service's name, else add one."""
     search = stuck.first
     route = search.reported
@@ -224,11 +231,11 @@ def lead_to(stuck: StuckMessage, address: TargetAddress | None, cause: str, more
         broker = search.known_broker if is_shared else None
         line = stuck.create_route(search.scope, _options(stuck.service, broker, address))
         action = f"Create a route for the service in {named(search.scope)}."
-    return _as_known(stuck, address, cause, (*more, action), search.scope, line)
+    return _with_address(stuck, address, cause, (*further_actions, action), search.scope, line)
 
 
 def _correct_route(
-    stuck: StuckMessage, address: TargetAddress | None, cause: str, more: Sequence[str] = ()
+    stuck: StuckMessage, address: TargetAddress | None, cause: str, further_actions: Sequence[str] = ()
 ) -> Remedy | None:
     """Correct the address of the route that decided, in its own scope.
 
@@ -239,7 +246,7 @@ def _correct_route(
         return None
     line = statements.alter_route(route.name, _options(address=address))
     action = f"Correct the address of route {named(route.name)} of {named(stuck.last.scope)}."
-    return _as_known(stuck, address, cause, (*more, action), stuck.last.scope, line)
+    return _with_address(stuck, address, cause, (*further_actions, action), stuck.last.scope, line)
 
 
 def _reported(stuck: StuckMessage) -> Sequence[EstateRoute]:
@@ -248,7 +255,7 @@ def _reported(stuck: StuckMessage) -> Sequence[EstateRoute]:
     return () if route is None or route.is_implied else (route,)
 
 
-def _as_known(
+def _with_address(
     stuck: StuckMessage,
     address: TargetAddress | None,
     cause: str,
@@ -280,7 +287,7 @@ def _options(
     return f"{options_clause}, {filled}" if service or broker else f"{options_clause}{filled}"
 
 
-def _caught(stuck: StuckMessage) -> str:
+def _state_matched_route(stuck: StuckMessage) -> str:
     """Write the route that took the messages instead, and its target."""
     route = stuck.last.reported
     if route is None:

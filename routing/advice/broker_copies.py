@@ -93,21 +93,21 @@ def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause
         return None
     name, enabled = statements.identifier(database), statements.enable_broker_at_once(database)
     if facts.is_in_group:
-        what, risk = "an availability group", _LEAVE_RISK
-        out = f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
+        feature, risk = "an availability group", _LEAVE_RISK
+        removal = f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
         back = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
         joins = "Then restore it on each secondary and join it there, or let automatic seeding do so."
     else:
-        what, risk = "a mirroring session", _LEAVE_RISK
-        out = f"ALTER DATABASE {name} SET PARTNER OFF;"
+        feature, risk = "a mirroring session", _LEAVE_RISK
+        removal = f"ALTER DATABASE {name} SET PARTNER OFF;"
         back = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
         joins = "Then restore it on the partner WITH NORECOVERY, and set the partner on both sides."
     actions = (
-        f"{named(database)} is in {what}, where SQL Server refuses ENABLE_BROKER (error 1468).",
+        f"{named(database)} is in {feature}, where SQL Server refuses ENABLE_BROKER (error 1468).",
         "On the primary, take it out, enable the broker, and put it back.",
         joins,
     )
-    lines = (None if name is None else out, enabled, None if name is None else back)
+    lines = (None if name is None else removal, enabled, None if name is None else back)
     return to_fill_in(place, cause, actions, *lines, risk=risk, confidence=Confidence.LIKELY)
 
 
@@ -116,9 +116,9 @@ def find_twins(instance: SqlInstance, database: str) -> list[Database]:
     databases = instance.databases
     broker = databases[database].broker if database in databases else None
     return [
-        each
-        for each in databases.values()
-        if broker is not None and each.broker == broker and each.name != database
+        twin
+        for twin in databases.values()
+        if broker is not None and twin.broker == broker and twin.name != database
     ]
 
 
@@ -128,7 +128,7 @@ def part_twins(instance: SqlInstance, database: str, cause: str, actions: tuple[
     twins = find_twins(instance, database)
     if not twins:
         return Remedy(RemedyPlace(instance.name), cause, actions)
-    twin = min(twins, key=lambda each: (not each.is_enabled, each.name)).name
+    twin = min(twins, key=lambda twin: (not twin.is_enabled, twin.name)).name
     lines = (
         *_part_copy(database),
         *_part_copy(twin),
@@ -162,19 +162,19 @@ def part_copies(
     No view shows which database is the copy, so each gets a remedy. The list is empty if no other database has the
     service. With ``met``, only copies count that routes connect with one of these instances.
     """
-    others = [
-        RemedyPlace(name, each.name)
-        for name, each in _copies_of(estate, reached, service)
+    other_places = [
+        RemedyPlace(name, database.name)
+        for name, database in _copies_of(estate, reached, service)
         if met is None or _are_connected(estate, name, met)
     ]
-    if sender is not None and sender not in (reached, *others):
-        others.append(sender)
-    if not others:
+    if sender is not None and sender not in (reached, *other_places):
+        other_places.append(sender)
+    if not other_places:
         return []
-    places = [reached, *others]
+    places = [reached, *other_places]
     if len({place.instance for place in places}) == 1:
-        here = estate.instances[reached.instance]
-        return [part_twins(here, reached.database or "", _state_copies(places, sender), _ADVICE)]
+        instance = estate.instances[reached.instance]
+        return [part_twins(instance, reached.database or "", _state_copies(places, sender), _ADVICE)]
     return [_part_copy_at(place, places, sender) for place in places]
 
 
@@ -187,12 +187,12 @@ _ADVICE = (
 def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iterator[tuple[str, Database]]:
     """Yield the other databases with the same service and broker instance, and an enabled broker."""
     instance = estate.instances.get(reached.instance)
-    known = None if instance is None else instance.databases.get(reached.database or "")
-    if known is None or known.broker is None:
+    database = None if instance is None else instance.databases.get(reached.database or "")
+    if database is None or database.broker is None:
         return
-    for name, each in estate.instances.holders_of(service, known.broker):
-        if each.is_enabled and (name, each.name) != reached:
-            yield name, each
+    for name, copy in estate.instances.holders_of(service, database.broker):
+        if copy.is_enabled and (name, copy.name) != reached:
+            yield name, copy
 
 
 def part_from_holder(stuck: StuckMessage) -> Remedy | None:
@@ -203,7 +203,11 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
     if stuck.last.step is not MatchingStep.REPLY:
         return None
     broker = stuck.last.known_broker
-    bound = [each.name for each in stuck.here.databases.values() if broker is not None and each.broker == broker]
+    bound = [
+        database.name
+        for database in stuck.here.databases.values()
+        if broker is not None and database.broker == broker
+    ]
     holders = [RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere()]
     if not bound or not holders:
         return None
@@ -218,17 +222,17 @@ def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> boo
 
 
 def _leads(estate: AdviceEstate, source: str, target: str) -> bool:
-    here = estate.instances.get(source)
-    if here is None:
+    instance = estate.instances.get(source)
+    if instance is None:
         return False
-    addresses = {address for _, address in list_route_addresses({source: here}) if address is not None}
-    owners = (owner for address in addresses for owner in estate.network.owners(address, here))
+    addresses = {address for _, address in list_route_addresses({source: instance}) if address is not None}
+    owners = (owner for address in addresses for owner in estate.network.owners(address, instance))
     return any(owner.name == target for owner in owners)
 
 
 def _state_copies(places: list[RemedyPlace], sender: RemedyPlace | None) -> str:
-    first, *others = (f"{named(place.database)} of instance {named(place.instance)}" for place in places)
-    share = f"{join_words(others)}: one of them is a copy"
+    first, *other_places = (f"{named(place.database)} of instance {named(place.instance)}" for place in places)
+    share = f"{join_words(other_places)}: one of them is a copy"
     if sender is None:
         return f"The message ends at {first}, which has the same broker instance as {share}."
     return f"The acknowledgement ends at {first}, which has the same broker instance as {share}."
@@ -239,7 +243,7 @@ def _part_copy_at(place: RemedyPlace, places: list[RemedyPlace], sender: RemedyP
     actions: tuple[str, ...] = (
         f"If {named(database)} here is the copy, give it another broker instance or disable its broker.",
     )
-    if len({text.collated(each.database or "") for each in places}) == 1:
+    if len({text.collated(place.database or "") for place in places}) == 1:
         actions += ("If they are replicas of one database, let the route lead to their listener instead.",)
     at_master = RemedyPlace(place.instance, MASTER)
     cause = _state_copies(places, sender)

@@ -199,8 +199,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
 def _with_port(address: str, port: str) -> str:
     """Return an address with another port, its host as it is written."""
     written = address.strip().rstrip("/")
-    scheme, _, rest = written.partition("://")
-    host = rest if text.port(address) is None else rest.rpartition(":")[0]
+    scheme, _, host_and_port = written.partition("://")
+    host = host_and_port if text.port(address) is None else host_and_port.rpartition(":")[0]
     return f"{scheme}://{host}:{port}"
 
 
@@ -260,8 +260,8 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     if place is None or place.database is None or queue is None:
         at = _target_or_unknown(status, place)
         lines = (list_queues(status.service), f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;")
-        where = "The queue is in the database that holds the service."
-        actions = entry.actions if place is not None else (*entry.actions, where)
+        location = "The queue is in the database that holds the service."
+        actions = entry.actions if place is not None else (*entry.actions, location)
         return to_fill_in(at, entry.cause, actions, *lines)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {queue} WITH STATUS = ON;"

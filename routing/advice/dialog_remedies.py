@@ -38,7 +38,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 def bind_user(status: ReportedStatus) -> Remedy:
     """Return the remote service binding that a dialog with encryption needs."""
     service = statements.literal(status.service)
-    users = {one.user_name for one in _copies(status) if one.user_name not in _PEOPLE}
+    users = {certificate.user_name for certificate in _copies(status) if certificate.user_name not in _PEOPLE}
     user = statements.identifier(users.pop()) if len(users) == 1 else "[<user>]"
     line = None
     if service is not None and user is not None:
@@ -67,18 +67,27 @@ def _certificates(status: ReportedStatus) -> Sequence[CertificateFacts]:
 
 def _copies(status: ReportedStatus) -> list[CertificateFacts]:
     """Return the certificates of the sending database without a private key: those of other sides."""
-    return [one for one in _certificates(status) if one.has_private_key is False]
+    return [certificate for certificate in _certificates(status) if certificate.has_private_key is False]
 
 
 def _name_invalid(status: ReportedStatus) -> Remedy | None:
     """Return the remedy for certificates of the dialog's user that have expired, or are not valid yet."""
     now, principal = status.server.exported_at(status.instance), _find_principal(status)
-    theirs = [one for one in _certificates(status) if principal in (None, one.principal_id)]
-    invalid = [] if now is None else [one for one in theirs if one.has_expired(now) or one.is_early(now)]
+    theirs = [
+        certificate for certificate in _certificates(status) if principal in (None, certificate.principal_id)
+    ]
+    invalid = (
+        []
+        if now is None
+        else [certificate for certificate in theirs if certificate.has_expired(now) or certificate.is_early(now)]
+    )
     if not invalid or status.trouble is StatusTrouble.NO_DIALOG_CERTIFICATE:
         return None
-    names = (f"{named(one.name)} (from {one.starts} to {one.expires})" for one in invalid)
-    users = {one.user_name for one in invalid}
+    names = (
+        f"{named(certificate.name)} (from {certificate.starts} to {certificate.expires})"
+        for certificate in invalid
+    )
+    users = {certificate.user_name for certificate in invalid}
     user = (statements.identifier(next(iter(users))) if len(users) == 1 else None) or "[<user>]"
     entry = STATUSES[status.trouble]
     cause = f"{entry.cause} By this export: {join_words(names)}."
@@ -91,15 +100,20 @@ def _give_to_user(status: ReportedStatus) -> Remedy | None:
     user = status.server.bound_user(status.instance, status.database, status.service)
     if status.trouble is not StatusTrouble.NO_DIALOG_CERTIFICATE or user is None:
         return None
-    if any(one.user_name == user for one in _certificates(status)):
+    if any(certificate.user_name == user for certificate in _certificates(status)):
         return None
-    owned = [one for one in _copies(status) if one.user_name == "dbo" or one.principal_id == _OWNER_ID]
+    owned = [
+        certificate
+        for certificate in _copies(status)
+        if certificate.user_name == "dbo" or certificate.principal_id == _OWNER_ID
+    ]
     pasted = statements.identifier(user)
     if not owned:
         return None
     cause = (
         f"User {named(user)}, to which the binding of {named(status.service)} leads, owns no certificate in"
-        f" {named(status.database)}: {join_words(named(one.name) for one in owned)} belongs to dbo."
+        f" {named(status.database)}:"
+        f" {join_words(named(certificate.name) for certificate in owned)} belongs to dbo."
     )
     actions = ("Give the certificate of the other side to the user.",)
     name = statements.identifier(owned[0].name) if len(owned) == 1 else "[<certificate>]"

@@ -57,7 +57,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     """Return the troubles that an export shows, the worst first, and of each kind the largest."""
     troubles = [*_queue_troubles(server), *_endpoint_troubles(server), *_shared_ports(server)]
     order = list(TroubleKind)
-    return sorted(troubles, key=lambda one: (order.index(one.kind), -one.count, one.remedy.place))
+    return sorted(troubles, key=lambda trouble: (order.index(trouble.kind), -trouble.count, trouble.remedy.place))
 
 
 def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
@@ -71,41 +71,41 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 TroubleKind.QUEUE_OFF, f"queue {named(queue.name)} is off", queue.messages or 0, off
             )
             continue
-        what = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}"
+        waiting = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}"
         unread, locked = read_queue(server, place, queue), unlock_queue(place, queue)
         if unread is not None:
-            whole = f"{what}, and nobody reads it"
+            whole = f"{waiting}, and nobody reads it"
             yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, unread)
         elif locked is not None:
-            whole = f"{what}, and its readers do not take them"
+            whole = f"{waiting}, and its readers do not take them"
             yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, locked)
 
 
 def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
     over: dict[tuple[str, str], list[EndpointCount]] = defaultdict(list)
     failed: dict[tuple[str, str], list[EndpointCount]] = defaultdict(list)
-    for one in server.counts:
-        if one.state in _OVER:
-            over[one.instance, one.database].append(one)
-        elif one.state == IN_ERROR:
-            failed[one.instance, one.database].append(one)
-    for one in server.counts:
-        if one.state == CONVERSING and one.endpoints >= MANY_OPEN:
-            yield _staying_open(one)
+    for counted in server.counts:
+        if counted.state in _OVER:
+            over[counted.instance, counted.database].append(counted)
+        elif counted.state == IN_ERROR:
+            failed[counted.instance, counted.database].append(counted)
+    for counted in server.counts:
+        if counted.state == CONVERSING and counted.endpoints >= MANY_OPEN:
+            yield _report_open_dialogs(counted)
     for (instance, database), counts in failed.items():
         yield _in_error(server, RemedyPlace(instance, database), counts)
     for (instance, database), counts in over.items():
-        if sum(one.endpoints for one in counts) >= MANY:
-            yield _leaking(server, RemedyPlace(instance, database), counts)
+        if sum(counted.endpoints for counted in counts) >= MANY:
+            yield _report_leak(server, RemedyPlace(instance, database), counts)
 
 
-def _staying_open(one: EndpointCount) -> EstateTrouble:
+def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
     """Return the advice on dialogs that are open in great number, which programs may never end."""
-    services = _services([one])[0]
+    services = _services([counted])[0]
     remedy = to_fill_in(
-        RemedyPlace(one.instance, one.database),
-        f"{count(one.endpoints, 'dialog')} of {services} are open in {named(one.database)}: programs may begin one"
-        " for each message, and never end it.",
+        RemedyPlace(counted.instance, counted.database),
+        f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
+        " programs may begin one for each message, and never end it.",
         (
             "Let the programs on both sides run END CONVERSATION when a dialog is done.",
             "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -113,12 +113,12 @@ def _staying_open(one: EndpointCount) -> EstateTrouble:
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
         "WHERE state = 'CO' GROUP BY far_service, is_initiator;",
     )
-    what = f"{count(one.endpoints, 'conversation endpoint')} that are open"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, what, one.endpoints, remedy)
+    subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
-    return sum(one.endpoints for one in counts)
+    return sum(counted.endpoints for counted in counts)
 
 
 def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
@@ -144,22 +144,24 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
 
 def _services(counts: Iterable[EndpointCount]) -> list[str]:
     by_service = Counter[str]()
-    for one in counts:
-        by_service[one.service or one.far_service or ""] += one.endpoints
+    for counted in counts:
+        by_service[counted.service or counted.far_service or ""] += counted.endpoints
     return [named(name) for name, _ in by_service.most_common() if name] or ["its services"]
 
 
 def _count_losses(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> str:
-    services = {one.service for one in counts}
+    services = {counted.service for counted in counts}
     return count_losses(server.count_messages(place.instance, place.database or "", services))
 
 
-def _leaking(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
+def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
     many, services = _sum(counts), join_words(_services(counts))
-    closed = _sum(one for one in counts if one.state == CLOSED)
+    closed = _sum(counted for counted in counts if counted.state == CLOSED)
     waiting = many - closed
-    is_fire_and_forget = 2 * _sum(one for one in counts if one.state == CLOSED and not one.is_initiator) >= many
+    is_fire_and_forget = (
+        2 * _sum(counted for counted in counts if counted.state == CLOSED and not counted.is_initiator) >= many
+    )
     if is_fire_and_forget:
         cause = (
             f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: the"
@@ -205,8 +207,8 @@ def _leaking(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCo
         risk=f"{CLEANUP_RISK if state == CLOSED else END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
-    what = f"{count(many, 'conversation endpoint')} that are over and stay"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, what, many, remedy)
+    subject = f"{count(many, 'conversation endpoint')} that are over and stay"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, many, remedy)
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -21,17 +21,19 @@ _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only take
 def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     """Return ALTER ENDPOINT for two endpoints without a common encryption algorithm."""
     target = status.find_peer()
-    here = status.server.endpoint(status.instance)
-    there = None if target is None else status.server.endpoint(target.name)
-    endpoints = [(status.instance, here), *([] if target is None else [(target.name, there)])]
-    with_algorithms = [(name, one) for name, one in endpoints if one is not None and one.algorithms]
+    own_endpoint = status.server.endpoint(status.instance)
+    peer_endpoint = None if target is None else status.server.endpoint(target.name)
+    endpoints = [(status.instance, own_endpoint), *([] if target is None else [(target.name, peer_endpoint)])]
+    with_algorithms = [
+        (name, endpoint) for name, endpoint in endpoints if endpoint is not None and endpoint.algorithms
+    ]
     if len(with_algorithms) == 2 and not with_algorithms[0][1].algorithms & with_algorithms[1][1].algorithms:
         pass
     elif len(with_algorithms) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
         return None
-    shown = [f"{named(name)} {_list(one)}" for name, one in with_algorithms]
+    shown = [f"{named(name)} {_list(endpoint)}" for name, endpoint in with_algorithms]
     also = f": {join_words(shown)}" if shown else ""
-    old = [name for name, one in with_algorithms if "AES" not in one.algorithms]
+    old = [name for name, endpoint in with_algorithms if "AES" not in endpoint.algorithms]
     place = RemedyPlace(old[0] if old else status.instance, MASTER)
     endpoint = status.server.endpoint(place.instance)
     name = None if endpoint is None else statements.identifier(endpoint.name)
@@ -92,15 +94,20 @@ def _install(status: ReportedStatus, place: str, holder: str | None) -> Remedy:
 def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
     """Return the remedy for two exported endpoints without a common kind of authentication."""
     target = status.find_peer()
-    here = status.server.endpoint(status.instance)
-    there = None if target is None else status.server.endpoint(target.name)
-    if target is None or here is None or there is None or not (here.authentication and there.authentication):
+    own_endpoint = status.server.endpoint(status.instance)
+    peer_endpoint = None if target is None else status.server.endpoint(target.name)
+    if (
+        target is None
+        or own_endpoint is None
+        or peer_endpoint is None
+        or not (own_endpoint.authentication and peer_endpoint.authentication)
+    ):
         return None
-    if _kinds(here.authentication) & _kinds(there.authentication):
+    if _kinds(own_endpoint.authentication) & _kinds(peer_endpoint.authentication):
         return None
     cause = (
         f"The two endpoints have no kind of authentication in common: {named(status.instance)} uses"
-        f" {here.authentication} and {named(target.name)} uses {there.authentication}."
+        f" {own_endpoint.authentication} and {named(target.name)} uses {peer_endpoint.authentication}."
     )
     actions = (
         "Give both the same kind: certificates, or Windows accounts of domains that trust each other.",
@@ -158,9 +165,9 @@ def open_private_key(status: ReportedStatus) -> Remedy | None:
 def check_certificates(status: ReportedStatus) -> Remedy | None:
     """Advise on the exported certificates of two endpoints: one is not valid, or the other side lacks it."""
     peer = status.find_peer()
-    server, sides = status.server, [(status.instance, None if peer is None else peer.name)]
-    sides += [] if peer is None else [(peer.name, status.instance)]
-    for holder, partner in sides:
+    server, holders_and_partners = status.server, [(status.instance, None if peer is None else peer.name)]
+    holders_and_partners += [] if peer is None else [(peer.name, status.instance)]
+    for holder, partner in holders_and_partners:
         certificate, now, endpoint = (
             server.endpoint_certificate(holder),
             server.exported_at(holder),
@@ -172,7 +179,7 @@ def check_certificates(status: ReportedStatus) -> Remedy | None:
             return _renew(status, holder, partner)
         if partner is None or certificate.subject is None or endpoint.authentication != "CERTIFICATE":
             continue
-        is_known = any(one.is_copy_of(certificate) for one in server.certificates(partner, MASTER))
+        is_known = any(copy.is_copy_of(certificate) for copy in server.certificates(partner, MASTER))
         if server.was_exported("certificates", partner, MASTER) and not is_known:
             return _install(status, partner, holder)
     return None
@@ -185,8 +192,8 @@ def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
     dates = None if certificate is None else certificate.starts if is_early else certificate.expires
     until = "" if dates is None else f", valid {'from' if is_early else 'until'} {dates}"
     shown = "The certificate" if certificate is None else f"Certificate {named(certificate.name)}{until},"
-    what = "is missing or not valid now" if certificate is None else "is not valid now"
-    cause = f"{shown} of the endpoint of {named(holder)} {what}."
+    problem = "is missing or not valid now" if certificate is None else "is not valid now"
+    cause = f"{shown} of the endpoint of {named(holder)} {problem}."
     other = "the other side" if partner is None else named(partner)
     actions = [f"On {named(holder)} create a certificate that is valid, and give it to the endpoint."]
     if is_early:

@@ -33,12 +33,12 @@ def find_refusal(status: ReportedStatus) -> Remedy | None:
     if reported is None:
         return None
     remedy = _REFUSALS[reported.trouble](reported)
-    says = f"The error log of {named(reported.instance)} says: {cut(reported.status_text.text or '')}"
+    log_line = f"The error log of {named(reported.instance)} says: {cut(reported.status_text.text or '')}"
     if remedy is None:
         peer = named(status.instance)
         cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."
-        return Remedy(RemedyPlace(reported.instance, MASTER), cause, (says,), confidence=Confidence.LIKELY)
-    return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=(says, *remedy.actions))
+        return Remedy(RemedyPlace(reported.instance, MASTER), cause, (log_line,), confidence=Confidence.LIKELY)
+    return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=(log_line, *remedy.actions))
 
 
 def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
@@ -87,20 +87,21 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     endpoint_name = None if endpoint is None else endpoint.name
     grants = status.server.connect_grants(instance, endpoint_name)
     place, at = RemedyPlace(instance, MASTER), f"the endpoint of {named(instance)}"
-    who = "the login of the other side" if login is None else f"login {named(login)}"
+    login_text = "the login of the other side" if login is None else f"login {named(login)}"
     pasted_login = "[<login>]" if login is None else statements.identifier(login)
     pasted = name_endpoint(status, instance)
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
     build = to_fill_in if login is None or "<" in pasted else ready
-    denied = [one.login for one in grants or () if not one.is_granted and one.login in (login, _EVERYBODY)]
-    granted = [one.login for one in grants or () if one.is_granted]
+    denied = [grant.login for grant in grants or () if not grant.is_granted and grant.login in (login, _EVERYBODY)]
+    granted = [grant.login for grant in grants or () if grant.is_granted]
     if denied:
         cause = f"CONNECT on {at} is denied to {join_words(map(named, denied))}, and a denial beats every grant."
         revoked = statements.identifier(denied[0])
         lines = (None if revoked is None else f"REVOKE CONNECT ON ENDPOINT::{pasted} FROM {revoked};", line)
         return build(place, cause, ("Take the denial back, and grant CONNECT to the login.",), *lines)
     if login in granted or (login is not None and _EVERYBODY in granted):
-        cause = f"{who[0].upper()}{who[1:]} has CONNECT on {at} by this export: the cause is another one."
+        subject = f"{login_text[0].upper()}{login_text[1:]}"
+        cause = f"{subject} has CONNECT on {at} by this export: the cause is another one."
         actions = (
             "If somebody granted it after the message failed, wait: SQL Server tries again by itself.",
             "Otherwise check that the login is not disabled, and that none of its groups is denied CONNECT.",
@@ -109,7 +110,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     has = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
     by_export = "" if grants is None else f" By this export {has} has it."
-    cause = f"{who[0].upper()}{who[1:]} has no CONNECT permission on {at}.{by_export}"
+    cause = f"{login_text[0].upper()}{login_text[1:]} has no CONNECT permission on {at}.{by_export}"
     confidence = Confidence.LIKELY if grants is None else Confidence.CERTAIN
     return build(place, cause, ("Grant it CONNECT.",), line, risk=_RISK, confidence=confidence)
 
@@ -121,14 +122,14 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
     if peer is None or endpoint is None or endpoint.name is None:
         return None
     grants = status.server.connect_grants(peer.name, endpoint.name)
-    if grants is None or any(one.is_granted for one in grants):
+    if grants is None or any(grant.is_granted for grant in grants):
         return None
     cause = (
         f"No login has CONNECT on the endpoint of {named(peer.name)}: only its owner and members of sysadmin can"
         " connect to it."
     )
-    what = "Windows account" if endpoint.authentication not in (None, "CERTIFICATE") else "certificate"
-    action = f"Grant CONNECT to the login of the {what} that {named(status.instance)} connects with."
+    credential = "Windows account" if endpoint.authentication not in (None, "CERTIFICATE") else "certificate"
+    action = f"Grant CONNECT to the login of the {credential} that {named(status.instance)} connects with."
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status, peer.name)} TO [<login>];"
     return to_fill_in(
         RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=_RISK, confidence=Confidence.LIKELY
@@ -142,7 +143,7 @@ def list_logins(status: ReportedStatus) -> str | None:
     if peer is None or endpoint is None:
         return None
     grants = status.server.connect_grants(peer.name, endpoint.name)
-    granted = [named(one.login) for one in grants or () if one.is_granted]
+    granted = [named(grant.login) for grant in grants or () if grant.is_granted]
     if not granted:
         return None
     which = join_words(granted, _SHOWN_LOGINS)
@@ -178,11 +179,15 @@ def _find_login(status: ReportedStatus) -> str | None:
     """Return the login that a text names, or None if it names none."""
     status_text = status.status_text.text or ""
     words = ("login '", 'login "', "login attempt by user '")
-    starts = [status_text.lower().find(each) + len(each) for each in words if each in status_text.lower()]
+    starts = [
+        status_text.lower().find(start_text) + len(start_text)
+        for start_text in words
+        if start_text in status_text.lower()
+    ]
     if starts:
-        rest = status_text[max(starts) :]
-        end = rest.find(status_text[max(starts) - 1])
-        return rest[:end].rstrip(".") or None if end > 0 else None
+        text_from_login = status_text[max(starts) :]
+        end = text_from_login.find(status_text[max(starts) - 1])
+        return text_from_login[:end].rstrip(".") or None if end > 0 else None
     with_domain = [name for name in status.quoted_names if "\\" in name]
     return with_domain[0] if with_domain else None
 

@@ -40,11 +40,11 @@ def find_remedies(
     Copies of the last database come first, because they are the cause whichever hop fails.
     """
     near: dict[NearMiss, None] = {}
-    met = {hop.instance_name for one in path.all_ways for hop in one.hop_path.hops}
-    copies = (remedy for one in path.failing for remedy in _part_copies_at(one, sent, estate, met))
+    met = {hop.instance_name for path_way in path.all_ways for hop in path_way.hop_path.hops}
+    copies = (remedy for path_way in path.failing for remedy in _part_copies_at(path_way, sent, estate, met))
     remedies = dict.fromkeys(copies)
-    for one in path.failing:
-        for stuck, remedy in _remedies_of(one, sent, estate):
+    for path_way in path.failing:
+        for stuck, remedy in _remedies_of(path_way, sent, estate):
             near |= dict.fromkeys(stuck.near)
             remedies[remedy] = None
     return list(near), list(remedies)
@@ -52,16 +52,18 @@ def find_remedies(
 
 def find_arrival(path: JudgedPath) -> RemedyPlace | None:
     """Return the place where all branches of a path deliver, or None if there is not exactly one."""
-    ends = {RemedyPlace(one.hop_path.instance or "", one.hop_path.database) for one in path.there}
-    is_delivered = all(one.hop_path.ending is Ending.DELIVERED for one in path.there)
+    ends = {RemedyPlace(path_way.hop_path.instance or "", path_way.hop_path.database) for path_way in path.there}
+    is_delivered = all(path_way.hop_path.ending is Ending.DELIVERED for path_way in path.there)
     return next(iter(ends)) if is_delivered and len(ends) == 1 else None
 
 
 def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
     estate = silent.estate
-    arriving = [one for one in path.there if one.hop_path.ending is Ending.DELIVERED]
-    copies = dict.fromkeys(remedy for one in path.all_ways for remedy in _part_copies_at(one, sent, estate))
+    arriving = [path_way for path_way in path.there if path_way.hop_path.ending is Ending.DELIVERED]
+    copies = dict.fromkeys(
+        remedy for path_way in path.all_ways for remedy in _part_copies_at(path_way, sent, estate)
+    )
     if copies:
         return list(copies)
     causes = find_causes(silent)
@@ -71,7 +73,7 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
-        mended = _mended(arriving[0], len(arriving[0].hop_path.hops) - 1)
+        mended = _mended_hop(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
         return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
     return find_wrong_ports(path, sent, estate) or [
@@ -81,42 +83,45 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
 
 def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
     """Correct routes to an unknown port of a known machine."""
-    left = [
-        one
-        for one in path.there
-        if one.hop_path.ending is Ending.LEFT_ESTATE and estate.find_other_port(one.hop_path.address or "")
+    left_ways = [
+        path_way
+        for path_way in path.there
+        if path_way.hop_path.ending is Ending.LEFT_ESTATE
+        and estate.find_other_port(path_way.hop_path.address or "")
     ]
-    mended = (_mended(one, len(one.hop_path.hops) - 1) for one in left)
-    stuck = (estate.describe_at_hop(sent, one, is_return=False) for one in mended)
+    mended = (_mended_hop(path_way, len(path_way.hop_path.hops) - 1) for path_way in left_ways)
+    stuck = (estate.describe_at_hop(sent, mended_hop, is_return=False) for mended_hop in mended)
     return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
 
 
 def _part_copies_at(
-    one: PathWay, sent: SentMessage, estate: AdviceEstate, met: Collection[str] | None = None
+    path_way: PathWay, sent: SentMessage, estate: AdviceEstate, met: Collection[str] | None = None
 ) -> list[Remedy]:
     """Return the remedies for a branch that ends at one of several databases with one broker instance.
 
     With ``met``, only copies count that routes connect with one of these instances.
     """
-    hop_path = one.hop_path
+    hop_path = path_way.hop_path
     if hop_path.ending is not Ending.DELIVERED or hop_path.instance is None:
         return []
     reached, sender = RemedyPlace(hop_path.instance, hop_path.database), RemedyPlace(sent.instance, sent.database)
-    if not one.is_return:
+    if not path_way.is_return:
         return part_copies(estate, reached, sent.service, met=met)
     return part_copies(estate, reached, sent.from_service or "", sender)
 
 
-def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Iterator[tuple[StuckMessage, Remedy]]:
-    if one.hop_path.ending is Ending.DELIVERED:
+def _remedies_of(
+    path_way: PathWay, sent: SentMessage, estate: AdviceEstate
+) -> Iterator[tuple[StuckMessage, Remedy]]:
+    if path_way.hop_path.ending is Ending.DELIVERED:
         # The acknowledgement is the one that fails, or it goes to a copy.
         return
 
     def describe(number: int) -> StuckMessage:
-        return estate.describe_at_hop(sent, _mended(one, number), is_return=one.is_return)
+        return estate.describe_at_hop(sent, _mended_hop(path_way, number), is_return=path_way.is_return)
 
-    is_loop = one.hop_path.ending is Ending.LOOP
-    number = _loop_to_break(one, describe) if is_loop else len(one.hop_path.hops) - 1
+    is_loop = path_way.hop_path.ending is Ending.LOOP
+    number = _loop_to_break(path_way, describe) if is_loop else len(path_way.hop_path.hops) - 1
     stuck = describe(number)
     before = None if number == 0 else describe(number - 1)
     if before is not None:
@@ -125,7 +130,7 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
         if at_listener is not None:
             yield stuck, at_listener
             return
-    anew = None if before is None or one.is_return else pin_anew(before, stuck)
+    anew = None if before is None or path_way.is_return else pin_anew(before, stuck)
     if anew is not None:
         yield stuck, anew
         return
@@ -135,15 +140,15 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
     if past is not None and before is not None and not is_at_copy and is_wrong_address(before, stuck):
         yield stuck, past
         return
-    if remedy.statement is None and _is_bound_to_old(stuck) and not one.is_return:
+    if remedy.statement is None and _is_bound_to_old(stuck) and not path_way.is_return:
         # A dialog that is bound to an old id is ended, and begun again, where it was begun.
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
     if past is not None:
-        yield stuck, _as_other_way(past)
+        yield stuck, _as_alternative(past)
 
 
-def _as_other_way(remedy: Remedy) -> Remedy:
+def _as_alternative(remedy: Remedy) -> Remedy:
     """Return a remedy that is an alternative to another one."""
     actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
     return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
@@ -153,22 +158,22 @@ def _is_bound_to_old(stuck: StuckMessage) -> bool:
     return stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
 
 
-def _loop_to_break(one: PathWay, describe: Callable[[int], StuckMessage]) -> int:
+def _loop_to_break(path_way: PathWay, describe: Callable[[int], StuckMessage]) -> int:
     """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
-    met = [hop.instance_name for hop in one.hop_path.hops]
+    met = [hop.instance_name for hop in path_way.hop_path.hops]
     for number in range(len(met)):
         if describe(number).fitting_here:
             return number
     return next((number - 1 for number in range(1, len(met)) if met[number] in met[:number]), len(met) - 1)
 
 
-def _mended(one: PathWay, number: int) -> HopToMend:
-    hop = one.hop_path.hops[number]
+def _mended_hop(path_way: PathWay, number: int) -> HopToMend:
+    hop = path_way.hop_path.hops[number]
     verdict = hop.verdict
     if verdict is None:
         raise ValueError("a hop that is followed has a verdict")
     verdict = _by_route(verdict, hop.route_name)
-    if one.hop_path.ending is Ending.LOOP:
+    if path_way.hop_path.ending is Ending.LOOP:
         verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
     first = verdict.decision.first if verdict.decision is not None else None
     return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
@@ -181,8 +186,8 @@ def _by_route(verdict: Verdict, name: str | None) -> Verdict:
     reported_route = next((route for route in routes if route.name == name), None)
     if decision is None or reported_route is None or reported_route is routes[0]:
         return verdict
-    others = (route for route in routes if route is not reported_route)
-    last = decision.last._replace(choice=decision.last.choice._replace(routes=(reported_route, *others)))
+    other_routes = (route for route in routes if route is not reported_route)
+    last = decision.last._replace(choice=decision.last.choice._replace(routes=(reported_route, *other_routes)))
     return replace(
         verdict,
         route_name=reported_route.name,

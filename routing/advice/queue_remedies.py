@@ -108,7 +108,7 @@ def _grant(queue: QueueFacts, line: str) -> str | None:
     denied = _DENIED.search(line)
     if denied is not None:
         permission = denied["permission"]
-        parts = [statements.identifier(denied[each]) for each in ("schema", "name")]
+        parts = [statements.identifier(denied[part]) for part in ("schema", "name")]
         target = ".".join(part or "[<name>]" for part in parts)
     return None if user is None else f"GRANT {permission} ON {target} TO {user};"
 

@@ -23,7 +23,7 @@ _REPLACE_RISK = "The statement drops the route and creates it again in one trans
 
 def correct_spelling(stuck: StuckMessage) -> Remedy | None:
     """Correct the spelling of the service in a route, unless another known service needs the route."""
-    for near, _ in _missed(stuck):
+    for near, _ in _missed_routes(stuck):
         if set(near.differences) <= set(SPELLINGS) and not stuck.is_needed(near.service):
             cause = (
                 f"Route {named(near.name)} of {named(near.database)} names {named(near.service)}, but the messages"
@@ -42,7 +42,7 @@ def correct_spelling(stuck: StuckMessage) -> Remedy | None:
 
 def renew_route(stuck: StuckMessage) -> Remedy | None:
     """Create an expired route for the service again without a lifetime, which no ALTER can remove."""
-    for near, route in _missed(stuck):
+    for near, route in _missed_routes(stuck):
         if near.differences == (EXPIRED,):
             cause = (
                 f"Route {named(near.name)} of {named(near.database)} has expired, although it is still in"
@@ -63,7 +63,7 @@ def renew_route(stuck: StuckMessage) -> Remedy | None:
 
 def correct_route_id(stuck: StuckMessage) -> Remedy | None:
     """Replace a route's old id by the id that the messages are bound to and a holder has now."""
-    for near, _ in _missed(stuck):
+    for near, _ in _missed_routes(stuck):
         is_old = near.differences == (OTHER_BROKER,) and not stuck.is_current(near.broker)
         if is_old and stuck.is_current(stuck.broker):
             cause = (
@@ -120,7 +120,7 @@ def pin_anew(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
 
 def compare_ids(stuck: StuckMessage) -> Remedy | None:
     """Advise a comparison of the ids of a route and the messages with the unknown id of the target."""
-    for near, _ in _missed(stuck):
+    for near, _ in _missed_routes(stuck):
         if near.differences == (OTHER_BROKER,):
             cause = (
                 f"Route {named(near.name)} of {named(near.database)} has broker instance {named(near.broker)}, but"
@@ -137,7 +137,7 @@ def compare_ids(stuck: StuckMessage) -> Remedy | None:
     return None
 
 
-def _missed(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]]:
+def _missed_routes(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]]:
     """Yield the sender's routes that the messages missed, and that would lead them on."""
     if stuck.came_back:
         return

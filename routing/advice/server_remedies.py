@@ -63,8 +63,8 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
         return to_fill_in(place, f"{leads} Its endpoint was exported with this port.", (rule, check), starts)
     first = with_endpoint[0]
     cause = f"{leads} The endpoint of {named(first)} listens on port {_port(status, first)}, not on {port}."
-    others = [f"Do the same on {join_words(map(named, with_endpoint[1:]))}."] if with_endpoint[1:] else []
-    return _alter_port(status, first, port, cause, (rule, *others))
+    further_actions = [f"Do the same on {join_words(map(named, with_endpoint[1:]))}."] if with_endpoint[1:] else []
+    return _alter_port(status, first, port, cause, (rule, *further_actions))
 
 
 def _primary_first(listener: AvailabilityListener) -> Iterator[str]:

@@ -105,12 +105,12 @@ def is_of_event_notifications(service: str | None) -> bool:
     return service is not None and service.casefold().endswith(EVENT_NOTIFICATION)
 
 
-def make_event_notification(server: ServerEvidence, place: RemedyPlace, service: str, what: str) -> Remedy:
+def make_event_notification(server: ServerEvidence, place: RemedyPlace, service: str, subject: str) -> Remedy:
     """Advise how to recreate an event notification and end its old dialogs.
 
-    ``what`` begins the sentence of the cause.
+    ``subject`` begins the sentence of the cause.
     """
-    cause = f"{what} that is gone, or that has another broker instance than the target's database has now."
+    cause = f"{subject} that is gone, or that has another broker instance than the target's database has now."
     actions = (
         "Run DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION: the new one has the broker instance of today.",
         "Then end the old dialogs.",
@@ -156,16 +156,18 @@ def notify_anew(stuck: StuckMessage) -> Remedy | None:
     """Advise how to recreate an event notification without a target, or return None for other messages."""
     if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
         return None
-    what = f"SQL Server sends these messages to service {named(stuck.service)} for an event notification"
+    subject = f"SQL Server sends these messages to service {named(stuck.service)} for an event notification"
     place = stuck.place(stuck.database or stuck.scope)
-    return make_event_notification(stuck.estate.server, place, stuck.service, what)
+    return make_event_notification(stuck.estate.server, place, stuck.service, subject)
 
 
 def end_refused(stuck: StuckMessage) -> Remedy | None:
     """Advise how to end dialogs bound to a database of the instance without the service."""
     broker = stuck.last.known_broker
     bound_databases = [
-        each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)
+        database.name
+        for database in stuck.here.databases.values()
+        if broker is not None and has_id(database, broker)
     ]
     if not bound_databases:
         return None

@@ -103,9 +103,11 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
     """Return the remedy if a secondary replica, or several instances, listen at an address."""
     estate, sender = silent.estate, silent.sender
-    here = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
-    owners = estate.network.owners(address, here) or (estate.find_instance_of_host(address),)
-    replicas = (lead_to_listener(estate, one.name, sender, silent.route) for one in owners if one is not None)
+    sending_instance = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
+    owners = estate.network.owners(address, sending_instance) or (estate.find_instance_of_host(address),)
+    replicas = (
+        lead_to_listener(estate, owner.name, sender, silent.route) for owner in owners if owner is not None
+    )
     at_listener = next((remedy for remedy in replicas if remedy is not None), None)
     return at_listener or part_endpoints(estate, address, silent.service, sender, silent.route)
 
@@ -180,8 +182,8 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
             "Check the connection from the target to the sender's address: its port and the firewall.",
             f"Look at the transmission queue of {named(target.database)}: its status shows the reason.",
         )
-        every = (*actions, EVENT_THAT_TELLS)
-        return Remedy(target, cause, every, confidence=Confidence.LIKELY)
+        all_actions = (*actions, EVENT_THAT_TELLS)
+        return Remedy(target, cause, all_actions, confidence=Confidence.LIKELY)
     cause = (
         f"The messages do not arrive: {named(target.database)} of {named(target.instance)} has no conversation"
         " endpoint of their dialogs."

@@ -78,12 +78,12 @@ def with_clause(
 
 def create_route(name: str | None, clause: str | None) -> str | None:
     """Write CREATE ROUTE, or return None if the name cannot be pasted."""
-    return _together("CREATE ROUTE ", identifier(name), clause, ";")
+    return _join_known("CREATE ROUTE ", identifier(name), clause, ";")
 
 
 def alter_route(name: str | None, clause: str | None) -> str | None:
     """Write ALTER ROUTE. Options outside the clause stay unchanged."""
-    return _together("ALTER ROUTE ", identifier(name), clause, ";")
+    return _join_known("ALTER ROUTE ", identifier(name), clause, ";")
 
 
 def replace_route(name: str | None, clause: str | None) -> list[str | None]:
@@ -94,7 +94,7 @@ def replace_route(name: str | None, clause: str | None) -> list[str | None]:
     return [
         "SET XACT_ABORT ON;",
         "BEGIN TRANSACTION;",
-        _together("DROP ROUTE ", identifier(name), ";"),
+        _join_known("DROP ROUTE ", identifier(name), ";"),
         create_route(name, clause),
         "COMMIT TRANSACTION;",
     ]
@@ -102,30 +102,30 @@ def replace_route(name: str | None, clause: str | None) -> list[str | None]:
 
 def enable_broker(database: str) -> str | None:
     """Write ALTER DATABASE that keeps the broker instance, and fails at once if others use the database."""
-    return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
+    return _join_known("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
 
 
 def enable_broker_at_once(database: str) -> str | None:
     """Write ALTER DATABASE that rolls back the transactions of others, and keeps the broker instance."""
-    return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE;")
+    return _join_known("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE;")
 
 
 def new_broker(database: str) -> str | None:
     """Write ALTER DATABASE that gives a database another broker instance, and so ends all its dialogs."""
-    return _together("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")
+    return _join_known("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")
 
 
 def disable_broker(database: str) -> str | None:
     """Write ALTER DATABASE that turns the broker of a database off, and so stops its messages."""
-    return _together("ALTER DATABASE ", identifier(database), " SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;")
+    return _join_known("ALTER DATABASE ", identifier(database), " SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;")
 
 
 def in_database(database: str, lines: Iterable[str | None]) -> str | None:
     """Join statements, one per line, after a USE for the database if its name is known."""
-    use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]
-    every = [*use, *lines]
-    pasted_lines = [line for line in every if line is not None]
-    return "\n".join(pasted_lines) if len(pasted_lines) == len(every) else None
+    use = [] if database == UNNAMED_DATABASE else [_join_known("USE ", identifier(database), ";")]
+    all_lines = [*use, *lines]
+    pasted_lines = [line for line in all_lines if line is not None]
+    return "\n".join(pasted_lines) if len(pasted_lines) == len(all_lines) else None
 
 
 def as_comment(text: str | None) -> str | None:
@@ -145,6 +145,6 @@ def new_name(service: str, is_taken: Callable[[str], bool]) -> str:
     raise AssertionError("numbers do not end")
 
 
-def _together(*parts: str | None) -> str | None:
+def _join_known(*parts: str | None) -> str | None:
     pasted_parts = [part for part in parts if part is not None]
     return "".join(pasted_parts) if len(pasted_parts) == len(parts) else None

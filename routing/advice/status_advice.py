@@ -262,5 +262,8 @@ def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[Mes
 
 def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
     """Return one of several verdicts if all lead to one place by one route, otherwise None."""
-    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
+    places = {
+        (verdict.outcome, verdict.route_name, verdict.address, verdict.destination_database)
+        for verdict in possible
+    }
     return possible[0] if len(places) == 1 else None

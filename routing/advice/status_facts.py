@@ -105,12 +105,12 @@ class ReportedStatus:
         own_database = _only(self._holders_of(self.here))
         if own_database is not None:
             return RemedyPlace(self.instance, own_database)
-        every = [
+        targets = [
             RemedyPlace(name, holder.name)
             for name, instance in self.estate.instances.items()
             for holder in self._holders_of(instance)
         ]
-        return every[0] if len(every) == 1 else None
+        return targets[0] if len(targets) == 1 else None
 
     def _holders_of(self, instance: SqlInstance) -> list[Database]:
         holders = instance.holders_of(self.service)
@@ -120,7 +120,7 @@ class ReportedStatus:
         return (
             in_own_database
             if in_own_database and self.broker is None
-            else [one for one in holders if has_id(one, self.broker)]
+            else [database for database in holders if has_id(database, self.broker)]
         )
 
 

@@ -98,7 +98,7 @@ class StatusCause:
 
     def is_of(self, number: int, named: Collection[int], text: str) -> bool:
         """Return True if a status has this trouble. ``named`` are the numbers in its text."""
-        has_inner = not self.inner or any(each in named for each in self.inner)
+        has_inner = not self.inner or any(number in named for number in self.inner)
         has_mark = not self.marks or any(phrase in text for phrase in self.marks)
         return number in self.numbers and has_inner and has_mark
 
@@ -195,9 +195,9 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
 
 def find_system_numbers(text: str) -> set[int]:
     """Return the numbers of the operating system that a text may name."""
-    return {int(each) for each in _OF_THE_SYSTEM.findall(text)}
+    return {int(number) for number in _OF_THE_SYSTEM.findall(text)}
 
 
 def find_numbers(text: str) -> set[int]:
     """Return the numbers of exceptions and of the operating system that a text may name."""
-    return find_system_numbers(text) | {int(each) for each in _STANDING_ALONE.findall(text)}
+    return find_system_numbers(text) | {int(number) for number in _STANDING_ALONE.findall(text)}

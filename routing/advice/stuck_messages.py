@@ -86,8 +86,8 @@ class AdviceEstate:
         host = text.host(address)
         if host is None or host in LOOPBACK_HOSTS:
             return None
-        near = [one for name in (host, host.partition(".")[0]) for one in self._by_machine.get(name, ())]
-        on_machine = {one.name: one for one in near}
+        near = [instance for name in (host, host.partition(".")[0]) for instance in self._by_machine.get(name, ())]
+        on_machine = {instance.name: instance for instance in near}
         return next(iter(on_machine.values())) if len(on_machine) == 1 else None
 
     @cached_property
@@ -101,10 +101,10 @@ class AdviceEstate:
     def find_other_port(self, address: str) -> str | None:
         """Name the port of the known endpoint on an address's machine, if the address has another one."""
         machine = self.find_instance_of_host(address)
-        known = None if machine is None else self.find_endpoint_address(machine.name)
-        if machine is None or known is None or text.port(known) == text.port(address):
+        endpoint_address = None if machine is None else self.find_endpoint_address(machine.name)
+        if machine is None or endpoint_address is None or text.port(endpoint_address) == text.port(address):
             return None
-        return f"the endpoint of {named(machine.name)} listens on port {text.port(known)}"
+        return f"the endpoint of {named(machine.name)} listens on port {text.port(endpoint_address)}"
 
     def find_endpoint_address(self, instance: str) -> str | None:
         """Return an address with a port for connections from another machine, or None if none is known."""

@@ -57,7 +57,7 @@ def line(item: str, finding: str, **values: Any) -> Line:
 
 def number_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
     """Add missing columns to lines, as rows of `EXPLAINED_STEPS`, and number them from 1."""
-    return tuple({**_complete(each), "position": number} for number, each in enumerate(lines, start=1))
+    return tuple({**_complete(fields), "position": number} for number, fields in enumerate(lines, start=1))
 
 
 def _complete(partial_line: Line) -> Line:
@@ -87,22 +87,22 @@ _LOST = (str(Ending.DELAYED), str(Ending.DROPPED), str(Ending.LOOP))
 NO_OTHER_INSTANCES = OtherInstances()
 
 
-def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstances) -> list[Line]:
+def request_lines(instance: SqlInstance, database: str, t: int, others: OtherInstances) -> list[Line]:
     """Return the paths of a database's request at a time, hop by hop, for at most `SHOWN` branches.
 
     Other instances are read only if the request leaves its own.
     """
-    instances: Mapping[str, SqlInstance] = {here.name: here}
-    traces = _follow(instances, here, database, t)
+    instances: Mapping[str, SqlInstance] = {instance.name: instance}
+    traces = _follow(instances, instance, database, t)
     if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.hop_paths):
-        instances = {**others.read(), here.name: here}
-        traces = _follow(instances, here, database, t)
+        instances = {**others.read(), instance.name: instance}
+        traces = _follow(instances, instance, database, t)
     hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.hop_paths))
     ends = [_end_line(hop_path, instances, others) for hop_path in hop_paths]
     is_cut = any(trace.is_cut for trace in traces)
     is_lost = not is_cut and all(end["finding"] in _LOST for end in ends)
-    asked = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
-    lines = [line("REQUEST_PATH", "LOST" if is_lost else "FOLLOWED", **_place(here.name, database), **asked)]
+    request = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
+    lines = [line("REQUEST_PATH", "LOST" if is_lost else "FOLLOWED", **_place(instance.name, database), **request)]
     for hop_path, end in list(zip(hop_paths, ends, strict=True))[:SHOWN]:
         lines += [*map(_hop_line, takewhile(others.is_known, hop_path.hops)), end]
     if len(hop_paths) > SHOWN or is_cut:
@@ -110,8 +110,10 @@ def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstanc
     return lines
 
 
-def _follow(instances: Mapping[str, SqlInstance], here: SqlInstance, database: str, t: int) -> list[MessageTrace]:
-    return list(trace_request(EstateNetwork(instances), Planner().at, here, database, t))
+def _follow(
+    instances: Mapping[str, SqlInstance], instance: SqlInstance, database: str, t: int
+) -> list[MessageTrace]:
+    return list(trace_request(EstateNetwork(instances), Planner().at, instance, database, t))
 
 
 def _hop_line(hop: PathHop) -> Line:
@@ -173,8 +175,8 @@ class StatusText:
     def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
         """Compare a status with a verdict. ``in_msdb`` is True if the routes of msdb were searched last."""
         if self.event is not None and outcome is not None:
-            seen = SeenMessage(self.event, self.outcome, self.number)
-            comparison = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
+            observation = SeenMessage(self.event, self.outcome, self.number)
+            comparison = reconciling.compare(observation, Verdict(None, outcome, reason), in_msdb=in_msdb)
             return ReasonComparison(_AGREEMENTS.get(comparison.kind, NumberAgreement.SAYS_NOTHING), comparison.why)
         if self.number is None and self.text is not None:
             return _UNKNOWN_TEXT
@@ -246,8 +248,8 @@ def find_gap(near: Mapping[str, TableColumns]) -> str | None:
 
     ``near`` has the rows of this one instance.
     """
-    listed = instances_of({key: near[key] for key in ("instances", "databases")}).values()
-    if not any(instance.is_only_named for instance in listed):
+    near_instances = instances_of({key: near[key] for key in ("instances", "databases")}).values()
+    if not any(instance.is_only_named for instance in near_instances):
         return None
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 

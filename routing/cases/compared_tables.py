@@ -210,7 +210,10 @@ class TableCache:
         """Return messages and any dialogs, both read by the same engine. ``writer`` writes the output."""
         tables = {key: config.tables[key] for key in TRAFFIC if key in config.tables}
         opened = {key: self._open(key, location) for key, location in tables.items()}
-        return {key: one.rows for key, one in self.opener.read_alike(opened, tables, "compared", writer).items()}
+        return {
+            key: traffic_rows.rows
+            for key, traffic_rows in self.opener.read_alike(opened, tables, "compared", writer).items()
+        }
 
 
 def give_sides(

@@ -38,26 +38,26 @@ class EstateAddresses:
         """Return an instance's own addresses as written."""
         return self._own.get(instance, ())
 
-    def choose(self, instance: str, here: SqlInstance) -> TargetAddress | None:
-        """Return the address by which ``here`` reaches an instance, or None if no address with a port is known.
+    def choose(self, instance: str, sender: SqlInstance) -> TargetAddress | None:
+        """Return the address by which ``sender`` reaches an instance, or None if no address with a port is known.
 
-        Addresses in routes of ``here`` come first, then those in most routes. Other addresses are ranked by host:
+        Addresses in routes of ``sender`` come first, then those in most routes. Others are ranked by their host:
         a name with a domain, an IP address, a short name.
         """
-        usable = [address for address in self.of(instance) if _leads_away(address, here)]
+        usable = [address for address in self.of(instance) if _leads_away(address, sender)]
         if not usable:
             return None
-        best = min(usable, key=lambda address: (*self._count_uses(address, here), _rank_host(address)))
+        best = min(usable, key=lambda address: (*self._count_uses(address, sender), _rank_host(address)))
         uses = self._uses.get(text.comparable_address(best))
         if uses is None:
             return TargetAddress(best, _rank_host(best) < _SHORT_NAME)
-        _, writing = min(uses, key=lambda use: (use[0] != here.name, -uses[use], use))
+        _, writing = min(uses, key=lambda use: (use[0] != sender.name, -uses[use], use))
         return TargetAddress(writing, True)
 
-    def _count_uses(self, address: str, here: SqlInstance) -> tuple[int, int]:
-        """Return the negative number of routes with an address, first in ``here``, then in the estate."""
+    def _count_uses(self, address: str, sender: SqlInstance) -> tuple[int, int]:
+        """Return the negative number of routes with an address, first in ``sender``, then in the estate."""
         uses = self._uses.get(text.comparable_address(address), Counter())
-        return -sum(many for (user, _), many in uses.items() if user == here.name), -sum(uses.values())
+        return -sum(many for (user, _), many in uses.items() if user == sender.name), -sum(uses.values())
 
     @cached_property
     def _uses(self) -> Mapping[str, Counter[tuple[str, str]]]:
@@ -79,8 +79,8 @@ def list_route_addresses(instances: Mapping[str, SqlInstance]) -> Iterator[tuple
                 yield name, route.mirror_address
 
 
-def _leads_away(address: str, here: SqlInstance) -> bool:
-    is_own = text.comparable_address(address) in here.own_addresses
+def _leads_away(address: str, sender: SqlInstance) -> bool:
+    is_own = text.comparable_address(address) in sender.own_addresses
     return text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own
 
 

@@ -92,7 +92,7 @@ def find_affected(diff_sides: DiffSides) -> AffectedServices:
         else:
             for service in services:
                 affected.add(name, service)
-    for name, service in _asked_otherwise(before, after):
+    for name, service in _find_changed_requests(before, after):
         affected.add(name, service)
     return affected
 
@@ -108,8 +108,8 @@ def _near(diff_sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[st
 
 def narrow(settings: Mapping[str, TableColumns], names: Iterable[str]) -> dict[str, TableColumns]:
     """Select the settings of some instances."""
-    wanted = set(names)
-    return {key: columns.naming("instance_name", wanted) for key, columns in settings.items()}
+    instance_names = set(names)
+    return {key: columns.naming("instance_name", instance_names) for key, columns in settings.items()}
 
 
 def _services(old: SqlInstance | None, new: SqlInstance | None) -> set[str] | None:
@@ -138,7 +138,7 @@ def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None
     return {service for service in old.keys() | new.keys() if old.get(service) != new.get(service)}
 
 
-def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
+def _find_changed_requests(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
     """Yield the instances and services of which requests on record count otherwise on one side."""
     if before.asks is after.asks and before.at == after.at:
         return
@@ -154,7 +154,7 @@ def _states(requests: TableColumns | None, at: int) -> dict[tuple[str, str, str]
     """
     states: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
     for scope, on_record in ({} if requests is None else requests_of(requests)).items():
-        state = {one for request in on_record for one in _state(request, at)}
+        state = {ended_request for request in on_record for ended_request in _state(request, at)}
         if state:
             states[scope] = state
     return states
@@ -179,19 +179,19 @@ class PathDifference:
     @classmethod
     def of(cls, diff_sides: DiffSides, affected: AffectedServices) -> PathDifference:
         """Return the differences of two sides, each with its whole estate."""
-        one, other = diff_sides.both
-        before = network_of(one.settings)
-        return cls(before, network_of(other.settings) if other.differs_in(one) else before, affected)
+        before_side, other = diff_sides.both
+        before = network_of(before_side.settings)
+        return cls(before, network_of(other.settings) if other.differs_in(before_side) else before, affected)
 
     def may_differ(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> bool:
         """Return True if the path of a sender's messages before may be another one after."""
         back_to = None if sender.back_to is None else sender.back_to.name
         return any(
-            self._may_way_differ(path_way, back_to if path_way.is_return else to.name)
+            self._may_path_differ(path_way, back_to if path_way.is_return else to.name)
             for path_way in path.judged.all_ways
         )
 
-    def _may_way_differ(self, path_way: PathWay, service: str | None) -> bool:
+    def _may_path_differ(self, path_way: PathWay, service: str | None) -> bool:
         path = path_way.hop_path
         if any(self.affected.may_differ(hop.instance_name, service) for hop in path.hops):
             return True
@@ -226,33 +226,33 @@ class PathDifference:
         """Return these instances and all instances with messages or answers that may pass through them."""
         reached, waiting = set(targets), list(targets)
         if waiting:
-            reached |= self._leading_anywhere
-            waiting += self._leading_anywhere
+            reached |= self._senders_by_service_name
+            waiting += self._senders_by_service_name
         while waiting:
-            new = self._led_from.get(waiting.pop(), set()) - reached
+            new = self._senders_by_receiver.get(waiting.pop(), set()) - reached
             reached |= new
             waiting += new
         return sorted(reached)
 
     @cached_property
-    def _led_from(self) -> Mapping[str, set[str]]:
+    def _senders_by_receiver(self) -> Mapping[str, set[str]]:
         """Instances by the instance that their routes lead to, on either side."""
         led_from: dict[str, set[str]] = defaultdict(set)
-        for network in {id(one): one for one in (self.before, self.after)}.values():
-            for here in network.instances.values():
-                for address in _addresses(here):
-                    for owner in network.owners(address, here):
-                        led_from[owner.name].add(here.name)
+        for network in {id(network): network for network in (self.before, self.after)}.values():
+            for sender in network.instances.values():
+                for address in _addresses(sender):
+                    for owner in network.owners(address, sender):
+                        led_from[owner.name].add(sender.name)
         return led_from
 
     @cached_property
-    def _leading_anywhere(self) -> set[str]:
+    def _senders_by_service_name(self) -> set[str]:
         """The instances with a route that reads its address from the service name."""
         return {
-            here.name
+            sender.name
             for network in (self.before, self.after)
-            for here in network.instances.values()
-            if any(route.kind is AddressKind.TRANSPORT for route in _routes(here))
+            for sender in network.instances.values()
+            if any(route.kind is AddressKind.TRANSPORT for route in _routes(sender))
         }
 
     @cached_property
@@ -262,15 +262,15 @@ class PathDifference:
             return set()
         senders = {name for name in self.before.instances if name not in self.after.instances}
         for network in (self.before, self.after):
-            for name, here in network.instances.items():
-                if any(self._leads_elsewhere(name, address) for address in _addresses(here)):
+            for name, sender in network.instances.items():
+                if any(self._leads_elsewhere(name, address) for address in _addresses(sender)):
                     senders.add(name)
-        return senders | self._leading_anywhere
+        return senders | self._senders_by_service_name
 
     @cached_property
     def _are_addresses_same(self) -> bool:
         old, new = (
-            {name: one.own_addresses for name, one in network.instances.items()}
+            {name: instance.own_addresses for name, instance in network.instances.items()}
             for network in (self.before, self.after)
         )
         return old == new
@@ -279,20 +279,20 @@ class PathDifference:
         """Return True if an address leads to other instances on the other side."""
         if self._are_addresses_same:
             return False
-        led = self._elsewhere.get((sender, address))
+        led = self._leads_elsewhere_by_route.get((sender, address))
         if led is None:
-            led = self._elsewhere[sender, address] = self._owners(self.before, sender, address) != self._owners(
-                self.after, sender, address
-            )
+            led = self._leads_elsewhere_by_route[sender, address] = self._owners(
+                self.before, sender, address
+            ) != self._owners(self.after, sender, address)
         return led
 
     @staticmethod
     def _owners(network: EstateNetwork, sender: str, address: str) -> list[str] | None:
-        here = network.instances.get(sender)
-        return None if here is None else [owner.name for owner in network.owners(address, here)]
+        instance = network.instances.get(sender)
+        return None if instance is None else [owner.name for owner in network.owners(address, instance)]
 
     @cached_property
-    def _elsewhere(self) -> dict[tuple[str, str], bool]:
+    def _leads_elsewhere_by_route(self) -> dict[tuple[str, str], bool]:
         return {}
 
 

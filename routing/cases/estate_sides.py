@@ -204,13 +204,13 @@ def apply_scripts(one_side: OneSide, read_scripts: ReadScripts, label: str) -> t
     known_rows = [*settings["instances"].dicts(), *settings["databases"].dicts()]
     names = list(dict.fromkeys(name for name, _ in read_scripts.scripts))
     done.notes += [*say_near_names(names, known_rows), *read_scripts.notes]
-    known = {row["instance_name"] for row in known_rows}
+    known_instances = {row["instance_name"] for row in known_rows}
     done.notes += [
         f"the tables have no instance {quote(name)}: the scripts are tried on a new one"
         for name in names
-        if name not in known
+        if name not in known_instances
     ]
-    for name, group in groupby(read_scripts.scripts, key=lambda one: one[0]):
+    for name, group in groupby(read_scripts.scripts, key=lambda named_script: named_script[0]):
         settings = _apply_to_instance(settings, one_side.moment, name, [script for _, script in group], done)
     return replace(one_side, label=label, settings=settings), done
 
@@ -232,7 +232,7 @@ def _apply_to_instance(
     for key, changes in changes_of(instance_rows, before, after, name, {(name, None): at}, set()).items():
         done.count_written(key, changes.counts)
         if changes:
-            applied[key] = _put(settings[key], key, name, apply_changes(key, instance_rows[key], changes))
+            applied[key] = _replace_rows(settings[key], key, name, apply_changes(key, instance_rows[key], changes))
     return applied
 
 
@@ -242,8 +242,8 @@ def _rows_of(columns: TableColumns, key: str, instance: str) -> list[TableRow]:
     return with_moments(columns.naming("instance_name", [instance]).dicts(), times)
 
 
-def _put(columns: TableColumns, key: str, instance: str, rows: Sequence[TableRow]) -> TableColumns:
+def _replace_rows(columns: TableColumns, key: str, instance: str, rows: Sequence[TableRow]) -> TableColumns:
     """Return the columns with other rows of an instance."""
-    others = [place for place, name in enumerate(columns.values["instance_name"]) if name != instance]
-    rest, new = columns.take(others), TableColumns.of_rows(rows, INPUTS[key])
-    return TableColumns({name: [*rest.values[name], *new.values[name]] for name in INPUTS[key].names})
+    kept_positions = [place for place, name in enumerate(columns.values["instance_name"]) if name != instance]
+    kept_columns, new = columns.take(kept_positions), TableColumns.of_rows(rows, INPUTS[key])
+    return TableColumns({name: [*kept_columns.values[name], *new.values[name]] for name in INPUTS[key].names})

@@ -101,7 +101,8 @@ def spots_of_statements(
 ) -> dict[SubjectKey, Spot]:
     """Return the file and line of the last statement that created or changed each subject."""
     return {
-        key: (one.file, one.line) for key, one in _statements_by_subject(statements, instance, spelling).items()
+        key: (statement.file, statement.line)
+        for key, statement in _statements_by_subject(statements, instance, spelling).items()
     }
 
 
@@ -110,10 +111,10 @@ def _statements_by_subject(
 ) -> dict[SubjectKey, ScriptStatement]:
     """Return the last statement on each subject."""
     last: dict[SubjectKey, ScriptStatement] = {}
-    for one in statements:
-        view, (_, database) = subject_of(one, instance, spelling)
-        name = one.new_name if isinstance(one, RenameDatabase) else one.name
-        last[subject_key(view, instance, database, name)] = one
+    for statement in statements:
+        view, (_, database) = subject_of(statement, instance, spelling)
+        name = statement.new_name if isinstance(statement, RenameDatabase) else statement.name
+        last[subject_key(view, instance, database, name)] = statement
     return last
 
 
@@ -158,7 +159,9 @@ class ReadViews:
             return False
         doubts = {doubt[:2] for doubt in self.doubts[view]}
         names = (None if database is None else database.casefold(), None)
-        return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
+        return any(
+            (database_name, name) in doubts for database_name in (instance.casefold(), None) for name in names
+        )
 
     def newest(self, instance: str, *views: str) -> datetime | None:
         """Return the time of an instance's newest export of some views, or of any view, or None without one."""
@@ -246,7 +249,7 @@ def weigh(
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
-    notes, refused_messages = _note_to_come(export, scripts, options), export.rejected_of[_QUEUE]
+    notes, refused_messages = _note_future_times(export, scripts, options), export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
@@ -256,9 +259,9 @@ def weigh(
     for instance, script in read_scripts(scripts, instances, options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
         if script.file not in named:
-            for key, one in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
-                if key.name and not _is_exported(evidence, *subject_of(one, instance, _spelling(evidence))):
-                    changes.setdefault(key, {})[script.file] = one
+            for key, statement in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
+                if key.name and not _is_exported(evidence, *subject_of(statement, instance, _spelling(evidence))):
+                    changes.setdefault(key, {})[script.file] = statement
     notes += _note_changed_twice(changes)
     scripts_read = len({script.file for script in evidence.log.scripts})
     log = replace(
@@ -282,14 +285,16 @@ def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatemen
     return [f"{why}: {join_bounded(shown, 'object')}"] if shown else []
 
 
-def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
+def _note_future_times(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
     """Return a note on each export or script with a time in the future, if a clock is given."""
     if options.clock is None:
         return []
     files = [file for file in scripts.every if file.exists()]
     times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
     of_exports = find_exports_to_come(export.rows, options.clock)
-    return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, options.clock)
+    return [f"{timed_export} (--time-zone)" for timed_export in of_exports] + find_scripts_to_come(
+        times, options.clock
+    )
 
 
 def try_scripts(
@@ -300,7 +305,7 @@ def try_scripts(
     options = replace(options, stand_ins=evidence.of_scripts)
     tried = replace(evidence, log=replace(evidence.log, scripts=(), left_out=(), rejected=(), notes=()))
     for instance, script in read_scripts(scripts, _known_instances(evidence, options), options, [], scripted_at):
-        tried = _apply(tried, script, instance, lambda one: False)
+        tried = _apply(tried, script, instance, lambda statement: False)
     return replace(tried, log=replace(tried.log, notes=(*tried.log.notes, *note_commented(scripts))))
 
 
@@ -322,7 +327,7 @@ def _of_exports(
         scripted={},
         in_part=frozenset(),
         doubts=doubts,
-        endpoints={row["instance_name"] for row in endpoints if _is_one(row)},
+        endpoints={row["instance_name"] for row in endpoints if _is_endpoint(row)},
     )
     log = ReadLog(
         rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
@@ -343,7 +348,7 @@ def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list
     secondaries = server.secondaries()
 
     def direct(addresses: Sequence[str]) -> list[str] | None:
-        return [one for one in addresses if server.listener(text.host(one)) is None] or None
+        return [address for address in addresses if server.listener(text.host(address)) is None] or None
 
     return [
         {**row, "addresses": direct(row["addresses"] or ())} if row["instance_name"] in secondaries else row
@@ -351,7 +356,7 @@ def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list
     ]
 
 
-def _is_one(endpoint: TableRow) -> bool:
+def _is_endpoint(endpoint: TableRow) -> bool:
     """Return True if there is an endpoint: the queries export the names of an instance without one as well."""
     return any(endpoint[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
 
@@ -360,7 +365,10 @@ def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> F
     """Add a script's statements on subjects that were not exported, as if they had always applied."""
     spelling = _spelling(evidence)
     return _apply(
-        evidence, script, instance, lambda one: _is_exported(evidence, *subject_of(one, instance, spelling))
+        evidence,
+        script,
+        instance,
+        lambda statement: _is_exported(evidence, *subject_of(statement, instance, spelling)),
     )
 
 
@@ -368,15 +376,15 @@ def _apply(
     evidence: FileEvidence, script: ReadScript, instance: str, leaves_out: Callable[[ScriptStatement], bool]
 ) -> FileEvidence:
     spelling, done = _spelling(evidence), ImportResult(is_dry_run=True)
-    left_out = [one for one in script.statements if leaves_out(one)]
-    counting = [one for one in script.statements if not leaves_out(one)]
-    is_open = any(not one.counted for one in script.problems) or _alters_unknown(
+    left_out = [statement for statement in script.statements if leaves_out(statement)]
+    counting = [statement for statement in script.statements if not leaves_out(statement)]
+    is_open = any(not problem.counted for problem in script.problems) or _alters_unknown(
         evidence.rows["routes"], counting, instance, spelling
     )
     rows = _apply_to_rows(evidence.rows, script, instance, spelling, done, leaves_out)
     scripted = {view: set(units) for view, units in evidence.views.scripted.items()}
-    for one in counting:
-        view, unit = subject_of(one, instance, spelling)
+    for statement in counting:
+        view, unit = subject_of(statement, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
     # A script of which every statement is left out, or a comment, has statements all the same.
@@ -406,11 +414,11 @@ def _alters_unknown(
 ) -> bool:
     """Return whether a script alters a route that nothing else defines, so that it may name any service."""
     known_routes = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
-    for one in statements:
-        place = (subject_of(one, instance, spelling)[1], collated(one.name))
-        if isinstance(one, AlterRoute) and place not in known_routes:
+    for statement in statements:
+        place = (subject_of(statement, instance, spelling)[1], collated(statement.name))
+        if isinstance(statement, AlterRoute) and place not in known_routes:
             return True
-        if isinstance(one, CreateRoute):
+        if isinstance(statement, CreateRoute):
             known_routes.add(place)
     return False
 
@@ -439,11 +447,11 @@ def _apply_to_rows(
 ) -> dict[str, Sequence[TableRow]]:
     """Return all rows after applying a script to those of one instance. ``done`` collects failed statements."""
     instance_rows = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
-    others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
+    rows_elsewhere = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
     before = state_of(instance_rows, script.scripted_at)
     after = apply_all(done, before, [script], leaves_out=leaves_out)
     changed = rows_of(instance_rows, before, after, instance)
-    return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}
+    return {**rows, **{key: [*rows_elsewhere[key], *changed[key]] for key in CONFIGURATION}}
 
 
 # What was read, view by view: a reader checks by it whether an export is missing.

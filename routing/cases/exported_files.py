@@ -67,7 +67,7 @@ def stand_in_for(
         whose = {file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts}
         databases = dict(_databases(parts, top, whose, without_database))
         notes += _say_several(parts, whose, databases)
-    notes += _say_taken(times, instances, databases)
+    notes += _note_defaults(times, instances, databases)
     return {
         file: StandIns(
             instances.get(file, options.instance_name),
@@ -80,9 +80,9 @@ def stand_in_for(
 
 def stand_in_for_scripts(of_exports: Iterable[StandIns], options: StandIns) -> StandIns:
     """Return the options for scripts, with the one instance and database beside msdb that exports were given."""
-    every = list(of_exports)
-    instances = {one.instance_name for one in every}
-    databases = {one.database_name for one in every if one.database_name != MSDB}
+    of_instances = list(of_exports)
+    instances = {part.instance_name for part in of_instances}
+    databases = {part.database_name for part in of_instances if part.database_name != MSDB}
     return StandIns(
         options.instance_name or (instances.pop() if len(instances) == 1 else None),
         options.database_name or (databases.pop() if len(databases) == 1 else None),
@@ -149,15 +149,15 @@ def _top_of(parts: _Parts) -> Path:
 
 
 def _folded_databases(parts: _Parts) -> set[str]:
-    return {name.casefold() for name in [*_known_databases([part for _, part in _all(parts)]), MSDB]}
+    return {name.casefold() for name in [*_known_databases([part for _, part in _each_result_set(parts)]), MSDB]}
 
 
 def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed instances with the names that these are given."""
-    known_names = _names([part for _, part in _all(parts)], "instance_name")
+    known_names = _names([part for _, part in _each_result_set(parts)], "instance_name")
     databases = _folded_databases(parts)
     parts_by_folder: dict[Path, list[FoundResultSet]] = defaultdict(list)
-    for file, part in _all(parts):
+    for file, part in _each_result_set(parts):
         parts_by_folder[_folder_of(file)].append(part)
     for file in lacking:
         folder = _folder_of(file)
@@ -174,7 +174,9 @@ def _databases(
     for file in lacking:
         by_instance[whose[file]].append(file)
     for instance, files in by_instance.items():
-        database_names = _known_databases([part for file, part in _all(parts) if whose[file] == instance])
+        database_names = _known_databases(
+            [part for file, part in _each_result_set(parts) if whose[file] == instance]
+        )
         names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
         users = [name for name in database_names if name.casefold() not in _SYSTEM_DATABASES]
         folders = {_folder_of(file) for file in files if names_by_file[file] is None}
@@ -186,15 +188,15 @@ def _databases(
             yield file, names_by_file[file] or only or (as_shown(folder.name) if is_own else UNNAMED_DATABASE)
 
 
-def _all(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
+def _each_result_set(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
     return ((file, part) for file, theirs in parts.items() for part in theirs)
 
 
 def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
     """Return the databases of an instance that its exports name."""
-    listed = _names([part for part in parts if part.view.name == "databases"], "name")
-    others = _names(parts, "database_name")
-    return list({name.casefold(): name for name in (*others, *listed)}.values())
+    listed_names = _names([part for part in parts if part.view.name == "databases"], "name")
+    exported_names = _names(parts, "database_name")
+    return list({name.casefold(): name for name in (*exported_names, *listed_names)}.values())
 
 
 def _named_by(file: Path, top: Path, known_databases: Sequence[str]) -> str | None:
@@ -223,25 +225,25 @@ def _is_part(name: str, stem: str) -> bool:
     return False
 
 
-def _say_taken(
+def _note_defaults(
     times: Mapping[str, datetime], instances: Mapping[str, str], databases: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield a note on each kind of thing that no column says."""
     if times:
         shown = [f"{file}: {format_time(at.replace(microsecond=0))}" for file, at in times.items()]
         yield f"there is no exported_at, so the file's time is used (--exported-at): {_files(shown)}"
-    for name, files in _by_name(instances).items():
+    for name, files in _files_by_name(instances).items():
         yield f"there is no instance_name, so {quote(name)} is used (--instance): {_files(files)}"
-    for name, files in _by_name(databases).items():
-        what = quote(name) if name != UNNAMED_DATABASE else "an unnamed one"
-        yield f"there is no database_name, so {what} is used (--database): {_files(files)}"
+    for name, files in _files_by_name(databases).items():
+        shown_name = quote(name) if name != UNNAMED_DATABASE else "an unnamed one"
+        yield f"there is no database_name, so {shown_name} is used (--database): {_files(files)}"
 
 
 def _files(shown: Sequence[str]) -> str:
     return join_bounded(shown, "file")
 
 
-def _by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
+def _files_by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
     files: dict[str, list[str]] = defaultdict(list)
     for file, name in names.items():
         files[name].append(file)
@@ -339,10 +341,10 @@ def read_exports(
     that view must have all columns, and others without them are skipped with a note. Raises InputError,
     EnvironmentFault.
     """
-    result_sets, notes, skipped = find_result_sets(paths, others=(_SCRIPT, _PROJECT))
+    result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
     if needed is not None:
         notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
-        result_sets = _leave_short_ones_out(result_sets, needed, notes)
+        result_sets = _leave_out_incomplete(result_sets, needed, notes)
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
@@ -351,7 +353,7 @@ def read_exports(
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
-def _leave_short_ones_out(
+def _leave_out_incomplete(
     result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
 ) -> list[FoundResultSet]:
     lacks = [None if part.view.name == needed else find_lack(part) for part in result_sets]
@@ -387,8 +389,8 @@ def _complete_queue(part: FoundResultSet) -> str | None:
         return None
     part.rows.rows.complete({name: columns_by_name[name] for name in lacking})
     part.rows.columns = (*part.rows.columns, *lacking)
-    what = "each row counts as a message with its own conversation"
-    return f"{part.file}: it lacks {', '.join(lacking)}, so {what} ({query_of(part.view)} has them)"
+    consequence = "each row counts as a message with its own conversation"
+    return f"{part.file}: it lacks {', '.join(lacking)}, so {consequence} ({query_of(part.view)} has them)"
 
 
 _UNTOLD_TIME = UnknownTime(1, 1, 1)

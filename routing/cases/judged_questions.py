@@ -92,7 +92,7 @@ class KnownTables:
             dialogs, rows = _dialogs_of(chunk), chunk["messages"].dicts()
             sound = (row for row in rows if not rejections(row, self.network.instances.get(row["instance_name"])))
             read = sorted((message_of(row, as_of) for row in sound), key=order_of_asking)
-            yield from ((each, dialogs.of(each)) for each in read)
+            yield from ((other, dialogs.of(other)) for other in read)
 
 
 def _dialogs_of(tables: Mapping[str, TableColumns]) -> KnownDialogs:
@@ -142,23 +142,23 @@ class JudgedQuestion:
         return self.asked.is_of_any_dialog and len(self.possible) > 1
 
 
-def judge_question(asked: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
+def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
     """Judge a question by the known tables. Raises QuestionError if a run would reject the message."""
-    _check(asked, known_tables)
-    message = message_of(asked.row, asked.as_of)
+    _check(question, known_tables)
+    message = message_of(question.row, question.as_of)
     dialog, messages = known_tables.dialogs.of(message), MessageJudge(known_tables.network, is_exact=True)
     keyed, requests = messages.keyed(message, dialog), messages.requests[message.instance]
     if not dialog.is_expired(message.t):
         decisions = keyed.decisions(message.t)
-        open_requests(_asking_others(asked, message, decisions, messages, known_tables), requests)
+        open_requests(_asking_others(question, message, decisions, messages, known_tables), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
     possible = keyed.possible(message, dialog, requests)
     decision, verdict = possible[place_of_pick(possible, message)]
-    return JudgedQuestion(asked, message, dialog, possible, decision, verdict, requests)
+    return JudgedQuestion(question, message, dialog, possible, decision, verdict, requests)
 
 
 def _asking_others(
-    asked: QuestionedMessage,
+    question: QuestionedMessage,
     message: RoutedMessage,
     decisions: tuple[Decision, ...],
     messages: MessageJudge,
@@ -167,7 +167,7 @@ def _asking_others(
     """Yield the other messages that may open a request which this one asks for, until none can any more."""
     scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
     # Only where a request is asked for do other messages matter.
-    for other, dialog in known_tables.others(message, asked.as_of) if scopes else ():
+    for other, dialog in known_tables.others(message, question.as_of) if scopes else ():
         position = (other.t, other.message_id)
         if all(scope.is_settled(*position) for scope in scopes):
             return
@@ -176,9 +176,9 @@ def _asking_others(
             yield AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
 
 
-def _check(asked: QuestionedMessage, known_tables: KnownTables) -> None:
+def _check(question: QuestionedMessage, known_tables: KnownTables) -> None:
     # Any dialog will do where none is given.
-    row = {**asked.row, "conversation_id": ZERO_GUID} if asked.is_of_any_dialog else asked.row
+    row = {**question.row, "conversation_id": ZERO_GUID} if question.is_of_any_dialog else question.row
     instance = known_tables.network.instances.get(row["instance_name"])
     reasons = rejections(row, instance)
     if reasons:
@@ -211,13 +211,13 @@ def verdict_row(judged: JudgedQuestion) -> TableRow:
     } | {"run_id": RUN_ID, "attempt": 1}
 
 
-def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> TableRow:
+def _of_message(question: QuestionedMessage, message: RoutedMessage) -> TableRow:
     return {
         "message_id": message.message_id,
         "conversation_id": message.conversation_id,
         "is_initiator": message.is_initiator,
-        "message_sequence_number": asked.row["message_sequence_number"],
-        "enqueue_time": moment_of(asked.row["enqueue_time"]),
+        "message_sequence_number": question.row["message_sequence_number"],
+        "enqueue_time": moment_of(question.row["enqueue_time"]),
         "instance_name": message.instance,
         "database_name": message.database,
         "to_service_name": message.service,
@@ -229,7 +229,9 @@ def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> TableRow:
 def _columns_of(verdict: Verdict) -> TableRow:
     columns = verdict.plain()
     alternatives = columns["alternative_routes"]
-    alternative_rows = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]
+    alternative_rows = [
+        dict(zip(ALTERNATIVE_COLUMNS, alternative, strict=True)) for alternative in alternatives or ()
+    ]
     return {**columns, "alternative_routes": alternative_rows or None}
 
 

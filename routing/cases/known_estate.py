@@ -47,11 +47,11 @@ class EstateKnowledge:
         endpoint = self.endpoint(name)
         if endpoint is not None:
             yield endpoint
-        listed = {*self.instances[name].databases, MSDB}
+        database_names = {*self.instances[name].databases, MSDB}
         waiting = self.evidence.views.units.get("transmission_queue", ())
         queues = {database for instance, database in waiting if instance == name}
         for database in sorted(
-            {*listed, *(queue_database for queue_database in queues if queue_database is not None)}
+            {*database_names, *(queue_database for queue_database in queues if queue_database is not None)}
         ):
             yield from self._of_database(name, database)
 
@@ -115,8 +115,8 @@ class EstateKnowledge:
 
     def endpoint(self, instance: str) -> KnowledgeGap | None:
         """Return the gap in the knowledge of an instance's forwarding and addresses."""
-        what = self._endpoint(instance)
-        return None if what is None else KnowledgeGap(instance, None, what)
+        missing_view = self._endpoint(instance)
+        return None if missing_view is None else KnowledgeGap(instance, None, missing_view)
 
     def _endpoint(self, name: str) -> MissingKnowledge | None:
         row = self._rows[name]
@@ -179,7 +179,7 @@ class EstateKnowledge:
         if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
             gaps.add(KnowledgeGap(instance, None, self._addresses(instance)))
         holders = [] if is_requested else [self._unread_holders(instance, search) for search in searches]
-        return self._in_order(frozenset(gaps), tuple(one for one in holders if one))
+        return self._in_order(frozenset(gaps), tuple(gap for gap in holders if gap))
 
     def _in_order(
         self, gaps: frozenset[KnowledgeGap], holders: tuple[tuple[KnowledgeGap, ...], ...]
@@ -237,8 +237,10 @@ class EstateKnowledge:
                 if not is_located or gap.what is not MissingKnowledge.ALL_SERVICES
             }
             # Without a match a LOCAL route is implied, whatever the id of the holder (step 6).
-            asked = search.holders, search.sender, search.known_broker
-            influential = unread if is_free else list_influential_holders(self.instances[name], unread, *asked)
+            search_facts = search.holders, search.sender, search.known_broker
+            influential = (
+                unread if is_free else list_influential_holders(self.instances[name], unread, *search_facts)
+            )
             self._influential[place] = tuple(unread[database] for database in influential)
         return self._influential[place]
 

@@ -55,7 +55,7 @@ class PossibleVerdicts:
         if message not in self._known:
             brokers = [broker] if broker is not None else [None, *sorted(self._brokers_of(message))]
             possible_verdicts = (
-                each for one in brokers for each in self.of_message(message, DialogFacts(far_broker=one))
+                case for broker in brokers for case in self.of_message(message, DialogFacts(far_broker=broker))
             )
             self._known[message] = tuple(possible_verdicts)
         return self._known[message]
@@ -76,7 +76,9 @@ class PossibleVerdicts:
 
     def _brokers_of(self, message: RoutedMessage) -> set[str]:
         """Return the broker instances that are known of a service: of databases and of routes of the sender."""
-        holders = (each for one in self._instances.values() for each in one.holders_of(message.service))
+        holders = (
+            holder for instance in self._instances.values() for holder in instance.holders_of(message.service)
+        )
         routes = self._instances[message.instance].routes.values()
         named = (route for by_service in routes for route in by_service.get(message.service, ()))
         known_brokers = [*(holder.broker for holder in holders), *(route.broker for route in named)]
@@ -155,12 +157,12 @@ class SharedCases:
         possible: tuple[Verdict, ...] = (),
     ) -> MessageCase:
         """Return the case of a row with a verdict, or with the verdicts that are possible."""
-        who = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
+        address = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
         # Verdicts and gaps are kept by their case, so that no other object gets their ids.
-        key = *who, status_text, id(verdict), gaps, tuple(map(id, possible))
+        key = *address, status_text, id(verdict), gaps, tuple(map(id, possible))
         case = self._cases.get(key)
         if case is None:
-            case = self._cases[key] = MessageCase(*who, status_text, verdict, gaps, possible=possible)
+            case = self._cases[key] = MessageCase(*address, status_text, verdict, gaps, possible=possible)
         return case
 
 
@@ -276,7 +278,7 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
                 say(f"judged {len(results):,} of {count:,} messages")
             results.append(messages.judge(row, message, dialog, observed))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
-    return _hold_back(results)
+    return _remove_uncertain_requests(results)
 
 
 _MAY_COME = frozenset(
@@ -294,28 +296,32 @@ _MAY_COME = frozenset(
 )
 
 
-def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
+def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[MessageResult]:
     """Remove verdicts that ask msdb for a route after another message may have asked for it.
 
     Only msdb gets requests from several databases, so gaps in another database may hide the first one.
     """
-    asking = {_wish(result) for result in results if _asks_msdb(result)}
+    asking = {_requested_route(result) for result in results if _asks_msdb(result)}
     if not asking:
         return list(results)
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
-    for wish, some in {(_wish(result), result.gaps) for result in results if _wish(result) in asking}:
+    for wish, some in {
+        (_requested_route(result), result.gaps) for result in results if _requested_route(result) in asking
+    }:
         gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
     changed = ChangedCases()
     ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
     return [
-        changed.change(result, ordered[_wish(result)], verdict=None, gaps=ordered[_wish(result)])
-        if _wish(result) in ordered and _asks_msdb(result)
+        changed.change(
+            result, ordered[_requested_route(result)], verdict=None, gaps=ordered[_requested_route(result)]
+        )
+        if _requested_route(result) in ordered and _asks_msdb(result)
         else result
         for result in results
     ]
 
 
-def _wish(result: MessageResult) -> tuple[str, str]:
+def _requested_route(result: MessageResult) -> tuple[str, str]:
     return result.row["instance_name"], result.row["to_service_name"]
 
 
@@ -381,10 +387,10 @@ class _InstanceMessages:
 
     def _gaps_of(self, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
         """Return the gaps behind a verdict. They are found once for the messages that share it."""
-        known = self._gaps.get(id(verdict))
-        if known is None:
-            known = self._gaps[id(verdict)] = verdict, self.knowledge.of_verdict(self.name, verdict)
-        return known[1]
+        cached_gaps = self._gaps.get(id(verdict))
+        if cached_gaps is None:
+            cached_gaps = self._gaps[id(verdict)] = verdict, self.knowledge.of_verdict(self.name, verdict)
+        return cached_gaps[1]
 
     def _unlisted(self, database: str) -> KnowledgeGap:
         was_read = self.knowledge.evidence.views.was_exported("databases", self.name)
@@ -401,9 +407,9 @@ def _without_endpoint(
     """Return the result of a message without a known dialog, and so without a known id or broker instance."""
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
-    what = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
+    missing_view = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
     status, number = status_of(row)
     status_text = StatusText(micros_of(row["exported_at"]), number, status or None)
-    gaps = (KnowledgeGap(*place, what),)
+    gaps = (KnowledgeGap(*place, missing_view),)
     case = cases.find(row, status_text, None, gaps, possible.of_row(row))
     return MessageResult(row, row["conversation_handle"], case)

@@ -81,15 +81,15 @@ class KnowledgeGap:
 
 def gaps_on(path: JudgedPath) -> list[KnowledgeGap]:
     """Return the gaps in the exports of instances on a path."""
-    gaps = {gap for way in path.all_ways for gap in way.gaps if isinstance(gap, KnowledgeGap)}
+    gaps = {gap for path_way in path.all_ways for gap in path_way.gaps if isinstance(gap, KnowledgeGap)}
     return sorted(gaps, key=lambda gap: gap.place)
 
 
 def gap_sentence(gap: KnowledgeGap) -> str:
     """Write a gap as a sentence, with the view to export."""
-    how = f"export {gap.what.view}"
+    remedy = f"export {gap.what.view}"
     if gap.what is MissingKnowledge.NAMES:
-        how = "give --address, or export by sbroute import queries"
+        remedy = "give --address, or export by sbroute import queries"
     if gap.what is MissingKnowledge.OUTDATED:
-        how = "export it again, at one time with their sender"
-    return f"{where(gap.instance, gap.database)}: {gap.what.words}; {how}"
+        remedy = "export it again, at one time with their sender"
+    return f"{where(gap.instance, gap.database)}: {gap.what.words}; {remedy}"

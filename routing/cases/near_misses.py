@@ -56,7 +56,7 @@ class KnownInstances(dict[str, SqlInstance]):
         place = service, broker
         if place not in self._fitting:
             holders = self._holders.get(service, ())
-            self._fitting[place] = [one for one in holders if has_id(one[1], broker)]
+            self._fitting[place] = [holder for holder in holders if has_id(holder[1], broker)]
         return self._fitting[place]
 
     def instances_with(self, service: str, broker: str | None) -> frozenset[str]:
@@ -151,13 +151,13 @@ class NearMisses:
     def _routes_near(
         self, instance: str, scope: str, service: str, broker: str | None, t: int
     ) -> SharedTuple[NearMiss]:
-        table = self._table(instance, scope)
+        table = self._routes_of(instance, scope)
         if not table.near(service):
             return NOTHING_NEAR
         counted = broker if broker is None or broker in table.brokers(service) else UNNAMED
         place = ROUTE, instance, scope, service, counted, t
         if place not in self._found:
-            routes = sorted(self._near_routes(instance, scope, service, broker, t), key=_few_first)
+            routes = sorted(self._near_routes(instance, scope, service, broker, t), key=_fewest_differences_first)
             self._found[place] = SharedTuple(dict.fromkeys(routes))
         return self._found[place]
 
@@ -168,7 +168,7 @@ class NearMisses:
         # An id that nothing near has is as good as any other.
         place = SERVICE, instance, service, broker if broker in near.by_broker else UNNAMED
         if place not in self._found:
-            services = sorted(self._near_services(instance, service, broker), key=_few_first)
+            services = sorted(self._near_services(instance, service, broker), key=_fewest_differences_first)
             services.sort(key=lambda near: near.instance != instance)
             self._found[place] = SharedTuple(services)
         return self._found[place]
@@ -179,10 +179,12 @@ class NearMisses:
     def _near_routes(
         self, instance: str, scope: str, service: str, broker: str | None, t: int
     ) -> Iterator[NearMiss]:
-        table = self._table(instance, scope)
+        table = self._routes_of(instance, scope)
         live = table.live_names(t)
-        asked, near = SpelledName(service), table.near(service)
-        spellings = {named: asked.list_differences(named) for named in {route.service or "" for route in near}}
+        wanted_name, near = SpelledName(service), table.near(service)
+        spellings = {
+            named: wanted_name.list_differences(named) for named in {route.service or "" for route in near}
+        }
         for route in near:
             route_differences = list(spellings[route.service or ""])
             if broker is not None and route.broker not in (None, broker):
@@ -202,12 +204,14 @@ class NearMisses:
         # An id that a known holder of the service has is no old one.
         with_id = near.by_broker.get(broker, [])
         is_current = any(held_service == service for _, _, held_service in with_id)
-        asked = SpelledName(service)
-        spellings = {name: asked.list_differences(name) for name in near.by_service}
+        wanted_name = SpelledName(service)
+        spellings = {name: wanted_name.list_differences(name) for name in near.by_service}
         # Of holders of the service itself only those with the id can differ then.
-        others = (one for name, holders in near.by_service.items() if name != service for one in holders)
+        other_holders = (
+            holder for name, holders in near.by_service.items() if name != service for holder in holders
+        )
         same_name = with_id if is_current else near.by_service.get(service, [])
-        for where, holder, held_service in chain((one for one in same_name if one[2] == service), others):
+        for where, holder, held_service in chain((one for one in same_name if one[2] == service), other_holders):
             service_differences = list(spellings[held_service])
             if not is_current and not has_id(holder, broker):
                 service_differences.append(OTHER_BROKER)
@@ -224,7 +228,7 @@ class NearMisses:
                     tuple(service_differences),
                 )
 
-    def _table(self, instance: str, scope: str) -> _Table:
+    def _routes_of(self, instance: str, scope: str) -> _Table:
         place = (instance, scope)
         if place not in self._routes:
             known_instance = self._instances.get(instance)
@@ -236,10 +240,12 @@ def near_in_common(near_lists: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, 
     """Return the near misses that are in every list, with their common differences."""
     if not near_lists:
         return ()
-    others = [{replace(near, differences=()): near.differences for near in one} for one in near_lists[1:]]
+    differences_elsewhere = [
+        {replace(near, differences=()): near.differences for near in near_list} for near_list in near_lists[1:]
+    ]
     common = []
     for near in near_lists[0]:
-        its = [other.get(replace(near, differences=()), ()) for other in others]
+        its = [other.get(replace(near, differences=()), ()) for other in differences_elsewhere]
         shared = tuple(word for word in near.differences if all(word in words for words in its))
         if shared:
             common.append(replace(near, differences=shared))
@@ -277,5 +283,5 @@ class _Table:
         return self._live[t]
 
 
-def _few_first(near: NearMiss) -> SortKey:
+def _fewest_differences_first(near: NearMiss) -> SortKey:
     return (len(near.differences), near.instance, near.database, near.name)

@@ -148,8 +148,8 @@ class MessageFollower:
         if followed_paths and followed_paths[0][0] == 1:
             return followed_paths[0][2]
         hashed = dialog_id_hash(message.conversation_id or "")
-        for picks, rest, path in followed_paths:
-            if hashed % picks == rest:
+        for picks, remainder, path in followed_paths:
+            if hashed % picks == remainder:
                 return path
         group = names[:4]
         if self._ways_left[group] <= 0:
@@ -171,8 +171,8 @@ class MessageFollower:
         is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
         names = _names_of(message, verdict, from_service, outdated)
         place = (*names[:2], *names[3:], message.hops_remaining, id(verdict.decision))
-        for picks, rest, path in () if is_named else self._of_unnamed[place]:
-            if hashed % picks == rest:
+        for picks, remainder, path in () if is_named else self._of_unnamed[place]:
+            if hashed % picks == remainder:
                 return picks, path
         picks, path = self._follow(message, verdict, from_service, hashed, outdated)
         path = self._distinct.setdefault(path, path)
@@ -189,13 +189,13 @@ class MessageFollower:
         outdated: frozenset[str],
     ) -> tuple[int, JudgedPath]:
         """Return the path of a message and a number of picks. Hashes congruent by it have the same path."""
-        here = self._network.instances[message.instance]
+        instance = self._network.instances[message.instance]
         back_to = None if from_service is None else ServiceAddress.of_name(from_service)
-        sender = PathSender(here, message.database, message.is_initiator, back_to)
+        sender = PathSender(instance, message.database, message.is_initiator, back_to)
         followed = self._planner.follow(sender, message, verdict, hashed)
         path = judge_path(
             followed.trace,
-            (here.name, message.database),
+            (instance.name, message.database),
             lambda delivered: self._planner.follow_reply(sender, delivered, message.t),
             lambda trace, is_return: cut_ways(self._knowledge, trace, is_return=is_return, outdated=outdated),
         )
@@ -203,12 +203,12 @@ class MessageFollower:
 
     def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
         """Yield the addresses on branches with instances that are known only by name, and these instances."""
-        for one in path_ways:
+        for path_way in path_ways:
             # A way back of whose start nothing is known has no hop.
-            met = [*(hop.instance_name for hop in one.hop_path.hops[1:]), one.hop_path.instance]
-            for hop, there in zip(one.hop_path.hops, met, strict=False):
+            met = [*(hop.instance_name for hop in path_way.hop_path.hops[1:]), path_way.hop_path.instance]
+            for hop, receiver in zip(path_way.hop_path.hops, met, strict=False):
                 owner = self._assumed.owner_of(hop.address)
-                if owner is not None and owner == there and hop.address is not None:
+                if owner is not None and owner == receiver and hop.address is not None:
                     yield hop.address, owner
 
 
@@ -252,7 +252,9 @@ def cut_ways(
     }
     gaps = {key: _gaps_at(knowledge, name, verdict, outdated) for key, (name, verdict) in verdicts.items()}
     return list(
-        dict.fromkeys(_cut(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.hop_paths)
+        dict.fromkeys(
+            _cut_branch(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.hop_paths
+        )
     )
 
 
@@ -264,7 +266,7 @@ def _gaps_at(
     return () if verdict is None else knowledge.of_verdict(name, verdict)
 
 
-def _cut(
+def _cut_branch(
     knowledge: EstateKnowledge,
     hop_path: HopPath,
     first: int,
@@ -277,14 +279,14 @@ def _cut(
         unread_gaps = gaps[id(hop.verdict)]
         if unread_gaps:
             known_part = HopPath(hop_path.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
-            return _as_way(known_part, unread_gaps, is_return=is_return)
+            return _complete_branch(known_part, unread_gaps, is_return=is_return)
     unread: list[KnowledgeGap | None] = []
     if hop_path.ending is Ending.NOT_KNOWN and hop_path.instance is not None:
         unread = [knowledge.databases(hop_path.instance), knowledge.routes(hop_path.instance, MSDB)]
-    return _as_way(hop_path, [gap for gap in unread if gap is not None], is_return=is_return)
+    return _complete_branch(hop_path, [gap for gap in unread if gap is not None], is_return=is_return)
 
 
-def _as_way(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool) -> PathWay:
+def _complete_branch(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool) -> PathWay:
     """Return a complete branch.
 
     Hops have no broker instances, and the first hop of a message has no step. Messages with different ids may then
@@ -293,8 +295,8 @@ def _as_way(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool)
     hops = [replace(hop, broker_instance=None) for hop in hop_path.hops]
     if hops and not is_return:
         hops[0] = replace(hops[0], matching_step=None)
-    way = PathWay.of(replace(hop_path, hops=tuple(hops)), is_return=is_return)
-    return replace(way, gaps=tuple(gaps))
+    path_way = PathWay.of(replace(hop_path, hops=tuple(hops)), is_return=is_return)
+    return replace(path_way, gaps=tuple(gaps))
 
 
 def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None]:

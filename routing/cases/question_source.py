@@ -76,7 +76,7 @@ class ExplainSource:
     @property
     def inputs(self) -> dict[str, Table]:
         """The input tables, unchanged."""
-        return {key: one.source for key, one in self.tables.items()}
+        return {key: table.source for key, table in self.tables.items()}
 
     def find_stored(self, message_id: str, instance: str | None) -> list[ReadRow]:
         """Return the messages of an id, on one instance or on some at most."""
@@ -111,17 +111,17 @@ class ExplainSource:
 
         Raises InputError if one of these rows is faulty.
         """
-        here, mine = {"instance_name": [row["instance_name"]]}, text.fold(row["conversation_id"] or "")
+        of_instance, mine = {"instance_name": [row["instance_name"]]}, text.fold(row["conversation_id"] or "")
 
         def read(key: str) -> TableColumns:
             table = self.tables[key]
-            return _read_dialogs(table, [mine], here) if key == "dialogs" else table.rows(only=here)
+            return _read_dialogs(table, [mine], of_instance) if key == "dialogs" else table.rows(only=of_instance)
 
         near = self._read_each((key for key in INPUTS if key != "messages"), read)
         refuse_faults(near)
         return near
 
-    def read_other_instances(self, here: str) -> dict[str, SqlInstance]:
+    def read_other_instances(self, instance_name: str) -> dict[str, SqlInstance]:
         """Return all instances except one, with the routes and services for requests that arrive there.
 
         An instance with a faulty row keeps only its own row, so the explanation continues.
@@ -132,22 +132,22 @@ class ExplainSource:
         }
         keys = ("instances", "databases", "services", "routes")
         columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
-        return instances_of(_leave_out_faults(columns, here))
+        return instances_of(_leave_out_faults(columns, instance_name))
 
     def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
         """Read the facts for a message's remedy. ``near`` comes from `read_near` for the message.
 
         Another instance with a faulty row keeps only its own row.
         """
-        here, services = row["instance_name"], {row["to_service_name"]}
+        instance_name, services = row["instance_name"], {row["to_service_name"]}
         only: dict[str, Filter] = {"routes": {"database_name": [ARRIVALS]}}
         keys = ("instances", "databases", "services", "routes")
-        others = _leave_out_faults(
-            self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {}))), here
+        other_columns = _leave_out_faults(
+            self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {}))), instance_name
         )
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
         own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
-        fact_columns = {key: joined(own_columns[key], columns) for key, columns in others.items()}
+        fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
         in_routes = near["routes"].rows("instance_name", "address")
         return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
 
@@ -176,14 +176,14 @@ class ExplainSource:
 
     def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
         """Read the import's rows about a message and its instance. Described messages were never observed."""
-        here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
+        of_instance, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
 
         def read(key: str) -> TableColumns:
             table = self.tables[key]
             if key == "imports":
-                return table.rows(only=here)
-            return joined(*(table.rows(only={**here, **only}) for only in (mine, of_events)))
+                return table.rows(only=of_instance)
+            return joined(*(table.rows(only={**of_instance, **only}) for only in (mine, of_events)))
 
         return self._read_each((key for key in KEPT if key == "imports" or not is_described), read)
 
@@ -198,14 +198,16 @@ class ExplainSource:
         """
 
         def read_parts(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
-            here, messages = {"instance_name": [instance]}, self.tables["messages"]
-            only = {**here, "to_service_name": [service]}
+            of_instance, messages = {"instance_name": [instance]}, self.tables["messages"]
+            only = {**of_instance, "to_service_name": [service]}
             for part in messages.in_asking_order(only, as_of, self._sizes()):
                 chunk = {"messages": part}
                 if "dialogs" in self.tables:
                     ids = part.values["conversation_id"]
-                    wanted = {text.fold(one) for one in ids if text.is_guid(one)}
-                    chunk["dialogs"] = _read_dialogs(self.tables["dialogs"], wanted, here)
+                    conversations = {
+                        text.fold(conversation_id) for conversation_id in ids if text.is_guid(conversation_id)
+                    }
+                    chunk["dialogs"] = _read_dialogs(self.tables["dialogs"], conversations, of_instance)
                 yield chunk
 
         return read_parts
@@ -217,14 +219,16 @@ class ExplainSource:
             size = min(size * _GROWTH, _LARGEST_PART)
 
 
-def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], here: Filter) -> TableColumns:
+def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], of_instance: Filter) -> TableColumns:
     """Return the dialogs of an instance that are of some conversations, given by their folded ids."""
-    return dialogs.folded("conversation_id", conversations, only=here, names=_OF_A_DIALOG).rows()
+    return dialogs.folded("conversation_id", conversations, only=of_instance, names=_OF_A_DIALOG).rows()
 
 
-def _leave_out_faults(columns_by_key: Mapping[str, TableColumns], here: str) -> dict[str, TableColumns]:
+def _leave_out_faults(columns_by_key: Mapping[str, TableColumns], instance_name: str) -> dict[str, TableColumns]:
     """Return the rows of all instances but one. An instance with a faulty row keeps only its own row."""
-    names = {name for name in columns_by_key["instances"].values["instance_name"] if name not in (None, here)}
+    names = {
+        name for name in columns_by_key["instances"].values["instance_name"] if name not in (None, instance_name)
+    }
     sound = names - {
         name for fault in findings(columns_by_key) for name in _beginnings(fault.row_key) if name in names
     }
@@ -352,14 +356,14 @@ def _find_in_conversation(source: ExplainSource, conversation: str, instance: st
     def is_meant(end: ConversationEnd) -> bool:
         return (not ends or end in ends) and instance in (None, end.instance_name)
 
-    meant = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
-    if not meant:
+    matching_ends = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
+    if not matching_ends:
         raise QuestionError.unknown_conversation(
             conversation, instance, ends=ends, knows_handles=source.knows_handles
         )
-    if len(meant) > 1:
-        raise QuestionError.several_ends(conversation, meant)
-    [(end, count)] = meant.items()
+    if len(matching_ends) > 1:
+        raise QuestionError.several_ends(conversation, matching_ends)
+    [(end, count)] = matching_ends.items()
     return FoundMessage(find_oldest(messages, end), count - 1)
 
 
@@ -397,21 +401,29 @@ def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> P
 
     Raises QuestionError if the message, instance or database does not exist, and InputError if a row is faulty.
     """
-    others = 0
+    other_count = 0
     if isinstance(question, StoredMessage):
         stored_message, moment = find_stored(source, question), question.at or as_of
-        asked = QuestionedMessage(
+        questioned_message = QuestionedMessage(
             stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
         )
-        others = stored_message.others
+        other_count = stored_message.others
     else:
-        asked = _describe(question, find_dialog(source, question))
-    near = source.read_near(asked.row)
+        questioned_message = _describe(question, find_dialog(source, question))
+    near = source.read_near(questioned_message.row)
     if isinstance(question, DescribedMessage):
         _check_names(source, near, question)
-    beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
-    known_tables = KnownTables.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
-    return PosedQuestion(asked, near, known_tables, lambda: source.read_remedy_facts(near, asked.row), others)
+    beyond = OtherInstances(lambda: source.read_other_instances(questioned_message.row["instance_name"]))
+    known_tables = KnownTables.of_columns(
+        narrow_to(near, questioned_message.row), source.chunks(questioned_message.as_of), beyond
+    )
+    return PosedQuestion(
+        questioned_message,
+        near,
+        known_tables,
+        lambda: source.read_remedy_facts(near, questioned_message.row),
+        other_count,
+    )
 
 
 def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:

@@ -149,8 +149,8 @@ class QuestionError(ContractError):
     @classmethod
     def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
         """Say that no row has the id."""
-        where = "" if instance is None else f" on instance {quote(instance)}"
-        return cls(f"no message {quote(message_id)} is stored{where}", "ids are compared exactly")
+        location = "" if instance is None else f" on instance {quote(instance)}"
+        return cls(f"no message {quote(message_id)} is stored{location}", "ids are compared exactly")
 
     @classmethod
     def ambiguous(cls, message_id: str, instances: Sequence[str]) -> QuestionError:
@@ -182,7 +182,7 @@ class QuestionError(ContractError):
 
         ``ends`` are those with the handle. ``knows_handles`` is True if there is a table of handles.
         """
-        where = "" if instance is None else f" on instance {quote(instance)}"
+        location = "" if instance is None else f" on instance {quote(instance)}"
         end_names = sorted(_describe_end(end) for end in ends)
         if end_names:
             hint = f"an import stored it as the handle of {join_bounded(end_names, 'endpoint')}"
@@ -190,7 +190,7 @@ class QuestionError(ContractError):
             hint = "ids are looked up in tables.messages, handles in tables.observed_routing"
         else:
             hint = "only ids were looked up, because tables.observed_routing with the handles is missing"
-        return cls(f"no message of conversation {quote(conversation)} is stored{where}", hint)
+        return cls(f"no message of conversation {quote(conversation)} is stored{location}", hint)
 
     @classmethod
     def several_ends(cls, conversation: str, ends: Mapping[ConversationEnd, int]) -> QuestionError:
@@ -219,19 +219,19 @@ class QuestionError(ContractError):
         return cls(f"the message would be rejected: {', '.join(reasons)}", hint)
 
     @classmethod
-    def unknown_word(cls, what: str, text: str, known_words: Sequence[str]) -> QuestionError:
+    def unknown_word(cls, kind: str, text: str, known_words: Sequence[str]) -> QuestionError:
         """Say that the output has no such word."""
         near = difflib.get_close_matches(text.upper()[:100], known_words, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known_words)}"
-        return cls(f"there is no {what} {quote(text)}", hint)
+        return cls(f"there is no {kind} {quote(text)}", hint)
 
     @classmethod
-    def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
-        """Report an instance or database that a table lacks. ``listed`` are the known ones."""
-        spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}
+    def unknown_name(cls, kind: str, name: str, known_names: Iterable[str], location: str = "") -> QuestionError:
+        """Report an instance or database that a table lacks. ``known_names`` are the known ones."""
+        spelt = {_as_meant(other): other for other in sorted(known_names, reverse=True)}
         near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
-        hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {what}s"
-        return cls(f"no {what} {quote(name)} is listed{where}", hint)
+        hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {kind}s"
+        return cls(f"no {kind} {quote(name)} is listed{location}", hint)
 
 
 def _describe_end(end: ConversationEnd) -> str:

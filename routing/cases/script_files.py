@@ -150,10 +150,10 @@ def _leave_included_out(outlines: _Outlines, notes: list[str]) -> list[Path]:
         chosen.add(file)
         waiting = list(included[file])
         while waiting:
-            one = waiting.pop()
-            if one not in reached:
-                reached.add(one)
-                waiting += included[one]
+            script = waiting.pop()
+            if script not in reached:
+                reached.add(script)
+                waiting += included[script]
     alone = [file for file in outlines if file in chosen]
     projects = [file for file in alone if file.suffix.lower() == _PROJECT]
     of_projects = set[Path]().union(*(included[file] for file in projects))

@@ -145,9 +145,9 @@ class ServerEvidence:
     def count_unread(self, instance: str, database: str, far_service: str) -> Mapping[str, int]:
         """Count the messages in the queues of local services that have dialogs with a service, by queue."""
         theirs = {
-            one.service
-            for one in self.counts
-            if one[:2] == (instance, database) and one.far_service == far_service
+            count.service
+            for count in self.counts
+            if count[:2] == (instance, database) and count.far_service == far_service
         }
         theirs |= {key.from_service for key in self.waiting if key[:3] == (instance, database, far_service)}
         return self.count_messages(instance, database, theirs)
@@ -171,8 +171,12 @@ class ServerEvidence:
         if endpoint is None:
             return None
         certificates = self.certificates(instance, "master")
-        by_id = (one for one in certificates if one.certificate_id == endpoint.certificate_id is not None)
-        by_name = (one for one in certificates if one.name == endpoint.certificate_name)
+        by_id = (
+            certificate
+            for certificate in certificates
+            if certificate.certificate_id == endpoint.certificate_id is not None
+        )
+        by_name = (certificate for certificate in certificates if certificate.name == endpoint.certificate_name)
         return next(by_id, None) or next(by_name, None)
 
     def has_binding(self, instance: str, database: str, service: str) -> bool | None:
@@ -253,11 +257,13 @@ class ServerEvidence:
 
     def secondaries(self) -> Collection[str]:
         """Return the instances that hold a group's databases as a secondary replica."""
-        return {name for one in self._listeners.values() for name in one.replicas if name != one.primary}
+        return {
+            name for listener in self._listeners.values() for name in listener.replicas if name != listener.primary
+        }
 
     def listeners_of(self, instance: str) -> Sequence[AvailabilityListener]:
         """Return the listeners that lead to the primary of a group which an instance is a replica of."""
-        return [one for one in self._listeners.values() if instance in one.replicas]
+        return [listener for listener in self._listeners.values() if instance in listener.replicas]
 
     def sharing_port(self, host: str | None, port: str | None) -> Sequence[str]:
         """Return the instances of one machine with endpoints on the same port. The list is empty below two."""
@@ -280,16 +286,16 @@ class ServerEvidence:
 
     def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[DroppedMessage]:
         """Return the messages of some conversations that an instance threw away, by its events."""
-        wanted = set(map(text.fold, conversations))
-        return [one for one in self._dropped.get(instance, ()) if text.fold(one.conversation_id) in wanted]
+        folded_ids = set(map(text.fold, conversations))
+        return [drop for drop in self._dropped.get(instance, ()) if text.fold(drop.conversation_id) in folded_ids]
 
     @cached_property
     def _dropped(self) -> Mapping[str, Sequence[DroppedMessage]]:
         dropped: dict[str, list[DroppedMessage]] = defaultdict(list)
         for row in self.rows.get("broker_events", ()):
-            one = _read_drop(row["event_data"] or "", row["instance_name"])
-            if one is not None:
-                dropped[row["instance_name"]].append(one)
+            drop = _read_drop(row["event_data"] or "", row["instance_name"])
+            if drop is not None:
+                dropped[row["instance_name"]].append(drop)
         return dropped
 
     @cached_property
@@ -318,16 +324,16 @@ class ServerEvidence:
     def list_refusals(self) -> list[ExportRefusal]:
         """Return the refused and cut parts of exports. Equal refusals in several databases are one."""
         alike: dict[ExportError, list[ExportError]] = defaultdict(list)
-        for one in self.errors:
-            is_cut = None if one.left_out is None else 0
-            alike[one._replace(database=None, left_out=is_cut)].append(one)
+        for error in self.errors:
+            is_cut = None if error.left_out is None else 0
+            alike[error._replace(database=None, left_out=is_cut)].append(error)
         return [
             ExportRefusal(
                 key.instance,
                 key.part,
                 key.number,
-                tuple(one.database for one in errors if one.database is not None),
-                sum(one.left_out or 0 for one in errors),
+                tuple(error.database for error in errors if error.database is not None),
+                sum(error.left_out or 0 for error in errors),
                 find_permission(key.part, key.number),
             )
             for key, errors in alike.items()
@@ -523,6 +529,6 @@ def _count_endpoints(
             continue
         service = row["service_name"] or names.get((*unit_of(row), row["service_id"]))
         state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
-        who = row["instance_name"], row["database_name"], state, service, row["far_service"]
-        counts[EndpointCount(*who, row["is_initiator"], 0)] += 1
+        place = row["instance_name"], row["database_name"], state, service, row["far_service"]
+        counts[EndpointCount(*place, row["is_initiator"], 0)] += 1
     yield from (alike._replace(endpoints=many) for alike, many in counts.items())

@@ -123,8 +123,8 @@ class EndpointCount(NamedTuple):
     @classmethod
     def of_row(cls, row: TableRow) -> EndpointCount:
         """Read a row of ``endpoint_counts``."""
-        who = row["instance_name"], row["database_name"], row["state"], row["service_name"]
-        return cls(*who, row["far_service"], row["is_initiator"], row["endpoints"])
+        place = row["instance_name"], row["database_name"], row["state"], row["service_name"]
+        return cls(*place, row["far_service"], row["is_initiator"], row["endpoints"])
 
 
 class CertificateFacts(NamedTuple):
@@ -195,10 +195,10 @@ class ExportRefusal(NamedTuple):
         if self.left_out:
             return f"{named(self.instance)}: {self.left_out:,} rows of sys.{self.part}{where_to} were left out"
         view = "nothing" if self.part == _EVERY_PART else f"sys.{self.part}"
-        what = f"{view}{where_to} was {'' if self.part == _EVERY_PART else 'not '}exported"
+        export_state = f"{view}{where_to} was {'' if self.part == _EVERY_PART else 'not '}exported"
         number = "" if self.number is None else f" (error {self.number})"
         grant = "" if self.permission is None else f"; GRANT {self.permission} TO [<login>] lets it"
-        return f"{named(self.instance)}: {what}{number}{grant}"
+        return f"{named(self.instance)}: {export_state}{number}{grant}"
 
 
 class AvailabilityListener(NamedTuple):

@@ -77,8 +77,10 @@ def _make_document(done: WrittenCandidates) -> Document:
     from routing.document import DataTable, Paragraph, make_columns
     from routing.render.wording import count
 
-    rows = [(one.matching_step, one.tier, one.candidates, one.chosen, one.alternatives) for one in done.by_step]
-    candidates, chosen = sum(one.candidates for one in done.by_step), sum(one.chosen for one in done.by_step)
+    rows = [
+        (step.matching_step, step.tier, step.candidates, step.chosen, step.alternatives) for step in done.by_step
+    ]
+    candidates, chosen = sum(step.candidates for step in done.by_step), sum(one.chosen for one in done.by_step)
     without = done.read - done.rejected - done.ranked
     have = "has" if done.ranked == 1 else "have"
     added = f"{done.ranked:,} with candidates + {without:,} without + {done.rejected:,} rejected"
@@ -98,4 +100,4 @@ def _make_document(done: WrittenCandidates) -> Document:
 def _write_json(done: WrittenCandidates) -> str:
     """Return one line of JSON: version, read, ranked, rejected, and the candidates of each step and tier."""
     read = {"version": done.version, "read": done.read, "ranked": done.ranked, "rejected": done.rejected}
-    return json.dumps({**read, "steps": [vars(one) for one in done.by_step]})
+    return json.dumps({**read, "steps": [vars(step) for step in done.by_step]})

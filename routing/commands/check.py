@@ -47,15 +47,15 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     of_files = command.add_argument_group("facts that the files lack")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
-    asked = command.add_argument_group("what to ask")
-    asked.add_argument(
+    group = command.add_argument_group("what to ask")
+    group.add_argument(
         "--at", metavar="TIME", help="decide as of this time (default: each instance's newest export)"
     )
-    what = asked.add_mutually_exclusive_group()
-    what.add_argument(
+    choices = group.add_mutually_exclusive_group()
+    choices.add_argument(
         "--message", metavar="ID", help="explain one message: its id, or its conversation's id or handle"
     )
-    what.add_argument(
+    choices.add_argument(
         "--then",
         metavar="FILE",
         action="append",
@@ -121,7 +121,7 @@ def _check(
 ) -> int:
     from routing.views.check.checking import check
 
-    with console.during("reading the files", left="checked"), no_search_for_cycles():
+    with console.during("reading the files", final_line="checked"), no_search_for_cycles():
         done = check(
             paths,
             instance=stand_ins.instance_name,
@@ -131,7 +131,7 @@ def _check(
             variables=variables(options.variables),
             addresses=shared_arguments.addresses(options),
             at=at,
-            then=options.then,
+            scripts=options.then,
             notes=[] if read is None else [*read.unread, *read.notes],
             clock=datetime.now(timezone.utc),
             environment=options.environment,
@@ -143,7 +143,7 @@ def _check(
     console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))
     if options.html is not None:
         _write_page(done, options.html, console)
-    if any(_is_found(done.shown, what) for what in options.fail_on):
+    if any(_is_found(done.shown, condition) for condition in options.fail_on):
         return EXIT_FOUND
     return EXIT_FAILED if read is not None and read.unread else EXIT_DONE
 
@@ -162,8 +162,10 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
         values = checked_message.explain_as_object(done.shown, options.message) if is_one else as_object(done)
         console.result(write_json(values))
     elif options.format == STATEMENTS_ALONE:
-        asked = None if options.message is None else checked_message.find_messages(done.shown, options.message)
-        statements = check_report.list_statements(done, asked)
+        listed_results = (
+            None if options.message is None else checked_message.find_messages(done.shown, options.message)
+        )
+        statements = check_report.list_statements(done, listed_results)
         console.result(write_sql(statements, "There is nothing to paste: no problem has a statement."))
     else:
         limits = check_report.EVERYTHING if options.verbose else None
@@ -181,16 +183,16 @@ def _write_page(done: Check, file: str, console: Console) -> None:
     console.note(f"the page is {quote(file)}")
 
 
-def _is_found(done: Check, what: str) -> bool:
+def _is_found(done: Check, condition: str) -> bool:
     """Return True if the check has a result that ``--fail-on`` names."""
     from routing.rules.judging import IS_DELAYED, IS_DROPPED
     from routing.views.check.checking import count_severities
 
-    if what in ("error", "warning"):
+    if condition in ("error", "warning"):
         severities = count_severities(done.findings)
-        return severities["error"] > 0 or (what == "warning" and severities["warning"] > 0)
-    if what == "not-known":
+        return severities["error"] > 0 or (condition == "warning" and severities["warning"] > 0)
+    if condition == "not-known":
         return done.evidence.log.refused_messages > 0 or any(result.verdict is None for result in done.results)
-    words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
+    words = {str(end) for end in (IS_DROPPED if condition == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

@@ -44,20 +44,20 @@ class _MessageEnd(NamedTuple):
     is_initiator: bool | None
 
 
-def find_messages(done: Check, asked: str) -> list[MessageResult]:
+def find_messages(done: Check, message: str) -> list[MessageResult]:
     """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
 
     An id without the database at its end is that of a message of each database. Raises InputError.
     """
-    wanted = fold(asked.strip())
-    ids = [result for result in done.results if wanted in _ids_of(result.row)]
+    folded_id = fold(message.strip())
+    ids = [result for result in done.results if folded_id in _ids_of(result.row)]
     ends: dict[_MessageEnd, list[MessageResult]] = defaultdict(list)
-    for result in ids or _of_conversation(done.results, asked):
+    for result in ids or _of_conversation(done.results, message):
         row = result.row
         endpoint = row.get("conversation_id"), row.get("is_initiator")
         ends[_MessageEnd(row["instance_name"], row["database_name"], *endpoint)].append(result)
     if not ends:
-        raise unknown_message(asked)
+        raise unknown_message(message)
     return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
 
 
@@ -68,15 +68,15 @@ def _ids_of(row: TableRow) -> set[str]:
     return {fold(row["message_id"].strip()), fold(name_message({**row, "database_name": None}))}
 
 
-def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[MessageResult]:
-    wanted = printed_guid(asked)
+def _of_conversation(results: Sequence[MessageResult], conversation: str) -> Iterator[MessageResult]:
+    guid = printed_guid(conversation)
     ids = ((result, (result.row.get("conversation_id"), result.handle)) for result in results)
-    return (result for result, theirs in ids if wanted is not None and wanted in theirs)
+    return (result for result, theirs in ids if guid is not None and guid in theirs)
 
 
-def explain_as_object(done: Check, asked: str) -> JsonObject:
+def explain_as_object(done: Check, message: str) -> JsonObject:
     """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
-    matching_results = find_messages(done, asked)
+    matching_results = find_messages(done, message)
     problems = find_problems(done.groups)
     return {
         "explained": [_as_object(done, result, _problem_of(result, problems)) for result in matching_results],
@@ -84,9 +84,9 @@ def explain_as_object(done: Check, asked: str) -> JsonObject:
     }
 
 
-def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
+def explain_messages(done: Check, message: str, limits: ReportLimits | None = None) -> list[Block]:
     """Return a document with the outcome of each message, the actions, and the path of the decision."""
-    matching_results = find_messages(done, asked)
+    matching_results = find_messages(done, message)
     limits = limits or ReportLimits()
     problems = find_problems(done.groups)
     document: list[Block] = []
@@ -96,7 +96,7 @@ def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None
 
 
 def _problem_of(result: MessageResult, problems: Sequence[MessageProblem]) -> MessageProblem:
-    return next(one for one in problems if one.keeps(result))
+    return next(problem for problem in problems if problem.keeps(result))
 
 
 def _notes(done: Check, results: Iterable[MessageResult]) -> list[str]:
@@ -135,8 +135,8 @@ _ANSWERS = {
 def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
     name, row = name_result(result), result.row
     sender = where(row["instance_name"], row["database_name"])
-    others = problem.count - 1
-    like = f", like {count(others, 'other message')}" if others else ""
+    other_count = problem.count - 1
+    like = f", like {count(other_count, 'other message')}" if other_count else ""
     target = f"from {sender} to service {named(row['to_service_name'])}"
     return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
 
@@ -161,10 +161,10 @@ def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
     rows, name = estate.evidence.rows, result.row["instance_name"]
     tables = {key: _of_instance(rows[key], name, key) for key in _TABLES}
     [row] = TableColumns.of_rows([result.row], INPUTS["messages"]).dicts()
-    asked = QuestionedMessage(row, is_described=False, as_of=estate.times[name])
+    question = QuestionedMessage(row, is_described=False, as_of=estate.times[name])
 
     def chunks(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
-        theirs = [one for one in rows["messages"] if one["to_service_name"] == service]
+        theirs = [row for row in rows["messages"] if row["to_service_name"] == service]
         yield {"messages": _of_instance(theirs, instance, "messages"), "dialogs": tables["dialogs"]}
 
     knowledge = estate.knowledge
@@ -172,9 +172,9 @@ def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
     def is_known(hop: PathHop) -> bool:
         return hop.verdict is None or not knowledge.of_verdict(hop.instance_name, hop.verdict)
 
-    others = OtherInstances(lambda: estate.instances, is_known)
-    known_tables = KnownTables.of_columns(narrow_to(tables, row), chunks, others)
-    return answer(asked, known_tables, MessageBackground(find_gap(tables), result.status_text))
+    other_instances = OtherInstances(lambda: estate.instances, is_known)
+    known_tables = KnownTables.of_columns(narrow_to(tables, row), chunks, other_instances)
+    return answer(question, known_tables, MessageBackground(find_gap(tables), result.status_text))
 
 
 def _of_instance(rows: Sequence[TableRow], instance: str, key: str) -> TableColumns:

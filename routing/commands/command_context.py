@@ -48,11 +48,11 @@ class Console(Protocol):
     def note(self, text: str, level: str = "info") -> None:
         """Print a note to standard error. ``level`` is info, warning or error."""
 
-    def progress(self, what: Progress) -> None:
+    def progress(self, stage: Progress) -> None:
         """Report that a stage begins or has ended."""
 
-    def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
-        """Show an activity. ``left`` is the text that remains at its end."""
+    def during(self, text: str, final_line: str | None = None) -> AbstractContextManager[None]:
+        """Show an activity. ``final_line`` is the text that remains at its end."""
 
     def say(self, text: str) -> None:
         """Show how far the activity has come."""
@@ -202,18 +202,18 @@ def _variable(text: str) -> tuple[str, str]:
 
 def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[str]) -> None:
     """Print the sentences on rejected statements or rows, and the notes: the first of each, the rest counted."""
-    for what, sentences, level in (("rejected", rejected, "warning"), ("note", notes, "info")):
+    for label, sentences, level in (("rejected", rejected, "warning"), ("note", notes, "info")):
         for sentence in sentences[:_SENTENCES]:
-            console.note(f"{what}: {sentence}", level)
+            console.note(f"{label}: {sentence}", level)
         if len(sentences) > _SENTENCES:
-            console.note(f"{what}: and {len(sentences) - _SENTENCES} more (--format json has all)", level)
+            console.note(f"{label}: and {len(sentences) - _SENTENCES} more (--format json has all)", level)
 
 
 def tell_unfinished(opening: TableOpener, console: Console, *settings: config.Config) -> list[str]:
     """Print notes on unfinished imports into the tables of configurations, and return them."""
     from routing.delta.import_times import note_unfinished
 
-    journals = dict.fromkeys(one.journal for one in settings)
+    journals = dict.fromkeys(unfinished.journal for unfinished in settings)
     notes = [note for journal in journals for note in note_unfinished(opening, journal)]
     for note in notes:
         console.note(f"note: {note}", "warning")

@@ -124,11 +124,11 @@ def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[B
 def _describe_message(row: ReadRow) -> Words:
     """Describe the destination of a message: outcome, place and reason, then the route and its step."""
     place = row["destination_database"] or row["address"]
-    where = "" if place is None else f" to {place}"
+    destination = "" if place is None else f" to {place}"
     route = "" if row["route_name"] is None else f" by {row['route_name']}"
     step = f"step {row['matching_step']}, {row['reason']}"
     message_and_service = f"{row['message_id']} for {row['to_service_name']}: "
-    return (message_and_service, mark_outcome(row["outcome"]), f"{where}{route} ({step})")
+    return (message_and_service, mark_outcome(row["outcome"]), f"{destination}{route} ({step})")
 
 
 def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[Block]:
@@ -138,7 +138,9 @@ def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[Block]:
     documents = {str(row["instance_name"]) for estate in document_estates() for row in estate.tables["instances"]}
     day = [row for row in resolved if row["instance_name"] not in documents]
     counts = Counter((str(row["outcome"]), str(row["reason"])) for row in day)
-    lines = [(*what, number) for what, number in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    lines = [
+        (*columns, number) for columns, number in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
     columns = make_columns(("outcome", "reason", "messages"), ("messages",))
     yield DataTable(columns, lines, f"A generated day of {count(len(day), 'message')}")
 

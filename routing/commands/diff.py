@@ -46,16 +46,20 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     add_config(command)
     compared = command.add_argument_group("what to compare with")
-    what = compared.add_mutually_exclusive_group(required=True)
-    what.add_argument("--against", metavar="FILE", help="after: by the tables of another configuration")
-    what.add_argument(
+    choices = compared.add_mutually_exclusive_group(required=True)
+    choices.add_argument("--against", metavar="FILE", help="after: by the tables of another configuration")
+    choices.add_argument(
         "--against-version",
         metavar="N|KEY=N",
         action="append",
         help="before: with the table routes, or another one, at an older version (repeatable)",
     )
-    what.add_argument("--against-time", metavar="TIME", help="after: the same tables as of this time (ISO 8601)")
-    what.add_argument("--with-script", metavar="FILE", nargs="+", help="after: as if these T-SQL scripts had run")
+    choices.add_argument(
+        "--against-time", metavar="TIME", help="after: the same tables as of this time (ISO 8601)"
+    )
+    choices.add_argument(
+        "--with-script", metavar="FILE", nargs="+", help="after: as if these T-SQL scripts had run"
+    )
     of_scripts = command.add_argument_group("facts that the scripts lack")
     of_scripts.add_argument(
         "--instance",
@@ -90,9 +94,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     words = words_of(options.fail_on)
     at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
-    asked = _ask(options)
+    question = _ask(options)
     settings = load(options)
-    against = _load_other(options) if asked is None else asked
+    against = _load_other(options) if question is None else question
     opening = open_by_choice(settings, options, console)
     place = None
     if options.out is not None:

@@ -46,9 +46,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Explain the message that the options name."""
     # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
-    asked = question_of(options) if config.is_uri(options.config) else None
+    question = question_of(options) if config.is_uri(options.config) else None
     settings = load(options)
-    asked = asked or question_of(options)
+    question = question or question_of(options)
     leave_pandas_out()
     from routing.cases.question_source import open_tables
     from routing.views.explain.explaining import explain
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         opening = opener(settings, options, console)
         tables = open_tables(settings, opening)
         clock = datetime.now(timezone.utc)
-        done = explain(tables, asked, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
+        done = explain(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     if options.format == "json":

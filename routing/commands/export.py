@@ -34,7 +34,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     done = read_servers(options, read_access(options), options.out, console)
     done.check_any()
     if options.format == "json":
-        console.result(write_json({"servers": [one.as_json() for one in done.exports], "notes": done.notes}))
+        console.result(write_json({"servers": [export.as_json() for export in done.exports], "notes": done.notes}))
     else:
         console.document(_describe(done))
     tell_servers(done, console)
@@ -42,9 +42,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _describe(done: ServersExport) -> Document:
-    read = [one for one in done.exports if one.file is not None]
+    read = [export for export in done.exports if export.file is not None]
     rows: list[tuple[Cell, ...]] = [
-        (one.server, one.instance_name or "", one.sets, one.rows, str(one.file)) for one in read
+        (export.server, export.instance_name or "", export.sets, export.rows, str(export.file)) for export in read
     ]
     numbers = ("result sets", "rows")
     return [

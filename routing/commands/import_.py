@@ -181,7 +181,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     with console.during("reading the exports"):
         export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
-    _say_how_far(options, console)
+    _state_if_interrupted(options, console)
     with steps(console) as progress:
         done = import_export(
             opening,
@@ -219,7 +219,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
         )
     from routing.importing.from_tsql import import_scripts
 
-    _say_how_far(options, console)
+    _state_if_interrupted(options, console)
     with steps(console) as progress:
         done = import_scripts(
             opening,
@@ -235,7 +235,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
     return replace(done, files_read=len(scripts))
 
 
-def _say_how_far(options: argparse.Namespace, console: Console) -> None:
+def _state_if_interrupted(options: argparse.Namespace, console: Console) -> None:
     if not options.dry_run:
         console.command_progress.text = "committed changes stay (the next import completes the rest)"
 
@@ -246,7 +246,7 @@ def _events(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.from_events import import_events
 
     opening = opener(settings, options, console)
-    _say_how_far(options, console)
+    _state_if_interrupted(options, console)
     with steps(console) as progress:
         return import_events(
             opening,
@@ -275,14 +275,14 @@ def describe_import(imported: ImportResult) -> Document:
         for table, counts in imported.written.items()
         if counts.total()
     ]
-    what, whose = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
-    numbers = (what, "of them rejected", "of them left out")
+    unit, whose = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
+    numbers = (unit, "of them rejected", "of them left out")
     done = "Rows to be written (this was a dry run)" if imported.is_dry_run else "Rows written"
     return [
         Paragraph(_say_written(imported)),
         Paragraph(_say_read(imported)),
         DataTable(make_columns(("table", *imported.kinds), imported.kinds), written, done),
-        DataTable(make_columns((whose, *numbers), numbers), read, f"{what.capitalize()} read"),
+        DataTable(make_columns((whose, *numbers), numbers), read, f"{unit.capitalize()} read"),
     ]
 
 
@@ -299,9 +299,9 @@ def _say_read(imported: ImportResult) -> Words:
     read, rejected, left_out = (sum(row[at] for row in imported.rows_read.values()) for at in range(3))
     noun = "row" if imported.counted == "rows" else "statement"
     rejected_phrase = f"{rejected:,} rejected"
-    left = f", {left_out:,} left out" if left_out else ""
+    left_out_text = f", {left_out:,} left out" if left_out else ""
     return (
         f"{count(read, noun)} read, ",
         TonedText(rejected_phrase, Tone.BAD) if rejected else rejected_phrase,
-        f"{left}.",
+        f"{left_out_text}.",
     )

@@ -48,7 +48,7 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
     """Lint exports and scripts, and print the findings. Raises EnvironmentFault without the T-SQL parser."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "check")
-    now, asked = now_of(options), _section(options)
+    now, section = now_of(options), _section(options)
     from routing.cases.exported_files import FileOptions
     from routing.lint.file_linting import lint_files
 
@@ -62,8 +62,8 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
         environment=options.environment,
     )
     with no_search_for_cycles():
-        done = lint_files(options.paths, file_options, now=now, settings=asked)
-    return tell_files(done, options, console, asked.rules)
+        done = lint_files(options.paths, file_options, now=now, settings=section)
+    return tell_files(done, options, console, section.rules)
 
 
 def _section(options: argparse.Namespace) -> LintSettings:
@@ -160,11 +160,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute lint conf/examples/scripts conf/examples/exports --fail-on error",
     )
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
-    what = command.add_mutually_exclusive_group()
-    what.add_argument(
+    choices = command.add_mutually_exclusive_group()
+    choices.add_argument(
         "--config", metavar="FILE", help="the configuration (YAML); with PATHs only its section lint is used"
     )
-    what.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and exit")
+    choices.add_argument("--explain", metavar="CODE", help="print the page of a finding, such as SBR001, and exit")
     command.add_argument(
         "--now", metavar="TIME", help="judge routes as of this time (ISO 8601; default: the clock)"
     )
@@ -235,7 +235,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     settings, now = load(options), now_of(options)
     from routing.lint.lint_settings import settings as lint_settings
 
-    asked = lint_settings(settings.lint, settings.file, options.rules)
+    section = lint_settings(settings.lint, settings.file, options.rules)
     leave_pandas_out()
     from routing.delta.counted_runs import leave_out_missing
     from routing.lint.lint_estate import READ
@@ -254,13 +254,13 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
         done = lint(
             tables,
             now=now,
-            expiring_within_days=asked.expiring_within_days,
-            suppress=asked.suppress,
+            expiring_within_days=section.expiring_within_days,
+            suppress=section.suppress,
             resolved=resolved,
-            rules=asked.rules,
+            rules=section.rules,
         )
     notes = tell_unfinished(opening, console, settings)
-    return tell_tables(done, options, console, asked.rules, notes)
+    return tell_tables(done, options, console, section.rules, notes)
 
 
 def _percent(text: str) -> float:
@@ -282,7 +282,9 @@ def _open_traffic(opening: TableOpener, settings: config.Config) -> dict[str, Ta
         if table is None:
             raise InputError.missing_table(key, str(location))
         opened[key] = table
-    return {key: one.rows for key, one in opening.read_alike(opened, locations, "resolved").items()}
+    return {
+        key: traffic_rows.rows for key, traffic_rows in opening.read_alike(opened, locations, "resolved").items()
+    }
 
 
 @contextmanager

@@ -44,21 +44,21 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only messages in the newest export of their database's transmission queue",
     )
-    listed = command.add_argument_group("how to list them")
-    listed.add_argument("--oldest", action="store_true", help="the oldest first, in one list for all outcomes")
-    listed.add_argument(
+    group = command.add_argument_group("how to list them")
+    group.add_argument("--oldest", action="store_true", help="the oldest first, in one list for all outcomes")
+    group.add_argument(
         "--limit",
         metavar="N",
         type=at_least_one,
         default=SHOWN,
         help=f"the number of messages to list; the others are counted (default: {SHOWN})",
     )
-    listed.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
+    group.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the messages that the options ask for."""
-    asked = ask(
+    message_query = ask(
         outcomes=options.outcome,
         reasons=options.reason,
         instances=options.instance,
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with console.during("reading"):
         opener = open_by_choice(settings, options, console)
-        done = list_stored(settings, opener, asked, now=now, clock=datetime.now(timezone.utc))
+        done = list_stored(settings, opener, message_query, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
         from routing.views.messages.messages_document import write_messages
 

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             "headline": page_report.headline,
             "outcomes": page_report.outcomes,
             "endings": page_report.endings,
-            "troubles": [one.as_object() for one in page_report.troubles or ()],
+            "troubles": [trouble.as_object() for trouble in page_report.troubles or ()],
         }
         console.result(with_notes(json.dumps(summary), notes))
     else:

@@ -120,9 +120,9 @@ def read_servers(
     from routing.importing.servers.server_exports import export_servers
 
     servers = list({server.strip().casefold(): server.strip() for server in options.servers}.values())
-    with console.during(f"reading {count(len(servers), 'server')}", left="servers read"):
+    with console.during(f"reading {count(len(servers), 'server')}", final_line="servers read"):
         done = export_servers(servers, access, script_of(options), Path(folder), options.time_limit)
-    console.command_progress.is_stuck = any(one.is_given_up for one in done.exports)
+    console.command_progress.is_stuck = any(export.is_given_up for export in done.exports)
     return done
 
 

@@ -215,12 +215,12 @@ def question_of(options: argparse.Namespace) -> Question:
     )
 
 
-def tell_others(others: int, console: Console) -> None:
+def tell_others(other_count: int, console: Console) -> None:
     """Print a note that more messages of the end of a conversation are stored."""
-    if others:
+    if other_count:
         console.note(
-            f"this is the oldest message of that end of the conversation; {others} more of it"
-            f" {'is' if others == 1 else 'are'} stored (--message-id selects one)"
+            f"this is the oldest message of that end of the conversation; {other_count} more of it"
+            f" {'is' if other_count == 1 else 'are'} stored (--message-id selects one)"
         )
 
 

@@ -29,9 +29,9 @@ def tell_result(text: str) -> None:
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
-        _drop_the_rest(sys.stdout)
+        _discard_buffer(sys.stdout)
     except OSError as error:
-        _drop_the_rest(sys.stdout)
+        _discard_buffer(sys.stdout)
         raise OutputError.not_printable(error.strerror or str(error)) from error
 
 
@@ -42,10 +42,10 @@ def tell_besides(text: str) -> None:
     try:
         print(text, end="", file=sys.stderr, flush=True)
     except OSError:
-        _drop_the_rest(sys.stderr)
+        _discard_buffer(sys.stderr)
 
 
-def _drop_the_rest(stream: TextIO) -> None:
+def _discard_buffer(stream: TextIO) -> None:
     """Redirect a stream to the null device, so that Python's exit does not write its buffer once more."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -128,8 +128,8 @@ class LiveLine:
             if self._steps:
                 self._steps[-1] = self._steps[-1]._replace(shown=text)
 
-    def end(self, name: str, left: str | None = None) -> None:
-        """End a step and the steps within it. ``left`` is the line that remains.
+    def end(self, name: str, final_line: str | None = None) -> None:
+        """End a step and the steps within it. ``final_line`` is the line that remains.
 
         A step that has not begun here leaves no line, since it was shown under another name.
         """
@@ -139,17 +139,17 @@ class LiveLine:
                 return
             del self._steps[len(names) - 1 - names[::-1].index(name) :]
             self._tasks = None
-            if left is not None:
-                self._leave(left)
+            if final_line is not None:
+                self._leave(final_line)
 
     @contextmanager
-    def during(self, name: str, left: str) -> Iterator[None]:
+    def during(self, name: str, final_line: str) -> Iterator[None]:
         """Show a step, and leave a line with its seconds if it ends well."""
         begun, closing_line = time.monotonic(), None
         self.begin(name)
         try:
             yield
-            closing_line = f"{left}: {time.monotonic() - begun:.1f} s"
+            closing_line = f"{final_line}: {time.monotonic() - begun:.1f} s"
         finally:
             self.end(name, closing_line)
 
@@ -157,19 +157,19 @@ class LiveLine:
     def aside(self) -> Iterator[None]:
         """Remove the line while other text is printed. It returns below the text during a step."""
         with self._lock:
-            self._take_away()
+            self._remove_line()
             yield
 
-    def _leave(self, left: str) -> None:
+    def _leave(self, final_line: str) -> None:
         with self.aside():
-            tell_besides(f"{left}\n")
+            tell_besides(f"{final_line}\n")
 
     def close(self) -> None:
         """Remove the line permanently, within a second even if the terminal does not respond."""
         self._is_closed.set()
         if self._lock.acquire(timeout=_PATIENCE):
             try:
-                self._take_away()
+                self._remove_line()
                 with suppress(OSError):
                     self._terminal.close()
             finally:
@@ -204,9 +204,9 @@ class LiveLine:
         # A closed terminal or an unknown encoding is no reason to fail.
         except Exception:  # noqa: BLE001
             self._is_closed.set()
-            self._take_away()
+            self._remove_line()
 
-    def _take_away(self) -> None:
+    def _remove_line(self) -> None:
         line, self._line = self._line, None
         if line is not None:
             with suppress(Exception):
@@ -284,8 +284,8 @@ class PlainLines(LiveLine):
         """Return True if the last line is old. The beginning of a step prints no line."""
         return time.monotonic() - self._printed >= self._pause * 0.9
 
-    def _take_away(self) -> None:
+    def _remove_line(self) -> None:
         """Keep printed lines, because a pipe cannot remove them."""
 
-    def _leave(self, left: str) -> None:
+    def _leave(self, final_line: str) -> None:
         """Print no line for a step that has ended."""

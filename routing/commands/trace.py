@@ -55,11 +55,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Follow the message that the options name, or all."""
     # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     early = config.is_uri(options.config)
-    asked = _question(options) if early else None
+    question = _question(options) if early else None
     settings = load(options)
-    asked = asked if early else _question(options)
+    question = question if early else _question(options)
     leave_pandas_out()
-    if asked is None:
+    if question is None:
         return _trace_all(settings, open_by_choice(settings, options, console), options, console)
     opening = opener(settings, options, console)
     from routing.cases.question_source import open_tables
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with console.during("reading"):
         as_of = settings.resolve.as_of
-        done = trace(open_tables(settings, opening), asked, as_of=as_of, exports=options.exports or ())
+        done = trace(open_tables(settings, opening), question, as_of=as_of, exports=options.exports or ())
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     check_apart(jobs)
     selected = show_jobs(opener(jobs[0], options, console), jobs, view)
-    names = [str(each) for each in selected]
+    names = [str(view_name) for view_name in selected]
     if options.format == "json":
         console.result(write_json({"view": str(view), "selects_from": names}))
     else:

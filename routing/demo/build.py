@@ -58,8 +58,8 @@ def _curve() -> list[float]:
     minutes = []
     for minute in range(_MINUTES_A_DAY):
         hour, part = divmod(minute, 60)
-        here, there = _HOURLY[hour], _HOURLY[(hour + 1) % 24]
-        minutes.append(here + (there - here) * part / 60)
+        this_hour, next_hour = _HOURLY[hour], _HOURLY[(hour + 1) % 24]
+        minutes.append(this_hour + (next_hour - this_hour) * part / 60)
     return list(accumulate(minutes))
 
 
@@ -129,10 +129,10 @@ class ConversationWriter:
         flow, rng = talk.flow, self.rng
         start, database = split(flow.start)
         name, message_id = service(flow.service), f"d{talk.number:05}-i{sequence}"
-        seen = None
+        observed_at = None
         if flow.seen_waiting:
-            seen = at + _minutes(rng.uniform(*flow.seen_waiting))
-            seen = min(seen, ends - timedelta(seconds=1))
+            observed_at = at + _minutes(rng.uniform(*flow.seen_waiting))
+            observed_at = min(observed_at, ends - timedelta(seconds=1))
         # Some senders name the broker instance in the message, for the others the dialog row knows it.
         named_id = talk.known_id if talk.number % 3 == 0 else None
         self.draft.message(
@@ -144,7 +144,7 @@ class ConversationWriter:
             name,
             named_id,
             sequence=sequence,
-            observed_at=seen,
+            observed_at=observed_at,
             hops_remaining=None if database else flow.hops,
             from_service_name=self._sender(flow),
         )
@@ -290,10 +290,10 @@ def _ask_for_routes(day: ConversationWriter) -> None:
     """Add two requests to the record: one that still waits, one that was answered with a route."""
     waiting, answered = service(WAITING_PARTNER), service(ANSWERED_PARTNER)
     day.draft.request(*_CAMPAIGNS, waiting, at_hour(-6), "yesterday-1")
-    asked = at_hour(9.2)
+    asked_at = at_hour(9.2)
     conversation = guid(day.rng)
-    day.draft.request(*_CAMPAIGNS, answered, asked, "bluebird-1", at_hour(9.25), conversation)
-    day.draft.message("bluebird-1", conversation, asked, *_CAMPAIGNS, answered)
+    day.draft.request(*_CAMPAIGNS, answered, asked_at, "bluebird-1", at_hour(9.25), conversation)
+    day.draft.message("bluebird-1", conversation, asked_at, *_CAMPAIGNS, answered)
 
 
 def _bad_messages(day: ConversationWriter) -> list[Row]:

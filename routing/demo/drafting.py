@@ -117,9 +117,9 @@ class EstateDraft:
         address: str,
         service: str | None = None,
         broker: str | None = None,
-        **more: object,
+        **other_columns: object,
     ) -> None:
-        """Add a route. ``more`` may have mirror_address, lifetime, valid_from and valid_to."""
+        """Add a route. ``other_columns`` may have mirror_address, lifetime, valid_from and valid_to."""
         self._add(
             "routes",
             instance_name=instance,
@@ -128,7 +128,7 @@ class EstateDraft:
             address=address,
             remote_service_name=service,
             broker_instance=broker,
-            **more,
+            **other_columns,
         )
 
     def local(self, instance: str, *databases: str) -> None:
@@ -148,11 +148,11 @@ class EstateDraft:
         *,
         is_initiator: bool = True,
         sequence: int = 0,
-        **more: object,
+        **other_columns: object,
     ) -> None:
         """Add a message sent from a database, or with None one that arrived over the network.
 
-        ``more``: observed_at, hops_remaining, from_service_name.
+        ``other_columns``: observed_at, hops_remaining, from_service_name.
         """
         self._add(
             "messages",
@@ -165,7 +165,7 @@ class EstateDraft:
             database_name=database,
             to_service_name=service,
             to_broker_instance=broker,
-            **more,
+            **other_columns,
         )
 
     def dialog(
@@ -175,16 +175,16 @@ class EstateDraft:
         conversation_id: str,
         *,
         is_initiator: bool = True,
-        **more: object,
+        **other_columns: object,
     ) -> None:
-        """Add one endpoint of a conversation. ``more`` has other columns of dialogs."""
+        """Add one endpoint of a conversation. ``other_columns`` has other columns of dialogs."""
         self._add(
             "dialogs",
             instance_name=instance,
             database_name=database,
             conversation_id=conversation_id,
             is_initiator=is_initiator,
-            **more,
+            **other_columns,
         )
 
     def request(

@@ -45,9 +45,9 @@ class ExampleInstance:
         if auto_created_local:
             self.draft.local(name, _SALES)
 
-    def route(self, name: str, address: str, service: str | None = None, **more: str) -> None:
+    def route(self, name: str, address: str, service: str | None = None, **other_columns: str) -> None:
         """Add a route of AdventureWorks2008R2."""
-        self.draft.route(self.name, _SALES, name, address, service, **more)
+        self.draft.route(self.name, _SALES, name, address, service, **other_columns)
 
     def forward(self, name: str, address: str, service: str | None = None) -> None:
         """Add a route of msdb, for messages from outside."""
@@ -126,9 +126,9 @@ def all_external_services(estate: str) -> EstateDraft:
 def balanced_service(estate: str) -> EstateDraft:
     """Draft example 5: two instances of a service, told apart by their broker instances."""
     host = ExampleInstance(f"{estate}/host1")
-    one, two = "TCP://server1.Adventure-Works.com:4022/", "TCP://server2.Adventure-Works.com:4022/"
-    host.route("BalancedRouteOne", one, "BalancedService", broker=SERVER_1_ID)
-    host.route("BalancedRouteTwo", two, "BalancedService", broker=SERVER_2_ID)
+    first, second = "TCP://server1.Adventure-Works.com:4022/", "TCP://server2.Adventure-Works.com:4022/"
+    host.route("BalancedRouteOne", first, "BalancedService", broker=SERVER_1_ID)
+    host.route("BalancedRouteTwo", second, "BalancedService", broker=SERVER_2_ID)
     host.sent("open-a", "BalancedService")
     dialog = host.sent("open-b", "BalancedService")
     # In practice the picked server acknowledges; the other one here, so that the change shows.
@@ -344,8 +344,8 @@ def high_availability(estate: str) -> EstateDraft:
         servers.back("B", f"ReturnRoute{number}", gateway)
         for name, letter in (("ForwardingRoute", "B"), ("ForwardingReturnRoute", "A")):
             address, broker = servers.address(f"Server{letter}"), f"Database{letter}"
-            where = servers.named(gateway)
-            servers.draft.route(where, "msdb", name, address, _SERVICE[letter], broker)
+            host = servers.named(gateway)
+            servers.draft.route(host, "msdb", name, address, _SERVICE[letter], broker)
     servers.arrives("A")
     servers.arrives("B")
     servers.message("sent", 1, "ServerA.DatabaseA")
@@ -386,8 +386,8 @@ def two_open_routes(estate: str) -> EstateDraft:
 def another_brokers_id(estate: str) -> EstateDraft:
     """Return the post's LocalRoute gives ServerC the broker instance of DatabaseB."""
     servers = ExampleServers(estate, "ServerC")
-    where = servers.named("ServerC")
-    servers.draft.route(where, "msdb", "LocalRoute", "LOCAL", "TargetService", "DatabaseB")
+    host = servers.named("ServerC")
+    servers.draft.route(host, "msdb", "LocalRoute", "LOCAL", "TargetService", "DatabaseB")
     servers.message("bound-to-c", 2, "ServerC", "DatabaseC")
     servers.message("open-at-c", 3, "ServerC")
     return servers.draft
@@ -445,5 +445,6 @@ def document_estates() -> tuple[DemoEstate, ...]:
     Instance names begin with the name of the estate, such as ``example-2/host1``.
     """
     return tuple(
-        DemoEstate(f"{one.name}: {one.title}", one.source, one.build(one.name).tables) for one in _ESTATES
+        DemoEstate(f"{estate.name}: {estate.title}", estate.source, estate.build(estate.name).tables)
+        for estate in _ESTATES
     )

@@ -52,31 +52,31 @@ def complete_imports(
     rows = read_rows(store.opened[JOURNAL].rows, SMALL) if JOURNAL in store.opened else []
     unfinished = list_unfinished(rows)
     if drops:
-        earlier.notes += [_say_dropped(one, is_dry_run) for one in unfinished]
+        earlier.notes += [_say_dropped(entry, is_dry_run) for entry in unfinished]
         if unfinished and not is_dry_run:
             stored_tables.replace_journal(store, [])
         return earlier
-    for one in unfinished:
-        if one.is_of_events:
-            earlier.of_events.append(one)
+    for entry in unfinished:
+        if entry.is_of_events:
+            earlier.of_events.append(entry)
         elif is_dry_run:
             earlier.notes.append(
-                f"the import that began at {begun_at(one.started_at)} is not finished: the next import completes"
+                f"the import that began at {begun_at(entry.started_at)} is not finished: the next import completes"
                 " it first, and this dry run reads the current tables"
             )
         else:
-            _complete(opener, config, one)
-            earlier.notes.append(f"the import that began at {begun_at(one.started_at)} was completed first")
+            _complete(opener, config, entry)
+            earlier.notes.append(f"the import that began at {begun_at(entry.started_at)} was completed first")
     return earlier
 
 
 def note_events(earlier: EarlierImports, completed_ids: Collection[str] = ()) -> list[str]:
     """Return a note on each import of events in the journal. This run completed ``completed_ids``."""
     return [
-        f"the import of events that began at {begun_at(one.started_at)} is completed by this one"
-        if one.import_id in completed_ids
-        else say_events(one.started_at)
-        for one in earlier.of_events
+        f"the import of events that began at {begun_at(entry.started_at)} is completed by this one"
+        if entry.import_id in completed_ids
+        else say_events(entry.started_at)
+        for entry in earlier.of_events
     ]
 
 
@@ -97,12 +97,12 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
     if later:
         raise unfit_journal(begun_at(unfinished.started_at), join_bounded(later, "part"))
     stored_tables.make_ready(store)
-    others = [row for row in store.rows(JOURNAL) if row["import_id"] != unfinished.import_id]
+    other_imports = [row for row in store.rows(JOURNAL) if row["import_id"] != unfinished.import_id]
     store.is_journaled = True
     for key in set(APPENDED) & changes.keys():
         changes[key].put = stored_tables.find_new(store, key, changes[key].put)
     stored_tables.write_changes(store, changes)
-    stored_tables.replace_journal(store, others)
+    stored_tables.replace_journal(store, other_imports)
 
 
 def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:

@@ -75,8 +75,8 @@ def unit_of(row: ReadRow) -> Unit:
 
 def line_order(sentence: str) -> tuple[str, int]:
     """Return the sort key of sentences about rejected rows: file and row."""
-    file, _, rest = sentence.partition(", row ")
-    number = rest.partition(":")[0]
+    file, _, row_and_fault = sentence.partition(", row ")
+    number = row_and_fault.partition(":")[0]
     return file, int(number) if number.isdecimal() else 0
 
 

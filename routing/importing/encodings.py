@@ -58,7 +58,7 @@ def _check(encoding: str) -> None:
 
 def is_plausible(text: str) -> bool:
     """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only Latin letters."""
-    return all(_is_latin_letter(one) for one in _BEYOND_ASCII.findall(text) if one in _GUESSED)
+    return all(_is_latin_letter(letter) for letter in _BEYOND_ASCII.findall(text) if letter in _GUESSED)
 
 
 def is_guessed(text: str) -> bool:
@@ -72,7 +72,7 @@ def _is_latin_letter(character: str) -> bool:
 
 def without_implausible(text: str) -> str:
     """Return a text with a replacement character for each one that is implausible in names."""
-    return _BEYOND_ASCII.sub(lambda one: one[0] if _is_latin_letter(one[0]) else "\ufffd", text)
+    return _BEYOND_ASCII.sub(lambda match: match[0] if _is_latin_letter(match[0]) else "\ufffd", text)
 
 
 def say_guess(file: str, text: str) -> str:

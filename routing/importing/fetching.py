@@ -79,10 +79,12 @@ class _Fetcher:
 
     def _batch(self, file: ListedFile) -> list[ListedFile]:
         ending = PurePosixPath(file.path).suffix
-        following = dropwhile(lambda other: other != file, self._waiting.values())
-        alike = [other for other in following if PurePosixPath(other.path).suffix == ending] or [file]
-        sizes = accumulate(other.size for other in alike)
-        return [other for other, size in zip(alike, sizes, strict=True) if size <= self.bytes_at_once] or [file]
+        following = dropwhile(lambda waiting: waiting != file, self._waiting.values())
+        alike = [candidate for candidate in following if PurePosixPath(candidate.path).suffix == ending] or [file]
+        sizes = accumulate(candidate.size for candidate in alike)
+        return [candidate for candidate, size in zip(alike, sizes, strict=True) if size <= self.bytes_at_once] or [
+            file
+        ]
 
 
 def _in_order(listing: Folder | ListedFile | None) -> Iterator[ListedFile]:
@@ -102,8 +104,8 @@ class _Stat:
 class SessionPath:
     """A path in the file systems of the session. It keeps the text from the command line."""
 
-    def __init__(self, fetcher: _Fetcher, text: str, listed: Folder | ListedFile | None = None) -> None:
-        self._fetcher, self._listed = fetcher, listed
+    def __init__(self, fetcher: _Fetcher, text: str, listing: Folder | ListedFile | None = None) -> None:
+        self._fetcher, self._listed = fetcher, listing
         self._text = text if _ROOT.fullmatch(text) else text.rstrip("/") or "/"
 
     @cached_property

@@ -58,12 +58,14 @@ def import_export(
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
     optional: tuple[str, ...] = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
-    seen = [key for view, key in SEEN_VIEWS.items() if view in export.rows and key in config.import_tables]
-    keys += seen
+    observed_keys = [
+        key for view, key in SEEN_VIEWS.items() if view in export.rows and key in config.import_tables
+    ]
+    keys += observed_keys
     if "databases" in export.rows:
         # Of databases that are gone nothing stays.
-        optional += tuple(key for key in SEEN_VIEWS.values() if key not in seen)
-    _leave_evidence_out(export, seen)
+        optional += tuple(key for key in SEEN_VIEWS.values() if key not in observed_keys)
+    _leave_evidence_out(export, observed_keys)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
@@ -73,13 +75,15 @@ def import_export(
     return done
 
 
-def _leave_evidence_out(export: CatalogExport, seen: Collection[str]) -> None:
-    """Remove the views from an export that no table needs, with a note. ``seen`` are the tables that are written.
+def _leave_evidence_out(export: CatalogExport, observed_keys: Collection[str]) -> None:
+    """Remove the views that no table needs from an export, with a note.
+
+    ``observed_keys`` are the written tables of statuses, queues and endpoints.
 
     The monitors of queues go to the table of queues.
     """
-    stored_views = {view for view, key in SEEN_VIEWS.items() if key in seen}
-    stored_views |= {_MONITORS} if "queues" in seen else set()
+    stored_views = {view for view, key in SEEN_VIEWS.items() if key in observed_keys}
+    stored_views |= {_MONITORS} if "queues" in observed_keys else set()
     views = [view for view in export.rows if view in EVIDENCE and view not in stored_views]
     for view in views:
         del export.rows[view]
@@ -111,12 +115,12 @@ def _bring_export(
     dropped = _find_dropped(store, covered, stored, [row for row in imports if row["exported_at"] <= latest])
     cover_dropped(covered, dropped)
     import_rows = import_order.rows_of_views(covered.units, now, digest)
-    first, lost = import_order.find_first(
+    first, instances_lost = import_order.find_first(
         imports, covered.instances, {row["instance_name"] for row in stored["routes"]}
     )
     covered.notes += taken_back.notes
     changes = _changes(covered, stored, dropped, first, taken_back)
-    covered.notes += import_order.say_lost(lost if changes.get("routes") else ())
+    covered.notes += import_order.say_lost(instances_lost if changes.get("routes") else ())
     covered.notes += say_near_names(covered.instances, [*stored["instances"], *stored["databases"]])
     done = ImportResult(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
@@ -178,15 +182,15 @@ def _changes(
     """Find the changes to the small tables. ``stored`` are their rows."""
     units, rows = covered.units, covered.rows
 
-    def find_changes(key: str, wanted: Sequence[TableRow]) -> TableChanges:
-        gone = dropped.get(key, {})
+    def find_changes(key: str, rows: Sequence[TableRow]) -> TableChanges:
+        dropped_units = dropped.get(key, {})
 
         def is_covered(row: TableRow) -> bool:
             unit = unit_of(row)
-            return unit in gone or (unit in units.get(key, {}) and not covered.is_doubtful(key, row))
+            return unit in dropped_units or (unit in units.get(key, {}) and not covered.is_doubtful(key, row))
 
-        there = [row for row in wanted if unit_of(row) not in gone]
-        return present_changes(stored[key], there, ON[key], is_covered)
+        existing = [row for row in rows if unit_of(row) not in dropped_units]
+        return present_changes(stored[key], existing, ON[key], is_covered)
 
     changes = {
         "databases": find_changes("databases", rows.get("databases", ())),
@@ -209,44 +213,46 @@ def _changes(
 
 def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) -> None:
     """Note databases with routes or messages that ``databases`` lacks: their messages will be rejected."""
-    listed = {(row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]}
+    known_databases = {
+        (row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]
+    }
     used = {
         (instance, name)
         for view in ("routes", "transmission_queue")
         for instance, name in covered.units.get(view, {})
         if name is not None and name.lower() != MSDB
     }
-    missing = sorted(f"{instance}.{name}" for instance, name in used - listed)
+    missing = sorted(f"{instance}.{name}" for instance, name in used - known_databases)
     if missing:
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         covered.notes.append(f"the table databases does not list {shown}: import sys.databases as well")
 
 
 def _seen_changes(
-    store: stored_tables.StoredTables, covered: CoveredRows, view: str, gone: Collection[Unit]
+    store: stored_tables.StoredTables, covered: CoveredRows, view: str, dropped_units: Collection[Unit]
 ) -> TableChanges:
     """Find the changes to a table of a view beside the routing, which has the last export of each database."""
     key = SEEN_VIEWS[view]
-    units = {*covered.units.get(view, {}), *gone}
-    rows = [row for row in covered.rows.get(key, []) if unit_of(row) not in gone]
+    units = {*covered.units.get(view, {}), *dropped_units}
+    rows = [row for row in covered.rows.get(key, []) if unit_of(row) not in dropped_units]
     stored = store.rows(key, {"instance_name": {instance for instance, _ in units}})
     return present_changes(stored, rows, ON[key], lambda row: unit_of(row) in units)
 
 
 def _dialog_changes(
-    store: stored_tables.StoredTables, covered: CoveredRows, gone: Collection[Unit]
+    store: stored_tables.StoredTables, covered: CoveredRows, dropped_units: Collection[Unit]
 ) -> TableChanges:
     """Find the changes to ``dialogs``, and note which broker instances an export does not date."""
-    units = {*covered.units.get("conversation_endpoints", {}), *gone}
-    rows = [row for row in covered.rows.get("dialogs", []) if unit_of(row) not in gone]
-    # Nobody else's dialogs are read, which may be many.
+    units = {*covered.units.get("conversation_endpoints", {}), *dropped_units}
+    rows = [row for row in covered.rows.get("dialogs", []) if unit_of(row) not in dropped_units]
+    # Read only the dialogs of these databases: the table may be large.
     only = {
         "instance_name": {instance for instance, _ in units},
         "database_name": {database for _, database in units if database is not None},
     }
-    # A row that could not be read may be any of them, but for those of a database that is gone.
+    # An unreadable row may be any dialog, except one of a dropped database.
     is_doubtful = bool(covered.doubts.get("conversation_endpoints"))
-    changes = dialog_changes(rows, store.rows("dialogs", only), gone if is_doubtful else units)
+    changes = dialog_changes(rows, store.rows("dialogs", only), dropped_units if is_doubtful else units)
     named = sum(row["far_broker_instance"] is not None for row in rows)
     if named:
         dialogs = "1 dialog" if named == 1 else f"{named} dialogs"

@@ -185,22 +185,22 @@ class _EventImport:
             self.lost = len(self.acknowledgements)
             return changes
         ids = {str(dialog_key[1]) for dialog_key in self.acknowledgements}
-        wanted = {
+        key_filter = {
             "instance_name": sorted(self.instances),
             "conversation_id": sorted(ids | set(map(str.upper, ids))),
         }
-        there = set()
-        for row in self.store.rows("dialogs", wanted):
+        stored_keys = set()
+        for row in self.store.rows("dialogs", key_filter):
             dialog_key = (row["instance_name"], row["conversation_id"].lower(), row["is_initiator"])
             at = self.acknowledgements.get(dialog_key)
             if at is None:
                 continue
-            there.add(dialog_key)
+            stored_keys.add(dialog_key)
             if row["acknowledged_at"] is None:
                 changes.put.append({**row, "acknowledged_at": at})
         changes.counts["changed"] = len(changes.put)
-        changes.counts["unchanged"] = len(there) - len(changes.put)
-        self.lost = len(self.acknowledgements) - len(there)
+        changes.counts["unchanged"] = len(stored_keys) - len(changes.put)
+        self.lost = len(self.acknowledgements) - len(stored_keys)
         return changes
 
     def summarize(self, dry_run: bool, dialogs: TableChanges) -> ImportResult:
@@ -222,8 +222,8 @@ class _EventImport:
             yield f"{number:,} of {name[:100]} were skipped, since they are not about routes"
         for (instance, number), events in sorted(self.unknown_ids.items()):
             if events:
-                what = f"tables.databases has no database_id {number} on {instance}"
-                yield f"{what}: {events:,} of its events have no database_name (import its databases first)"
+                problem = f"tables.databases has no database_id {number} on {instance}"
+                yield f"{problem}: {events:,} of its events have no database_name (import its databases first)"
         if self.lost:
             yield f"{self.lost:,} acknowledgements are for conversations that are missing in tables.dialogs"
         yield from say_near_names(

@@ -81,14 +81,14 @@ def _bring_scripts(
     instance_tables["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
     fresh, rows = _leave_out_known(done, scripts, instance_tables["imports"], name, spelling, now, snapshot)
     import_order.refuse_older(instance_tables["imports"], rows, latest)
-    first, lost = import_order.find_first(
+    first, instances_lost = import_order.find_first(
         instance_tables["imports"], [name], {row["instance_name"] for row in instance_tables["routes"]}
     )
     changes = apply_in_turn(
         done, instance_tables, fresh, spelling, name, snapshot=snapshot, is_first=bool(first), now=now
     )
     changes["routes"] = taken_back.with_changes(changes["routes"])
-    done.notes += import_order.say_lost(lost if changes["routes"] else ())
+    done.notes += import_order.say_lost(instances_lost if changes["routes"] else ())
     for key, change in changes.items():
         done.count_written(key, change.counts)
     changes["imports"] = import_order.imports_changes(instance_tables["imports"], rows, latest)

@@ -36,8 +36,8 @@ class TableChanges:
 
 def apply_changes(key: str, rows: Iterable[TableRow], changes: TableChanges) -> list[TableRow]:
     """Return the rows of a table with changes made to them."""
-    gone = {key_of(key, row) for row in (*changes.put, *changes.remove)}
-    return [*(row for row in rows if key_of(key, row) not in gone), *changes.put]
+    changed_keys = {key_of(key, row) for row in (*changes.put, *changes.remove)}
+    return [*(row for row in rows if key_of(key, row) not in changed_keys), *changes.put]
 
 
 def changes_between(key: str, before: Iterable[TableRow], after: Iterable[TableRow]) -> TableChanges:
@@ -77,7 +77,7 @@ def count_versions(
 
 def route_changes(
     stored: Iterable[TableRow],
-    wanted: Iterable[TableRow],
+    snapshot_rows: Iterable[TableRow],
     covered: Mapping[Unit, datetime],
     first: Collection[str] = (),
     is_doubtful: Callable[[TableRow], bool] = lambda row: False,
@@ -91,7 +91,7 @@ def route_changes(
     versions: dict[tuple[str, str, str], list[TableRow]] = {}
     for row in stored:
         versions.setdefault(_route(row), []).append(row)
-    targets = {_route(row): row for row in wanted}
+    targets = {_route(row): row for row in snapshot_rows}
     changes = TableChanges()
     for key in dict.fromkeys([*targets, *versions]):
         at = covered.get((key[0], key[1]))
@@ -157,7 +157,7 @@ def _begin(
 
 def present_changes(
     stored: Iterable[TableRow],
-    wanted: Iterable[TableRow],
+    exported_rows: Iterable[TableRow],
     key: Sequence[str],
     is_covered: Callable[[TableRow], bool] = lambda row: True,
 ) -> TableChanges:
@@ -165,7 +165,7 @@ def present_changes(
     stored_by_key = {tuple(row.get(name) for name in key): row for row in stored}
     changes = TableChanges()
     wanted_keys = set()
-    for row in wanted:
+    for row in exported_rows:
         values = tuple(row[name] for name in key)
         wanted_keys.add(values)
         old = stored_by_key.get(values)
@@ -181,7 +181,7 @@ def present_changes(
     return changes
 
 
-def instance_rows(stored: Iterable[TableRow], wanted: Iterable[TableRow]) -> list[TableRow]:
+def instance_rows(stored: Iterable[TableRow], imported: Iterable[TableRow]) -> list[TableRow]:
     """Return the wanted instances, with the stored value of each column that the import does not know."""
     rows_by_name = {row["instance_name"]: row for row in stored}
     return [
@@ -189,7 +189,7 @@ def instance_rows(stored: Iterable[TableRow], wanted: Iterable[TableRow]) -> lis
             name: rows_by_name.get(row["instance_name"], {}).get(name) if value is None else value
             for name, value in row.items()
         }
-        for row in wanted
+        for row in imported
     ]
 
 

@@ -63,17 +63,17 @@ def unknown_view(name: str, views: Sequence[str]) -> InputError:
     return InputError(f"--view {quote(name)} is not a view that import reads", f"it reads {', '.join(views)}")
 
 
-def older_import(what: Sequence[str]) -> InputError:
+def older_import(older_parts: Sequence[str]) -> InputError:
     """Return the error that something newer has been imported already."""
     return InputError(
-        f"this is older than an earlier import, {join_bounded(what, 'part')}",
+        f"this is older than an earlier import, {join_bounded(older_parts, 'part')}",
         "import older exports first; nothing was written",
     )
 
 
-def time_to_come(what: Sequence[str], hint: str) -> InputError:
+def time_to_come(files: Sequence[str], hint: str) -> InputError:
     """Return the error that times in files lie in the future."""
-    return InputError(f"a time is in the future: {join_bounded(what, 'file')}", hint)
+    return InputError(f"a time is in the future: {join_bounded(files, 'file')}", hint)
 
 
 def unfit_journal(begun: str, why: str) -> InputError:
@@ -106,9 +106,9 @@ def latest_time(now: datetime) -> datetime:
     return now + AHEAD
 
 
-def phrase_to_come(what: str, at: datetime) -> str:
+def phrase_to_come(subject: str, at: datetime) -> str:
     """Return the phrase on a time that has not come yet."""
-    return f"{what} is {format_time(at.replace(microsecond=0))}, more than an hour from now"
+    return f"{subject} is {format_time(at.replace(microsecond=0))}, more than an hour from now"
 
 
 def find_exports_to_come(rows: Mapping[str, Iterable[TableRow]], now: datetime) -> list[str]:

@@ -158,8 +158,8 @@ def as_shown(text: str) -> str:
     return _HALF.sub(_escape, text)
 
 
-def _escape(half: re.Match[str]) -> str:
-    code = ord(half.group())
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
     return f"\\x{code - _BYTE.start:02x}" if code in _BYTE else f"\\u{code:04x}"
 
 
@@ -238,10 +238,10 @@ class _Listing(Generic[_Place]):
         if real is not None:
             self.above.pop()
 
-    def _count(self, what: str) -> None:
-        self.counts[what] += 1
-        if self.counts[what] > self.most:
-            why = f"{quote(self.folder)} holds more than {self.most:,} {what}"
+    def _count(self, kind: str) -> None:
+        self.counts[kind] += 1
+        if self.counts[kind] > self.most:
+            why = f"{quote(self.folder)} holds more than {self.most:,} {kind}"
             raise InputError(why, "name a folder with only exports")
 
     def _why_not(self, entry: _Place) -> str | None:

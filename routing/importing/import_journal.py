@@ -79,7 +79,7 @@ def list_unfinished(rows: Iterable[TableRow]) -> list[UnfinishedImport]:
         )
         for import_id, import_rows in rows_by_id.items()
     ]
-    return sorted(unfinished, key=lambda one: (one.started_at is None, str(one.started_at), one.import_id))
+    return sorted(unfinished, key=lambda entry: (entry.started_at is None, str(entry.started_at), entry.import_id))
 
 
 def check_parts(unfinished: UnfinishedImport) -> None:
@@ -111,7 +111,7 @@ def encode_changes(
     """
     import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
     lists = [
-        (key, *one) for key, change in changes.items() for one in ((PUT, change.put), (REMOVE, change.remove))
+        (key, *row) for key, change in changes.items() for row in ((PUT, change.put), (REMOVE, change.remove))
     ]
     part_count = sum(-(-len(rows) // _PART) for _, _, rows in lists)
     for key, action, rows in lists:
@@ -243,7 +243,7 @@ def _fits(value: Any, kind: Any, is_nullable: bool) -> bool:
     if value is None:
         return is_nullable
     if isinstance(kind, ArrayOf):
-        return isinstance(value, list) and all(_fits(one, kind.element, is_nullable=True) for one in value)
+        return isinstance(value, list) and all(_fits(element, kind.element, is_nullable=True) for element in value)
     if kind == ColumnKind.TIMESTAMP:
         return isinstance(value, datetime) and value.tzinfo is not None
     is_right = type(value) is _TYPES[kind] and not (isinstance(value, str) and _SURROGATE.search(value))

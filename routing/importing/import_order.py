@@ -164,15 +164,17 @@ def find_first(
         if not is_of_view(row):
             scripted.add(row["instance_name"])
     unknown = set(instances) - imported
-    lost = (unknown & set(with_routes)) - scripted
-    return unknown - lost, lost
+    instances_lost = (unknown & set(with_routes)) - scripted
+    return unknown - instances_lost, instances_lost
 
 
-def say_lost(lost: Collection[str]) -> list[str]:
+def say_lost(instances_lost: Collection[str]) -> list[str]:
     """Return a note on the instances with lost rows of ``imports``, if there are any."""
-    if not lost:
+    if not instances_lost:
         return []
-    names = ", ".join(sorted(lost)[:10]) + (f" and {len(lost) - 10} more" if len(lost) > 10 else "")
+    names = ", ".join(sorted(instances_lost)[:10]) + (
+        f" and {len(instances_lost) - 10} more" if len(instances_lost) > 10 else ""
+    )
     why = f"tables.routes has routes of {names}, but tables.imports has no import of them"
     return [f"{why}: this import does not count as the first, so new routes are valid from its own time on"]
 
@@ -292,15 +294,15 @@ def find_dropped(
     leaves out databases with a rejected row, msdb, which need not be exported, and units with a later time.
     """
     stored = {(row["instance_name"], row["name"]) for row in databases}
-    listed = {(row["instance_name"], row["name"]) for row in covered.rows.get("databases", ())}
-    folded = {(instance, name.casefold()) for instance, name in listed}
+    exported = {(row["instance_name"], row["name"]) for row in covered.rows.get("databases", ())}
+    folded = {(instance, name.casefold()) for instance, name in exported}
     times = {instance: at for (instance, _), at in covered.units.get("databases", {}).items()}
 
     def is_gone(instance: str, name: str | None) -> bool:
         if instance not in times or name is None or name.casefold() == MSDB:
             return False
         # A table may spell a database otherwise; two whose names differ in case alone are both in `databases`.
-        is_listed = (instance, name.casefold()) in folded and (instance, name) not in stored - listed
+        is_listed = (instance, name.casefold()) in folded and (instance, name) not in stored - exported
         return not is_listed and not covered.is_doubtful("databases", {"instance_name": instance, "name": name})
 
     def is_newer(table: str, unit: Unit) -> bool:
@@ -318,13 +320,15 @@ def find_dropped(
 
 def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
     """Cover dropped databases as empty in the views of an export, and note the removed rows."""
-    for table, gone in dropped.items():
+    for table, dropped_units in dropped.items():
         units = covered.units.get(_VIEWS[table], {})
         instances = {instance for instance, _ in units}
-        for unit, at in gone.items():
+        for unit, at in dropped_units.items():
             if unit[0] in instances:
                 units.setdefault(unit, at)
-    names = sorted({f"{instance}.{name}" for gone in dropped.values() for instance, name in gone})
+    names = sorted(
+        {f"{instance}.{name}" for dropped_units in dropped.values() for instance, name in dropped_units}
+    )
     if names:
         shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         covered.notes.append(
@@ -333,14 +337,16 @@ def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
         )
 
 
-def close_routes(changes: TableChanges, stored: Iterable[TableRow], gone: Mapping[Unit, datetime]) -> None:
+def close_routes(
+    changes: TableChanges, stored: Iterable[TableRow], dropped_units: Mapping[Unit, datetime]
+) -> None:
     """Close the routes that these changes leave open in dropped databases, at the time of the drop."""
     rows = {_version(row): row for row in stored}
     for row in changes.remove:
         rows.pop(_version(row), None)
     put = {_version(row): row for row in changes.put}
     for version, row in {**rows, **put}.items():
-        at = gone.get(unit_of(row))
+        at = dropped_units.get(unit_of(row))
         if at is None or not stands(row, at):
             continue
         if version in put:

@@ -165,32 +165,34 @@ def _environment_names(path: PurePosixPath, *, of_any_name: bool) -> Iterator[_E
     for place in range(0, len(parts), 2) if len(parts) > 1 else ():
         if not of_any_name and not _ENVIRONMENTS.fullmatch(parts[place]):
             continue
-        rest = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
+        remaining_parts = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
         is_last = place == len(parts) - 1 and parts[place - 1] == "."
         without = "".join(parts[:-2] if place == len(parts) - 1 else (*parts[:place], *parts[place + 2 :]))
-        yield _EnvironmentName(parts[place], (path.parent, rest), False, is_last, without + path.suffix)
+        yield _EnvironmentName(parts[place], (path.parent, remaining_parts), False, is_last, without + path.suffix)
 
 
-def _find_environments(paths: Sequence[PurePosixPath], asked: str | None) -> dict[PurePosixPath, str]:
+def _find_environments(paths: Sequence[PurePosixPath], wanted_name: str | None) -> dict[PurePosixPath, str]:
     """Return the scripts of single environments with their environment.
 
     A script has an environment if its name is certain, or if there are siblings with other names. Siblings of a
     script for the wanted environment always belong to other environments.
     """
-    every = [(path, name) for path in paths for name in _environment_names(path, of_any_name=asked is not None)]
-    of_asked = {name.rest for _, name in every if name.environment.casefold() == asked}
-    there, certain = set(paths), dict[PurePosixPath, str]()
+    named_paths = [
+        (path, name) for path in paths for name in _environment_names(path, of_any_name=wanted_name is not None)
+    ]
+    wanted_scripts = {name.rest for _, name in named_paths if name.environment.casefold() == wanted_name}
+    existing_paths, certain = set(paths), dict[PurePosixPath, str]()
     siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
-    for path, name in every:
-        if name.is_marked or name.rest in of_asked:
+    for path, name in named_paths:
+        if name.is_marked or name.rest in wanted_scripts:
             certain.setdefault(path, name.environment)
         elif _ENVIRONMENTS.fullmatch(name.environment):
             siblings[name.rest][path] = name.environment
-            if name.is_last or path.with_name(name.without) in there:
+            if name.is_last or path.with_name(name.without) in existing_paths:
                 certain.setdefault(path, name.environment)
-    for theirs in siblings.values():
-        if len({name.casefold() for name in theirs.values()}) > 1:
-            for path, environment in theirs.items():
+    for environments in siblings.values():
+        if len({name.casefold() for name in environments.values()}) > 1:
+            for path, environment in environments.items():
                 certain.setdefault(path, environment)
     return certain
 
@@ -207,15 +209,15 @@ def arrange(
     if undo:
         notes.append(f"skipped, since they undo other scripts (name them to apply them): {_names(paths, undo)}")
     remaining = _without(paths, undo)
-    asked = None if environment is None else environment.casefold()
-    of_environments = _find_environments(remaining, asked)
+    folded_name = None if environment is None else environment.casefold()
+    of_environments = _find_environments(remaining, folded_name)
     environments.update(name.casefold() for name in of_environments.values())
-    others = [path for path, name in of_environments.items() if name.casefold() != asked]
-    if others:
-        names = ", ".join(sorted({of_environments[path].upper() for path in others}))
+    other_environments = [path for path, name in of_environments.items() if name.casefold() != folded_name]
+    if other_environments:
+        names = ", ".join(sorted({of_environments[path].upper() for path in other_environments}))
         which = f"skipped, scripts for environments (--environment applies one of {names})"
-        notes.append(f"{which}: {_names(paths, others)}")
-    remaining = _without(remaining, others)
+        notes.append(f"{which}: {_names(paths, other_environments)}")
+    remaining = _without(remaining, other_environments)
     replaced = list(_replaced_by_baseline(remaining))
     if replaced:
         notes.append(f"skipped, since a baseline replaces them: {_names(paths, replaced)}")
@@ -225,8 +227,8 @@ def arrange(
 
 
 def _without(paths: Iterable[PurePosixPath], some: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    gone = set(some)
-    return [path for path in paths if path not in gone]
+    removed = set(some)
+    return [path for path in paths if path not in removed]
 
 
 def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:

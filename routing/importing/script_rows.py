@@ -130,9 +130,14 @@ def apply_in_turn(
     routes are closed at the time of the last script on their database. ``is_first`` is True if no routes of the
     instance were imported before, so the first routes have no begin.
     """
-    first_at = next((one.at for one in scripts if any(name is not None for _, name in one.units)), now)
+    first_at = next(
+        (timed_script.at for timed_script in scripts if any(name is not None for _, name in timed_script.units)),
+        now,
+    )
     last_at = scripts[-1].at if scripts else now
-    groups = [(at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda one: one.at)]
+    groups = [
+        (at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda timed_script: timed_script.at)
+    ]
     all_of = [_databases_of_routes(group, spelling, instance) if snapshot else set() for _, group in groups]
     # By database the routes that scripts of this import have said, where they say all.
     routes_by_database: dict[str, tuple[RouteState, ...]] = {}
@@ -140,15 +145,15 @@ def apply_in_turn(
     begins = state = state_of(instance_tables, groups[0][0] if groups else now)
     for place, (at, group) in enumerate(groups):
         before = replace(state, routes=state_of({**instance_tables, "routes": routes}, at).routes)
-        others = (route for route in before.routes if route.database_name not in all_of[place])
+        untouched_routes = (route for route in before.routes if route.database_name not in all_of[place])
         earlier_routes = (route for name in sorted(all_of[place]) for route in routes_by_database.get(name, ()))
-        state = replace(before, routes=(*others, *earlier_routes))
-        state = apply_all(done, state, [one.script for one in group], ignores_missing=snapshot)
+        state = replace(before, routes=(*untouched_routes, *earlier_routes))
+        state = apply_all(done, state, [timed_script.script for timed_script in group], ignores_missing=snapshot)
         for name in all_of[place]:
             routes_by_database[name] = tuple(route for route in state.routes if route.database_name == name)
         later = set[str]().union(*all_of[place + 1 :])
         after = replace(state, routes=(*state.routes, *_find_unsaid(before, state, all_of[place] & later)))
-        times = {unit: at for one in group for unit in one.units}
+        times = {unit: at for timed_script in group for unit in timed_script.units}
         first = {instance} if is_first and at == first_at else set[str]()
         now_touched = _touched(before, after)
         changes = _routes(routes, _route_rows(after, instance), now_touched, instance, times, first)
@@ -165,8 +170,8 @@ def _databases_of_routes(scripts: Iterable[TimedScript], spelling: NameSpelling,
     """Return the databases with routes in scripts."""
     return {
         spelling.database(instance, statement.database)
-        for one in scripts
-        for statement in one.script.statements
+        for timed_script in scripts
+        for statement in timed_script.script.statements
         if isinstance(statement, ROUTES) and statement.database is not None
     }
 
@@ -238,10 +243,10 @@ def changes_of(
 
     ``times`` are those of the scripts by database. ``first`` is as in `route_changes`.
     """
-    wanted = _route_rows(after, instance)
+    route_rows = _route_rows(after, instance)
     return {
         **_present_changes(instance_tables, before, after, instance, is_said=bool(times)),
-        "routes": _routes(instance_tables["routes"], wanted, _touched(before, after), instance, times, first),
+        "routes": _routes(instance_tables["routes"], route_rows, _touched(before, after), instance, times, first),
     }
 
 
@@ -249,11 +254,11 @@ def _present_changes(
     instance_tables: InstanceTables, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
 ) -> dict[str, TableChanges]:
     """Find the changes to tables without a history. ``is_said`` is True if scripts name the instance."""
-    wanted = rows_of(instance_tables, before, after, instance)
-    wanted_instances = wanted["instances"] if is_said else []
+    rows_by_key = rows_of(instance_tables, before, after, instance)
+    wanted_instances = rows_by_key["instances"] if is_said else []
     return {
-        "databases": present_changes(instance_tables["databases"], wanted["databases"], _KEYS["databases"]),
-        "services": present_changes(instance_tables["services"], wanted["services"], _KEYS["services"]),
+        "databases": present_changes(instance_tables["databases"], rows_by_key["databases"], _KEYS["databases"]),
+        "services": present_changes(instance_tables["services"], rows_by_key["services"], _KEYS["services"]),
         "instances": present_changes(
             instance_tables["instances"], wanted_instances, ("instance_name",), lambda row: False
         ),
@@ -313,7 +318,7 @@ def _touched(before: InstanceState, after: InstanceState) -> set[str]:
 
 def _routes(
     stored: Sequence[TableRow],
-    wanted: Sequence[TableRow],
+    route_rows: Sequence[TableRow],
     touched: set[str],
     instance: str,
     times: Mapping[Unit, datetime],
@@ -323,7 +328,7 @@ def _routes(
     latest = max(times.values(), default=SINCE_EVER)
     # A database that is dropped takes its routes along, at the time of what is said of the instance.
     covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}
-    return route_changes(stored, wanted, covered, first)
+    return route_changes(stored, route_rows, covered, first)
 
 
 # Files of T-SQL, or a text, → scripts; no Spark here, so that a faulty file is reported at once.

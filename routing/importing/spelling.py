@@ -114,13 +114,13 @@ def find_at_host(server: str, names: Iterable[str]) -> list[str]:
 
 def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
     """Return the known instance of nearly this name: short or full, without its instance part, or mistyped."""
-    spelt = {one.casefold()[:_LENGTH]: one for one in known_names[:_KNOWN]}
+    spelt = {known_name.casefold()[:_LENGTH]: known_name for known_name in known_names[:_KNOWN]}
     folded = name.casefold()[:_LENGTH]
     host, part = _host_and_part(folded)
-    for one in sorted(spelt):
-        its_host, its_part = _host_and_part(one)
+    for known_folded in sorted(spelt):
+        its_host, its_part = _host_and_part(known_folded)
         if host == its_host and (part == its_part or "" in (part, its_part)):
-            return spelt[one]
+            return spelt[known_folded]
     nearest = difflib.get_close_matches(folded, sorted(spelt), n=1, cutoff=_LIKE)
     return spelt[nearest[0]] if nearest else None
 

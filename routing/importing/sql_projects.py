@@ -116,11 +116,11 @@ def _properties(root: _Element, path: FilePlace) -> tuple[dict[str, str], dict[s
     """Return the properties with their lines; one under a condition counts where no other has its name."""
     values, lines = {"MSBuildProjectName": path.stem, "MSBuildThisFileName": path.stem}, dict[str, int]()
     for group in root.all_named("PropertyGroup"):
-        for one in group.children:
-            has_condition = "Condition" in one.attributes or "Condition" in group.attributes
-            if one.name not in values or not has_condition:
-                values[one.name] = _evaluate(one.text, values)
-                lines[one.name] = one.line
+        for element in group.children:
+            has_condition = "Condition" in element.attributes or "Condition" in group.attributes
+            if element.name not in values or not has_condition:
+                values[element.name] = _evaluate(element.text, values)
+                lines[element.name] = element.line
     return values, lines
 
 
@@ -131,12 +131,12 @@ def _evaluate(text: str, properties: dict[str, str]) -> str:
 def _variables(root: _Element, properties: dict[str, str]) -> dict[str, str]:
     """Return the default values of sqlcmd's variables; those without one stay unknown."""
     values = {}
-    for one in root.all_named("SqlCmdVariable"):
+    for element in root.all_named("SqlCmdVariable"):
         default = next(
-            (child.text for child in one.all_named("DefaultValue")), one.attributes.get("DefaultValue", "")
+            (child.text for child in element.all_named("DefaultValue")), element.attributes.get("DefaultValue", "")
         )
         if default.strip():
-            values[one.attributes.get("Include", "")] = _evaluate(default, properties)
+            values[element.attributes.get("Include", "")] = _evaluate(default, properties)
     return values
 
 
@@ -145,7 +145,10 @@ class _ItemReader:
 
     def __init__(self, root: _Element, folder: FilePlace, properties: dict[str, str]) -> None:
         self._root, self._properties = root, properties
-        sdks = [root.attributes.get("Sdk", ""), *(one.attributes.get("Name", "") for one in root.all_named("Sdk"))]
+        sdks = [
+            root.attributes.get("Sdk", ""),
+            *(element.attributes.get("Name", "") for element in root.all_named("Sdk")),
+        ]
         is_default = properties.get("EnableDefaultSqlItems", "true").casefold() != "false"
         self._has_defaults = is_default and any("sql" in sdk.casefold() for sdk in sdks)
         self._lying = [_name_in(folder, file) for file in list_files(folder, []) if file.suffix.lower() == ".sql"]
@@ -153,12 +156,12 @@ class _ItemReader:
     def items(self, kind: str) -> list[_Item]:
         """Return the files of the items of a kind, without removed ones."""
         items: dict[str, _Item] = {}
-        for one in self._root.all_named(kind):
-            excluded = set(self._names(one, "Exclude"))
-            for name in self._names(one, "Include"):
+        for element in self._root.all_named(kind):
+            excluded = set(self._names(element, "Exclude"))
+            for name in self._names(element, "Include"):
                 if name not in excluded:
-                    items.setdefault(name, _Item(name, one.line))
-            for name in self._names(one, "Remove"):
+                    items.setdefault(name, _Item(name, element.line))
+            for name in self._names(element, "Remove"):
                 items.pop(name, None)
         return list(items.values())
 
@@ -166,10 +169,12 @@ class _ItemReader:
         """Return the files that the build takes, in natural order."""
         items = {item.name: item for item in self.items("Build")}
         if self._has_defaults:
-            others = {*deployed, *(item.name for item in self.items("None"))}
-            others.update(name for one in self._root.all_named("Build") for name in self._names(one, "Remove"))
+            not_built = {*deployed, *(item.name for item in self.items("None"))}
+            not_built.update(
+                name for element in self._root.all_named("Build") for name in self._names(element, "Remove")
+            )
             for name in self._lying:
-                if name not in others and name.partition("/")[0].casefold() not in _NOT_BUILT:
+                if name not in not_built and name.partition("/")[0].casefold() not in _NOT_BUILT:
                     items.setdefault(name, _Item(name, self._root.line))
         return sorted(items.values(), key=lambda item: natural_key(item.name))
 

@@ -48,8 +48,8 @@ def find_in_frame(frame: Any, key: Schema, rows: Sequence[TableRow]) -> list[Tab
     """Return the keys, columns of a schema, of those rows of a DataFrame that some rows have too."""
     from routing.tables.frames import frame_of, with_columns_of
 
-    asked = frame_of(frame.sparkSession, rows, key.optional())
-    return read_rows(with_columns_of(frame, key).join(asked, list(key.names), "left_semi"), key)
+    rows_to_find = frame_of(frame.sparkSession, rows, key.optional())
+    return read_rows(with_columns_of(frame, key).join(rows_to_find, list(key.names), "left_semi"), key)
 
 
 def key_columns(key: str) -> Schema:
@@ -59,8 +59,8 @@ def key_columns(key: str) -> Schema:
 
 def find_missing(table: Table, schema: Schema) -> list[str]:
     """Return the columns that a table lacks."""
-    there = {name.lower() for name in types_of(table)}
-    return [name for name in schema.names if name not in there]
+    stored_names = {name.lower() for name in types_of(table)}
+    return [name for name in schema.names if name not in stored_names]
 
 
 # Which messages of an import are stored, and under which ids: the rows are matched by Arrow or by Spark.
@@ -106,21 +106,23 @@ def _find_in_arrow(table: Any, rows: Sequence[TableRow]) -> Iterable[tuple[int, 
     from pyarrow import compute
 
     names = spell(table)
-    asked = _compare(table_of(rows, _KNOWN_BY)).append_column(_PLACE, pyarrow.array(range(len(rows))))
+    rows_to_find = _compare(table_of(rows, _KNOWN_BY)).append_column(_PLACE, pyarrow.array(range(len(rows))))
     # Compared while files are read, so that no more comes to memory than may be meant.
     instance, conversation = (compute.field(names[name]) for name in ("instance_name", _CONVERSATION))
-    may_be_meant = instance.isin(_values_in(asked["instance_name"]))
-    may_be_meant &= fold_texts(conversation).isin(_values_in(asked[_CONVERSATION]))
+    may_be_meant = instance.isin(_values_in(rows_to_find["instance_name"]))
+    may_be_meant &= fold_texts(conversation).isin(_values_in(rows_to_find[_CONVERSATION]))
     read = select_arrow(table, [names[name] for name in _READ.names if name in names], may_be_meant)
-    there = spell(read)
+    stored_names = spell(read)
     stored = pyarrow.table(
         {
-            name: read[there[name]].cast(kind.type) if name in there else pyarrow.nulls(len(read), kind.type)
+            name: read[stored_names[name]].cast(kind.type)
+            if name in stored_names
+            else pyarrow.nulls(len(read), kind.type)
             for name, kind in zip(_READ.names, arrow_schema(_READ), strict=True)
         }
     )
     stored = _compare(stored).group_by(_KNOWN_BY.names).aggregate([(_ID, "min")])
-    matches = asked.join(stored, _KNOWN_BY.names, join_type="inner")
+    matches = rows_to_find.join(stored, _KNOWN_BY.names, join_type="inner")
     return zip(matches[_PLACE].to_pylist(), matches[f"{_ID}_min"].to_pylist(), strict=True)
 
 
@@ -151,8 +153,8 @@ def _find_in_spark(table: DataFrame, rows: Sequence[TableRow]) -> Iterable[tuple
         )
 
     schema = Schema((*_KNOWN_BY, Field(_PLACE, ColumnKind.INT)))
-    asked = frame_of(table.sparkSession, [{**row, _PLACE: place} for place, row in enumerate(rows)], schema)
-    stored = compare(with_columns_of(table, _READ)).join(compare(asked), _KNOWN_BY.names, how="inner")
+    rows_to_find = frame_of(table.sparkSession, [{**row, _PLACE: place} for place, row in enumerate(rows)], schema)
+    stored = compare(with_columns_of(table, _READ)).join(compare(rows_to_find), _KNOWN_BY.names, how="inner")
     return [(row[0], row[1]) for row in stored.groupBy(_PLACE).agg(F.min(_ID)).collect()]
 
 
@@ -205,8 +207,8 @@ def _batches(
             yield from part.to_batches()
             continue
         replaced_keys.update(places.values())
-        rest = sorted(set(range(part.num_rows)) - set(places))
-        yield from part.take(pyarrow.array(rest, pyarrow.int64())).to_batches()
+        kept_places = sorted(set(range(part.num_rows)) - set(places))
+        yield from part.take(pyarrow.array(kept_places, pyarrow.int64())).to_batches()
         replaced = {place: put[of] for place, of in places.items() if of in put}
         theirs = part.take(pyarrow.array(replaced, pyarrow.int64()))
         yield from _put_values(theirs, key, list(replaced.values())).to_batches()
@@ -385,5 +387,7 @@ def _phrase_failures(doing: str, key: str, location: TableLocation) -> Iterator[
     try:
         yield
     except Exception as error:
-        what = "at" if doing == "creating" else "to"
-        raise StorageError.failed(f"{doing} tables.{key} {what} {location}", first_sentence(error)) from error
+        preposition = "at" if doing == "creating" else "to"
+        raise StorageError.failed(
+            f"{doing} tables.{key} {preposition} {location}", first_sentence(error)
+        ) from error

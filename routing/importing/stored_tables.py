@@ -100,10 +100,10 @@ class StoredTables:
         if table is None:
             return list(rows)
         key = TABLES[_OBSERVED].only(*EVENT_KEY)
-        there = by_engine(
+        stored = by_engine(
             {_OBSERVED: table}, spark=lambda: find_in_frame(table, key, rows), arrow=lambda: list[TableRow]()
         )
-        stored_events = {tuple(row[name] for name in EVENT_KEY) for row in there}
+        stored_events = {tuple(row[name] for name in EVENT_KEY) for row in stored}
         return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in stored_events]
 
     def _open_events(self) -> Table | None:
@@ -239,12 +239,12 @@ def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[Table
     ``encode`` makes the rows for an id. Within it each commit makes sure that nobody else has written to the
     journal. Raises StorageError.
     """
-    import_id, others = new_run_id(), store.rows(JOURNAL)
+    import_id, other_imports = new_run_id(), store.rows(JOURNAL)
     with _commit(store, JOURNAL) as writer:
-        writer.replace(chain(others, encode(import_id)))
+        writer.replace(chain(other_imports, encode(import_id)))
     store.is_journaled = True
     yield
-    replace_journal(store, others)
+    replace_journal(store, other_imports)
 
 
 def store_sources(store: StoredTables, key: str, sources: Mapping[str, object], now: datetime) -> None:
@@ -256,9 +256,9 @@ def store_sources(store: StoredTables, key: str, sources: Mapping[str, object], 
 
 def remove_sources(store: StoredTables, sources: Mapping[str, object]) -> None:
     """Remove the rows of these sources from the journal, whichever import wrote them. Raises StorageError."""
-    others = _without_sources(store, sources)
-    if store.is_journaled or len(others) < len(store.rows(JOURNAL)):
-        replace_journal(store, others)
+    other_imports = _without_sources(store, sources)
+    if store.is_journaled or len(other_imports) < len(store.rows(JOURNAL)):
+        replace_journal(store, other_imports)
 
 
 def _without_sources(store: StoredTables, sources: Mapping[str, object]) -> list[TableRow]:
@@ -279,8 +279,8 @@ def replace_journal(store: StoredTables, rows: Sequence[TableRow]) -> None:
 
 def find_new(store: StoredTables, key: str, rows: Sequence[TableRow]) -> list[TableRow]:
     """Return the rows with keys that a table lacks."""
-    there = store.keys(key, rows)
-    return [row for row in rows if key_of(key, row) not in there]
+    stored_keys = store.keys(key, rows)
+    return [row for row in rows if key_of(key, row) not in stored_keys]
 
 
 def put(store: StoredTables, key: str, changes: TableChanges) -> None:

@@ -189,7 +189,7 @@ def route_rows(estate: LintEstate, routes: TableColumns) -> Iterator[LintFinding
         findings += [check(row, around) for check in ADDRESS_CHECKS]
         if row.is_current:
             findings += [check(row, around) for check in OF_CURRENT]
-        yield from (one for one in findings if one is not None)
+        yield from (finding for finding in findings if finding is not None)
 
 
 def _surroundings(estate: LintEstate) -> RouteSurroundings:
@@ -247,24 +247,24 @@ def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | 
     A target outside the tables may have any id, and a forwarder may know the route, so both are ignored. If it is
     unknown whether a target forwards, the rule assumes that it does not, and the finding mentions this.
     """
-    route, here = row.route, around.instance(row)
+    route, instance = row.route, around.instance(row)
     if route.service is None or route.broker is None or route.mirror_address is not None:
         return None
     if is_local(route):
-        places: tuple[SqlInstance, ...] = () if here is None else (here,)
+        places: tuple[SqlInstance, ...] = () if instance is None else (instance,)
     else:
         places = around.estate.owners(row.place[0], route.compared)
         if any(place.is_forwarding for place in places):
             return None
     if not places or any(route.broker in place.brokers for place in places):
         return None
-    where = list_names(place.name for place in places)
+    instance_names = list_names(place.name for place in places)
     sentence = "no database of %s has broker instance %s"
     unknown = [] if is_local(route) else [place.name for place in places if not place.is_forwarding_known]
     if unknown:
         sentence += "; the forwarding of %s is not known and assumed to be off"
-        return row.finding("SBR015", sentence, where, route.broker, list_names(unknown))
-    return row.finding("SBR015", sentence, where, route.broker)
+        return row.finding("SBR015", sentence, instance_names, route.broker, list_names(unknown))
+    return row.finding("SBR015", sentence, instance_names, route.broker)
 
 
 def no_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
@@ -281,10 +281,12 @@ def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     if host is None or port is None:
         return None
     if host in LOOPBACK_HOSTS:
-        here = around.instance(row)
+        instance = around.instance(row)
         # A loopback name leads to any instance of the machine, by the port.
         addresses_here = (
-            () if here is None else {*here.own_addresses, *around.estate.network.addresses_beside(here)}
+            ()
+            if instance is None
+            else {*instance.own_addresses, *around.estate.network.addresses_beside(instance)}
         )
         ports = {own_port for own_port in map(text.port, addresses_here) if own_port is not None}
     else:
@@ -335,12 +337,12 @@ def local_catch_all(row: RouteRow, around: RouteSurroundings) -> LintFinding | N
 
 def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR037: the message comes back as if from the network, and in msdb is a loop."""
-    here = around.instance(row)
-    if here is None or row.route.compared not in here.own_addresses:
+    instance = around.instance(row)
+    if instance is None or row.route.compared not in instance.own_addresses:
         return None
     in_msdb = row.place[1] == MSDB
-    what = "arriving messages are dropped as a loop" if in_msdb else "msdb's routes decide, as for arrivals"
-    return row.finding("SBR037", "address '%s' is this instance's own: %s", row.route.address, what)
+    consequence = "arriving messages are dropped as a loop" if in_msdb else "msdb's routes decide, as for arrivals"
+    return row.finding("SBR037", "address '%s' is this instance's own: %s", row.route.address, consequence)
 
 
 ADDRESS_CHECKS: tuple[AddressCheck, ...] = (expired_route,)

@@ -40,7 +40,7 @@ class LintRule:
 _HEAD = re.compile(
     r"# (?P<code>SBR[0-9]{3}): (?P<title>.+)\n\n"
     r"Severity: (?P<severity>\w+)(?:; SQL Server's number (?P<number>[0-9]+))?\n\n"
-    r"Advice: (?P<advice>.+)\n(?P<default>\nEvery instance has it as installed\.\n)?"
+    r"Advice: (?P<advice>.+)\n(?P<default>\nEvery instance has it by default\.\n)?"
 )
 
 

@@ -144,24 +144,24 @@ def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFindi
 
     One finding for each such route.
     """
-    for one in balanced:
-        for route in one.open_routes:
-            never = list_names(other.name or "" for routes in one.by_broker.values() for other in routes)
+    for service in balanced:
+        for route in service.open_routes:
+            never = list_names(other.name or "" for routes in service.by_broker.values() for other in routes)
             sentence = "open dialogs to '%s' take it and never %s"
-            yield finding("SBR017", one.place, route.name, sentence, one.service, never)
+            yield finding("SBR017", service.place, route.name, sentence, service.service, never)
 
 
 def doubled_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
     """Find SBR047: a balanced route equals another, so its broker instance gets no greater share (section 2.3)."""
-    for one in balanced:
-        for broker, routes in one.by_broker.items():
+    for service in balanced:
+        for broker, routes in service.by_broker.items():
             distinct = distinct_routes(routes)
             for route in routes:
                 [first] = [other for other in distinct if _is_same(other, route)]
                 if first is not route:
                     sentence = "it is the same as %s: the share of broker instance %s stays one of %s"
-                    values = (first.name, broker, str(len(one.by_broker)))
-                    yield finding("SBR047", one.place, route.name, sentence, *values)
+                    values = (first.name, broker, str(len(service.by_broker)))
+                    yield finding("SBR047", service.place, route.name, sentence, *values)
 
 
 def _is_same(route: EstateRoute, other: EstateRoute) -> bool:
@@ -180,9 +180,11 @@ def shadowed_routes(
     duplicates among balanced routes, or belong to a database with its broker off. It also ignores the LOCAL route
     for any service, which is kept for future services.
     """
-    doubled = {(one.instance_name, one.database_name, one.object) for one in doubled_routes(balanced)}
+    doubled = {
+        (finding.instance_name, finding.database_name, finding.object) for finding in doubled_routes(balanced)
+    }
     used: set[tuple[tuple[str, str], str | None]] = set()
-    # Of a route's own question (its service and its id) the first answer by name.
+    # The first route by name that answers a route's own question (its service and broker instance).
     winners: dict[tuple[tuple[str, str], str | None, str | None], str] = {}
     for verdict in probe_answers.routes:
         place, (_, _, service, broker) = verdict.place, verdict.asked
@@ -195,13 +197,13 @@ def shadowed_routes(
     for selector, routes in probe_answers.contested.items():
         if not estate.instances[selector.instance].is_enabled(selector.database):
             continue
-        other = winners.get((selector.place, selector.service, selector.broker), "another route for any service")
+        winner = winners.get((selector.place, selector.service, selector.broker), "another route for any service")
         for route in routes:
             is_usable = tier_of(route) is not None and not catches_all(route)
             is_told = (*selector.place, route.name) in doubled
             if is_usable and not is_told and (selector.place, route.name) not in used:
                 yield finding(
-                    "SBR027", selector.place, route.name, "every message that it matches takes %s", other
+                    "SBR027", selector.place, route.name, "every message that it matches takes %s", winner
                 )
 
 
@@ -276,10 +278,10 @@ _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
 
 def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR033: step 4 comes before a LOCAL route for any service (D15)."""
-    for asked in probe_answers.asking:
-        names = show_names(asked.first, asked.total)
+    for request in probe_answers.asking:
+        names = show_names(request.first, request.total)
         sentence = "an open message for %s opens a route request, though this instance has the service"
-        yield finding("SBR033", asked.place, asked.route, sentence, names)
+        yield finding("SBR033", request.place, request.route, sentence, names)
 
 
 def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
@@ -289,8 +291,8 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
     that itself asks for a route has no branch.
     """
     for instance, database in scopes_that_ask(estate):
-        here = estate.instances[instance]
-        if not here.is_enabled(database) or (database != ARRIVALS and database not in here.databases):
+        sender = estate.instances[instance]
+        if not sender.is_enabled(database) or (database != ARRIVALS and database not in sender.databases):
             continue
         traces = list(follower.traces_of_requests(instance, database))
         paths = [path for trace in traces for path in trace.hop_paths]

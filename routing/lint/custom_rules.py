@@ -35,9 +35,9 @@ class RuleError(ContractError):
     @classmethod
     def not_run(cls, file: str, line: int | None, error: BaseException) -> RuleError:
         """Say that Python cannot run the file."""
-        where = quote(file) if line is None else f"{quote(file)}, line {line}"
+        location = quote(file) if line is None else f"{quote(file)}, line {line}"
         return cls(
-            f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}",
+            f"the lint rules {location} cannot be run: {type(error).__name__}: {first_sentence(error)}",
             "correct the file; docs/how-to/lint-rules.md shows one",
         )
 
@@ -62,10 +62,10 @@ class RuleError(ContractError):
         )
 
     @classmethod
-    def no_finding(cls, code: str, file: str, line: int, yielded: object, wanted: str) -> RuleError:
+    def no_finding(cls, code: str, file: str, line: int, yielded: object, expected: str) -> RuleError:
         """Say that a rule yields something else than a finding."""
         return cls(
-            f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} instead of {wanted}"
+            f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} instead of {expected}"
         )
 
 

@@ -41,9 +41,9 @@ class OpenMessageFollower:
 
         Messages that first ask for a route have no trace, because lint does not read pending requests.
         """
-        here = self.network.instances[choice.instance]
+        instance = self.network.instances[choice.instance]
         return trace_open_messages(
-            self.network, self._decide, here, sender_of(choice.scope), choice.service, self._now
+            self.network, self._decide, instance, sender_of(choice.scope), choice.service, self._now
         )
 
     def traces_of_requests(self, instance: str, scope: str) -> Iterator[MessageTrace]:
@@ -136,13 +136,15 @@ class _Proofs:
         is_sent = search.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
         if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
             return None
-        compared = {one for route in search.choice.routes for one in (route.compared, route.compared_mirror)}
+        compared = {
+            address for route in search.choice.routes for address in (route.compared, route.compared_mirror)
+        }
         return None if compared & instance.own_addresses else search.choice.routes
 
     def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
         """Find the hazard of a choice that depends only on the addresses."""
         addresses_and_service = (
-            tuple(one for route in shared_routes for one in (route.compared, route.compared_mirror)),
+            tuple(address for route in shared_routes for address in (route.compared, route.compared_mirror)),
             choice.service,
         )
         if addresses_and_service not in self._shared:
@@ -198,34 +200,34 @@ class _Reach:
         self._next: dict[str, frozenset[str]] = {}
         self._services: dict[frozenset[str], set[str]] = {}
 
-    def of_routes(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
+    def of_routes(self, routes: Iterable[EstateRoute], service: str | None, sender: SqlInstance) -> set[str]:
         """Return the services that open ones of some routes may lead to several targets of."""
         open_routes = [route for route in routes if route.broker is None and not is_local(route)]
-        owners = self._owners(open_routes, service, here)
+        owners = self._owners(open_routes, service, sender)
         is_apart = len(open_routes) > 1 or len(owners) > 1 or any(route.mirror_address for route in open_routes)
         return self._services_from(frozenset(owners)) if owners and is_apart else set()
 
-    def _owners(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
+    def _owners(self, routes: Iterable[EstateRoute], service: str | None, sender: SqlInstance) -> set[str]:
         """Return the instances at the addresses of routes, for a service."""
         owners: set[str] = set()
         for route in routes:
             named = None if service is None else text.address_in_name(service)
             address = named if is_transport(route) else route.address
-            for one in (address, route.mirror_address):
-                if one is not None:
-                    owners.update(owner.name for owner in self._network.owners(one, here))
+            for target in (address, route.mirror_address):
+                if target is not None:
+                    owners.update(owner.name for owner in self._network.owners(target, sender))
         return owners
 
     def _services_from(self, owners: frozenset[str]) -> set[str]:
         """Return the services that arrivals may reach and databases of different broker instances hold."""
         if owners not in self._services:
-            seen, ahead = set(owners), list(owners)
+            reached, ahead = set(owners), list(owners)
             while ahead:
-                more = self._onward(ahead.pop()) - seen
-                seen |= more
-                ahead += more
+                newly_reached = self._onward(ahead.pop()) - reached
+                reached |= newly_reached
+                ahead += newly_reached
             brokers_by_service: dict[str, set[str]] = {}
-            for name in seen:
+            for name in reached:
                 for service, broker in self._held_at.get(name, ()):
                     brokers_by_service.setdefault(service, set()).add(broker)
             spread_services = {service for service, brokers in brokers_by_service.items() if len(brokers) > 1}
@@ -236,15 +238,15 @@ class _Reach:
     def _onward(self, name: str) -> frozenset[str]:
         """Return the instances that one forwards to."""
         if name not in self._next:
-            here = self._network.instances[name]
-            arrivals = here.routes.get(ARRIVALS, {}) if here.is_forwarding else {}
+            instance = self._network.instances[name]
+            arrivals = instance.routes.get(ARRIVALS, {}) if instance.is_forwarding else {}
             routes = [
                 route
                 for routes_of_service in arrivals.values()
                 for route in routes_of_service
                 if not is_local(route)
             ]
-            self._next[name] = frozenset(self._owners(routes, None, here))
+            self._next[name] = frozenset(self._owners(routes, None, instance))
         return self._next[name]
 
 
@@ -268,10 +270,10 @@ def several_targets(
     for choice, hazard in hazards.items():
         grouped.setdefault((choice[:2], hazard), []).append(choice)
     for (place, hazard), choices in grouped.items():
-        shown, rest = hazard.ends[:_SHOWN], len(hazard.ends) - _SHOWN
+        shown, hidden = hazard.ends[:_SHOWN], len(hazard.ends) - _SHOWN
         sentence = "open dialogs to '%s' end at " + ", ".join(["%s (%s)"] * len(shown))
-        sentence += f" and {rest} more, by %s" if rest > 0 else ", by %s"
-        values = [list_names(one.service for one in choices), *chain(*shown), list_names(hazard.routes)]
+        sentence += f" and {hidden} more, by %s" if hidden > 0 else ", by %s"
+        values = [list_names(choice.service for choice in choices), *chain(*shown), list_names(hazard.routes)]
         risk = _Risk.together([risks[choice] for choice in choices if choice in risks])
         if risk is not None:
             also, counts = risk.phrased()
@@ -301,7 +303,7 @@ class _Risk(NamedTuple):
         if not risks:
             return None
         return cls(
-            sum(one.dialogs for one in risks), min(one.first for one in risks), all(one.is_sure for one in risks)
+            sum(risk.dialogs for risk in risks), min(one.first for one in risks), all(one.is_sure for one in risks)
         )
 
 
@@ -315,7 +317,7 @@ def _dialogs_at_risk(
         if sender is None or group.database not in sender.databases:
             continue
         traces = list(follower.traces(OpenChoice(group.instance, group.database, group.service)))
-        passed = [_passed(trace, group.service, hazards) for trace in traces]
+        passed = [_choices_on_path(trace, group.service, hazards) for trace in traces]
         for choice in set().union(*passed):
             is_sure = all(choice in of_hash for of_hash in passed)
             risks_by_choice.setdefault(choice, []).append(_Risk(group.dialogs, group.first, is_sure))
@@ -323,7 +325,7 @@ def _dialogs_at_risk(
     return {choice: risk for choice, risk in together.items() if risk is not None}
 
 
-def _passed(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoice]:
+def _choices_on_path(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoice]:
     """Return the proved choices that a message comes by while it is open."""
     if not trace.has_multiple_targets:
         return set()

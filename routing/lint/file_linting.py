@@ -50,7 +50,7 @@ class RequiredKnowledge(NamedTuple):
 _HERE = RequiredKnowledge(here=True)
 _IN_SCOPE = RequiredKnowledge(in_scope=True)
 # All others look at rows that are there, whatever else there is.
-_RESTS: Mapping[str, RequiredKnowledge] = {
+_REQUIRED_BY_CODE: Mapping[str, RequiredKnowledge] = {
     "SBR015": RequiredKnowledge(of_ways=True),
     "SBR016": RequiredKnowledge(services_of_all=True),
     "SBR018": _HERE,
@@ -96,7 +96,7 @@ class FileKnowledge:
 
         Findings share these sets, because thousands of findings may each depend on thousands of gaps.
         """
-        rests, instance = self._rests_of(finding), finding.instance_name
+        rests, instance = self._required_knowledge(finding), finding.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
         place = rests, instance, finding.database_name
@@ -121,7 +121,7 @@ class FileKnowledge:
         if rests.of_ways:
             # Messages reach the instances of which an address is known.
             yield self._gaps[instance]
-            yield self._of_reached
+            yield self._gaps_of_reached
 
     @cached_property
     def _services(self) -> dict[str, SharedGaps]:
@@ -147,15 +147,15 @@ class FileKnowledge:
         return frozenset[KnowledgeGap]().union(*(_set_of(self._knowledge.endpoint(name)) for name in self._gaps))
 
     @cached_property
-    def _of_reached(self) -> SharedGaps:
+    def _gaps_of_reached(self) -> SharedGaps:
         reached = (gaps for name, gaps in self._gaps.items() if self._knowledge.instances[name].own_addresses)
         return frozenset[KnowledgeGap]().union(*reached)
 
-    def _rests_of(self, finding: LintFinding) -> RequiredKnowledge | None:
+    def _required_knowledge(self, finding: LintFinding) -> RequiredKnowledge | None:
         """Return the knowledge that a finding requires. A LOCAL route keeps requests in their scope."""
         if finding.code == _LOST_REQUESTS and self._is_local(finding):
             return _IN_SCOPE
-        return _RESTS.get(finding.code)
+        return _REQUIRED_BY_CODE.get(finding.code)
 
     def _is_local(self, finding: LintFinding) -> bool:
         instance = self._knowledge.instances.get(finding.instance_name or "")
@@ -263,14 +263,16 @@ def lint_files(
     or one cannot be read, and RuleError if a custom rule fails.
     """
     evidence = _read(paths, replace(options, by_file=True), now)
-    every, not_judged, gaps = _judge(evidence, micros_of(now), settings)
+    all_findings, not_judged, gaps = _judge(evidence, micros_of(now), settings)
     refused: dict[LintFinding, list[Spot]] = {}
     for finding, spot in refused_statements(evidence):
         spots = refused.setdefault(finding, [])
         if spot not in spots:
             spots.append(spot)
     places = DefinitionPlaces(evidence.spots)
-    located: dict[LintFinding, Sequence[Spot | None]] = {one: [places.spot_of(one)] for one in every}
+    located: dict[LintFinding, Sequence[Spot | None]] = {
+        finding: [places.spot_of(finding)] for finding in all_findings
+    }
     located.update(refused)
     hidden = suppressed_of(located, settings.suppress)
     of_scripts = {
@@ -280,11 +282,11 @@ def lint_files(
     rejected = [sentence for sentence in evidence.log.rejected if sentence not in of_scripts]
     not_taken = [sentence for sentence, is_told in of_scripts.items() if not is_told]
     judged = sum(evidence.log.rows_of.values()) + sum(
-        one.statements + one.left_out for one in evidence.log.scripts
+        script.statements + script.left_out for script in evidence.log.scripts
     )
     return FilesLinted(
-        _rows({one: spots for one, spots in located.items() if one not in hidden}, settings),
-        _rows({one: located[one] for one in hidden}, settings),
+        _rows({finding: spots for finding, spots in located.items() if finding not in hidden}, settings),
+        _rows({finding: located[finding] for finding in hidden}, settings),
         not_judged,
         gaps,
         rejected,
@@ -318,13 +320,13 @@ def _judge(
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()
     gaps = set[SharedGaps]()
-    for one in find_all(columns, now, settings.expiring_within_days):
-        behind = knowledge.gaps_behind(one)
+    for finding in find_all(columns, now, settings.expiring_within_days):
+        behind = knowledge.gaps_behind(finding)
         if behind:
-            not_judged[one.code] += 1
+            not_judged[finding.code] += 1
             gaps.update(behind)
         else:
-            findings.add(one)
+            findings.add(finding)
     findings.update(find_in_servers(evidence.server, now, settings.expiring_within_days))
     if settings.rules:
         findings |= find_own(settings.rules, configuration_of(columns, now))
@@ -334,8 +336,8 @@ def _judge(
 def _rows(located: Mapping[LintFinding, Sequence[Spot | None]], settings: LintSettings) -> list[ReadRow]:
     kinds = kinds_with(settings.rules)
     rows = []
-    for one, spots in located.items():
+    for finding, spots in located.items():
         for spot in spots:
             file, line = (None, None) if spot is None else spot
-            rows.append({**full_row(one, kinds), "file": file, "line": line})
+            rows.append({**full_row(finding, kinds), "file": file, "line": line})
     return sorted(rows, key=place_of)

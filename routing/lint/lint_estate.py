@@ -89,10 +89,10 @@ class LintEstate:
 
     def owners(self, instance: str | None, address: str | None) -> tuple[SqlInstance, ...]:
         """Return the instances at an address that an instance sends to. Loopback names lead to its own machine."""
-        here = self.instances.get(instance or "")
-        if address is None or here is None:
+        sender = self.instances.get(instance or "")
+        if address is None or sender is None:
             return ()
-        return self.network.owners(address, here)
+        return self.network.owners(address, sender)
 
     @cached_property
     def holders(self) -> tuple[ServiceHolder, ...]:
@@ -113,8 +113,8 @@ def estate_of(tables: Mapping[str, TableColumns], now: int, days: int) -> LintEs
     """Return the estate at a moment."""
     keyed = with_keys(tables)
     listed = frozenset(keyed["instances"].values["instance_name"])
-    every = {name for columns in keyed.values() for name in columns.values["instance_name"]}
-    bare = sorted(every - listed)
+    instance_names = {name for columns in keyed.values() for name in columns.values["instance_name"]}
+    bare = sorted(instance_names - listed)
     instance_values = keyed["instances"].values
     keyed["instances"] = TableColumns(
         {
@@ -187,8 +187,8 @@ def list_names(names: Iterable[str]) -> str:
 
 def show_names(first: Sequence[str], total: int) -> str:
     """Write the first of a number of names as text."""
-    shown, rest = ", ".join(first), total - len(first)
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    shown, hidden = ", ".join(first), total - len(first)
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
 
 
 def utc(micros: int) -> str:

@@ -123,7 +123,8 @@ def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> Lint
         suppressions = None
     codes = [rule.code for rule in loaded_rules]
     suppress = tuple(
-        _suppression(one, f"lint.suppress[{n}]", codes, faults) for n, one in enumerate(suppressions or [])
+        _suppression(suppression, f"lint.suppress[{n}]", codes, faults)
+        for n, suppression in enumerate(suppressions or [])
     )
     if faults:
         raise ConfigError.faults(file, faults)
@@ -134,8 +135,8 @@ def check_code(code: str, custom_codes: Sequence[str] = ()) -> str | None:
     """Return the fault of a finding's code, or None if lint or a custom rule has the code."""
     if code in BY_CODE or code in custom_codes:
         return None
-    others = f", and {list_names(custom_codes)}" if custom_codes else ""
-    return f"unknown finding {quote(code)}, codes are {min(BY_CODE)} to {max(BY_CODE)}{others}"
+    custom_text = f", and {list_names(custom_codes)}" if custom_codes else ""
+    return f"unknown finding {quote(code)}, codes are {min(BY_CODE)} to {max(BY_CODE)}{custom_text}"
 
 
 def _files(value: object, file: str, faults: list[str]) -> list[str]:
@@ -186,14 +187,14 @@ def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
 
     Raises ContractError for an unknown code.
     """
-    wanted = code.upper()
+    code_upper = code.upper()
     rules_by_code = {rule.code: rule for rule in rules}
-    fault = check_code(wanted, list(rules_by_code))
+    fault = check_code(code_upper, list(rules_by_code))
     if fault:
         raise ContractError(fault, "sbroute lint --explain CODE")
-    if wanted in rules_by_code:
-        return _own_page(rules_by_code[wanted])
-    return PAGES[wanted]
+    if code_upper in rules_by_code:
+        return _own_page(rules_by_code[code_upper])
+    return PAGES[code_upper]
 
 
 def _own_page(rule: CustomRule) -> str:

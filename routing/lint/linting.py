@@ -103,7 +103,7 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
 
 def find_in_families(evidence: LintEvidence) -> set[LintFinding]:
     """Return the findings of all families."""
-    return {one for family in FAMILIES.values() for one in family(evidence)}
+    return {finding for family in FAMILIES.values() for finding in family(evidence)}
 
 
 # Findings → rows: what is suppressed, in full columns, sorted.
@@ -114,20 +114,20 @@ def kinds_with(rules: Iterable[CustomRule]) -> Mapping[str, LintRule]:
     return {**BY_CODE, **{rule.code: rule.kind for rule in rules}}
 
 
-def suppressed_of(every: Iterable[LintFinding], suppress: Sequence[LintSuppression]) -> set[LintFinding]:
+def suppressed_of(findings: Iterable[LintFinding], suppress: Sequence[LintSuppression]) -> set[LintFinding]:
     """Return the findings that are not to be shown."""
-    return {one for one in every if any(_covers(part, one) for part in suppress)}
+    return {finding for finding in findings if any(_covers(part, finding) for part in suppress)}
 
 
-def _covers(one: LintSuppression, finding: LintFinding) -> bool:
+def _covers(suppression: LintSuppression, finding: LintFinding) -> bool:
     """Return True if a suppression's every given part is the finding's."""
     parts = finding._asdict()
-    return all(parts[name] == value for name, value in vars(one).items() if value is not None)
+    return all(parts[name] == value for name, value in vars(suppression).items() if value is not None)
 
 
 def rows_of(findings: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> SchemaRows:
     """Return findings in their full columns, sorted by them."""
-    full = [full_row(one, kinds) for one in findings]
+    full = [full_row(finding, kinds) for finding in findings]
     full.sort(key=place_of)
     return SchemaRows(FINDINGS, tuple(full))
 
@@ -137,10 +137,10 @@ def place_of(row: ReadRow) -> tuple[Any, ...]:
     return tuple((value is not None, value or "") for value in row.values())
 
 
-def full_row(one: LintFinding, kinds: Mapping[str, LintRule]) -> TableRow:
+def full_row(finding: LintFinding, kinds: Mapping[str, LintRule]) -> TableRow:
     """Return a finding in its full columns."""
-    kind = kinds[one.code]
-    values = {**one._asdict(), "severity": str(kind.severity), "advice": kind.advice}
+    kind = kinds[finding.code]
+    values = {**finding._asdict(), "severity": str(kind.severity), "advice": kind.advice}
     return {name: values[name] for name in FINDINGS.names}
 
 
@@ -206,12 +206,12 @@ def lint_columns(
 
     ``used`` are the routes that messages used. ``changed`` and ``dialogs_of`` describe their dialogs.
     """
-    every = find_all(columns, now, settings.expiring_within_days, used, changed, dialogs_of)
+    all_findings = find_all(columns, now, settings.expiring_within_days, used, changed, dialogs_of)
     if settings.rules:
-        every |= find_own(settings.rules, configuration_of(columns, now))
-    suppressed, kinds = suppressed_of(every, settings.suppress), kinds_with(settings.rules)
+        all_findings |= find_own(settings.rules, configuration_of(columns, now))
+    suppressed, kinds = suppressed_of(all_findings, settings.suppress), kinds_with(settings.rules)
     return LintResult(
-        findings=rows_of(every - suppressed, kinds),
+        findings=rows_of(all_findings - suppressed, kinds),
         suppressed=rows_of(suppressed, kinds),
         coverage=None
         if used is None

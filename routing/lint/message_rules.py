@@ -104,10 +104,12 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
         yield finding("SBR024", place, service, sentence, str(search.end.outcome), str(search.end.reason))
 
 
-def _takes_bound(estate: LintEstate, asked: ProbeQuestion) -> bool:
+def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
     """Return True if a message that is bound to the id of a holder of its service is delivered."""
-    brokers = {holder.broker for holder in estate.instances[asked.instance].holders_of(asked.service)} - {None}
-    searches = (search for broker in brokers for search in searches_of(estate, asked._replace(broker=broker)))
+    brokers = {holder.broker for holder in estate.instances[question.instance].holders_of(question.service)} - {
+        None
+    }
+    searches = (search for broker in brokers for search in searches_of(estate, question._replace(broker=broker)))
     return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
 
 
@@ -152,22 +154,22 @@ class InstanceNames:
 
 def loops(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR026: one finding a service and set of instances, under the first of them by name."""
-    by_service, rest = _forwarding_targets(estate, probe_answers)
+    by_service, for_any_service = _forwarding_targets(estate, probe_answers)
     for service, of_service in by_service.items():
-        asked = {here for by_instance in of_service.values() for here in by_instance}
+        asked_instances = {instance for by_instance in of_service.values() for instance in by_instance}
         for broker in of_service:
-            edges = _reach(asked, _forwarding(broker, of_service, asked, rest))
-            yield from _around(service, asked, edges)
-    for by_instance in (rest.get(None, {}), rest.get(UNNAMED, {})):
-        edges = [(here, there) for here, others in by_instance.items() for there in others]
-        yield from _around("any other service", by_instance, edges)
+            edges = _reach(asked_instances, _forwarding(broker, of_service, asked_instances, for_any_service))
+            yield from _find_loop(service, asked_instances, edges)
+    for by_instance in (for_any_service.get(None, {}), for_any_service.get(UNNAMED, {})):
+        edges = [(source, target) for source, targets in by_instance.items() for target in targets]
+        yield from _find_loop("any other service", by_instance, edges)
 
 
-def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[LintFinding]:
+def _find_loop(service: str, asked_instances: Iterable[str], edges: list[Edge]) -> Iterator[LintFinding]:
     """Yield the finding on a service with a loop. Loops of routes for any service share a finding."""
     circles = _circles(edges)
-    instances = sorted({here for here, _ in circles})
-    if not set(asked).isdisjoint(instances):
+    instances = sorted({instance for instance, _ in circles})
+    if not set(asked_instances).isdisjoint(instances):
         sentence = "messages for it go round between %s"
         yield finding("SBR026", (instances[0], MSDB), service, sentence, list_names(instances))
 
@@ -178,21 +180,21 @@ def _forwarding_targets(
     """Collect the targets of arrivals on each instance, for each service that it names and for any other."""
     names = _names(estate)
     by_service: dict[str, ForwardingTargets] = {}
-    rest: ForwardingTargets = {}
+    for_any_service: ForwardingTargets = {}
     for verdict in probe_answers.arriving:
-        here, _, service, broker = verdict.asked
-        instance_names = names[here]
+        instance, _, service, broker = verdict.asked
+        instance_names = names[instance]
         of_service = (
             by_service.setdefault(service, {})
             if service is not None and service in instance_names.services
-            else rest
+            else for_any_service
         )
         bound_broker = broker if broker is None or broker in instance_names.brokers else UNNAMED
-        targets = of_service.setdefault(bound_broker, {}).setdefault(here, set())
+        targets = of_service.setdefault(bound_broker, {}).setdefault(instance, set())
         for search in verdict.searches:
             if search.end.outcome is Outcome.FORWARDED:
                 targets.update(owners_of(estate, search, verdict.asked))
-    return by_service, rest
+    return by_service, for_any_service
 
 
 def _names(estate: LintEstate) -> Mapping[str | None, InstanceNames]:
@@ -210,57 +212,60 @@ def _names(estate: LintEstate) -> Mapping[str | None, InstanceNames]:
 
 
 def _forwarding(
-    broker: str | None, of_service: ForwardingTargets, asked: set[str], rest: ForwardingTargets
+    broker: str | None,
+    of_service: ForwardingTargets,
+    asked_instances: set[str],
+    for_any_service: ForwardingTargets,
 ) -> Callable[[str], set[str]]:
     """Return the function from an instance to those it forwards a message to, for a service and an id.
 
-    An instance that does not name the service sends it on as any other, one that does not name the id as bound
-    to any other.
+    If no route of an instance names the service, it forwards the message as for any service. If none names the
+    broker instance, it forwards the message as for any other broker instance.
     """
-    other = None if broker is None else UNNAMED
+    unbound = None if broker is None else UNNAMED
 
-    def forwards(here: str) -> set[str]:
-        if here not in asked:
-            return rest.get(other, {}).get(here, set())
-        bound_broker = broker if here in of_service[broker] else other
-        return of_service.get(bound_broker, {}).get(here, set())
+    def forwards(instance: str) -> set[str]:
+        if instance not in asked_instances:
+            return for_any_service.get(unbound, {}).get(instance, set())
+        bound_broker = broker if instance in of_service[broker] else unbound
+        return of_service.get(bound_broker, {}).get(instance, set())
 
     return forwards
 
 
 def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
     """Return the hops that a message can take from any of the instances."""
-    seen, edges = set(starts), []
-    ahead = list(seen)
+    reached, edges = set(starts), []
+    ahead = list(reached)
     while ahead:
-        here = ahead.pop()
-        for there in forwards(here):
-            edges.append((here, there))
-            if there not in seen:
-                seen.add(there)
-                ahead.append(there)
+        source = ahead.pop()
+        for target in forwards(source):
+            edges.append((source, target))
+            if target not in reached:
+                reached.add(target)
+                ahead.append(target)
     return edges
 
 
 def _circles(edges: list[Edge]) -> list[Edge]:
     """Remove edges without a predecessor or successor repeatedly, and return the rest."""
     forward = _prune(edges)
-    return [(here, there) for there, here in _prune([(there, here) for here, there in forward])]
+    return [(source, target) for target, source in _prune([(target, source) for source, target in forward])]
 
 
 def _prune(edges: list[Edge]) -> list[Edge]:
     """Return the remaining edges after edges without a successor are removed repeatedly."""
     before: dict[str, list[str]] = {}
-    for here, there in edges:
-        before.setdefault(there, []).append(here)
-    after = Counter(here for here, _ in edges)
-    ends = [there for there in before if not after[there]]
+    for source, target in edges:
+        before.setdefault(target, []).append(source)
+    after = Counter(source for source, _ in edges)
+    ends = [target for target in before if not after[target]]
     while ends:
-        for here in before.get(ends.pop(), ()):
-            after[here] -= 1
-            if not after[here]:
-                ends.append(here)
-    return [(here, there) for here, there in edges if after[here] and after[there]]
+        for source in before.get(ends.pop(), ()):
+            after[source] -= 1
+            if not after[source]:
+                ends.append(source)
+    return [(source, target) for source, target in edges if after[source] and after[target]]
 
 
 # What resolved messages show of their routes and dialogs: groups of them, as few as the configuration's rows.
@@ -309,9 +314,9 @@ def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
     """
     used: set[RouteName] = set()
     for use in resolved.route_uses():
-        here = MSDB if use.database is None else use.database
-        there = here if use.rerouted_from is None else MSDB
-        used |= {(use.instance, here, use.rerouted_from), (use.instance, there, use.route)}
+        scope = MSDB if use.database is None else use.database
+        fallback_scope = scope if use.rerouted_from is None else MSDB
+        used |= {(use.instance, scope, use.rerouted_from), (use.instance, fallback_scope, use.route)}
     return {route for route in used if route[2] is not None}
 
 
@@ -327,8 +332,8 @@ def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
     ):
         scope = (instance, MSDB if database is None else database, service)
         # What arrived and what msdb sent is of one scope.
-        other = scopes.get(scope, RebalancedDialogs(*scope, 0, first))
-        scopes[scope] = RebalancedDialogs(*scope, other.dialogs + count, min(other.first, first))
+        known_dialogs = scopes.get(scope, RebalancedDialogs(*scope, 0, first))
+        scopes[scope] = RebalancedDialogs(*scope, known_dialogs.dialogs + count, min(known_dialogs.first, first))
     return list(scopes.values())
 
 

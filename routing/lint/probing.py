@@ -108,9 +108,9 @@ class ProbeAnswers(NamedTuple):
 
 def answers_of(estate: LintEstate) -> ProbeAnswers:
     """Probe all questions. Instances that the tables do not list answer no question."""
-    routes_by_selector = _by_what_they_say(estate)
+    routes_by_selector = _routes_by_selector(estate)
     return ProbeAnswers(
-        {what: routes for what, routes in routes_by_selector.items() if len(routes) > 1},
+        {selector: routes for selector, routes in routes_by_selector.items() if len(routes) > 1},
         tuple(_for_routes(estate, routes_by_selector)),
         tuple(_for_arrivals(estate)),
         tuple(_for_asking(estate)),
@@ -121,10 +121,14 @@ def answers_of(estate: LintEstate) -> ProbeAnswers:
 
 
 def searches_of(
-    estate: LintEstate, asked: ProbeQuestion, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
+    estate: LintEstate,
+    question: ProbeQuestion,
+    *,
+    is_initiator: bool = True,
+    unnamed: NameAddress = NameAddress.NONE,
 ) -> tuple[RouteSearch, ...]:
     """Return the first search of each decision. Another finding covers the second search."""
-    instance, (_, database, service, broker) = estate.instances[asked.instance], asked
+    instance, (_, database, service, broker) = estate.instances[question.instance], question
     if service is None:
         key = RoutingKey(database, None, broker, is_initiator, unnamed)
     else:
@@ -132,14 +136,14 @@ def searches_of(
     return tuple(decision.first for decision in estate.decisions.at(key, instance, estate.now).choices)
 
 
-def owners_of(estate: LintEstate, search: RouteSearch, asked: ProbeQuestion) -> dict[str, SqlInstance]:
+def owners_of(estate: LintEstate, search: RouteSearch, question: ProbeQuestion) -> dict[str, SqlInstance]:
     """Return the instances, by name, at all addresses that the transport may take."""
-    named = None if asked.service is None else text.address_in_name(asked.service)
+    named = None if question.service is None else text.address_in_name(question.service)
     addresses = (address for _, address in search.possible_addresses(named))
-    return {owner.name: owner for address in addresses for owner in estate.owners(asked.instance, address)}
+    return {owner.name: owner for address in addresses for owner in estate.owners(question.instance, address)}
 
 
-def _by_what_they_say(estate: LintEstate) -> dict[RouteSelector, list[EstateRoute]]:
+def _routes_by_selector(estate: LintEstate) -> dict[RouteSelector, list[EstateRoute]]:
     """Return the valid routes that match in any step, of instances that the tables list."""
     routes_by_selector: dict[RouteSelector, list[EstateRoute]] = {}
     for instance, database, route in estate.live_routes:
@@ -163,10 +167,10 @@ def _for_routes(
         if len(routes) > 1 or database == ARRIVALS:
             for asked_broker in (None, UNNAMED, broker):
                 questions[ProbeQuestion(instance, sender_of(database), service, asked_broker)] = None
-    for asked in questions:
-        yield ProbeVerdict(asked, searches_of(estate, asked))
-        if asked.service is None:
-            yield ProbeVerdict(asked, searches_of(estate, asked, unnamed=NameAddress.ELSEWHERE))
+    for question in questions:
+        yield ProbeVerdict(question, searches_of(estate, question))
+        if question.service is None:
+            yield ProbeVerdict(question, searches_of(estate, question, unnamed=NameAddress.ELSEWHERE))
 
 
 def _named_routes(estate: LintEstate) -> Iterator[LiveRoute]:
@@ -186,15 +190,15 @@ def _for_arrivals(estate: LintEstate) -> Iterator[ProbeVerdict]:
     """Probe services that others route here, and every service here. The first route by name represents all."""
     first: dict[ProbeQuestion, RouteReferrer | None] = {}
     for live, instance in _leading(estate):
-        asked = ProbeQuestion(instance, None, live.route.service, live.route.broker)
+        question = ProbeQuestion(instance, None, live.route.service, live.route.broker)
         by = RouteReferrer(live.instance, live.database, live.route.name or "")
-        other = first.get(asked)
-        first[asked] = by if other is None else min(by, other)
+        earliest = first.get(question)
+        first[question] = by if earliest is None else min(by, earliest)
     for name in estate.listed:
         for service in estate.services_of_users(estate.instances[name]):
             first.setdefault(ProbeQuestion(name, None, service, None), None)
-    for asked, leading in first.items():
-        yield ProbeVerdict(asked, searches_of(estate, asked), leading)
+    for question, leading in first.items():
+        yield ProbeVerdict(question, searches_of(estate, question), leading)
 
 
 def scopes_that_ask(estate: LintEstate) -> Iterable[tuple[str, str]]:
@@ -223,8 +227,8 @@ def _for_asking(estate: LintEstate) -> Iterator[AskedServices]:
             for service in instance.routes[database]
             if service is not None and service in instance.holders and is_users(service)
         }
-        other = next((service for service in services if service not in named), None)
-        others_ask = other is not None and _asks(estate, name, database, other)
+        unnamed_service = next((service for service in services if service not in named), None)
+        others_ask = unnamed_service is not None and _asks(estate, name, database, unnamed_service)
         total = sum(named.values()) + (len(services) - len(named)) * others_ask
         if total:
             asking = (service for service in services if named.get(service, others_ask))
@@ -234,8 +238,8 @@ def _for_asking(estate: LintEstate) -> Iterator[AskedServices]:
 
 def _asks(estate: LintEstate, instance: str, scope: str, service: str) -> bool:
     """Return True if an open message for a service opens a request in a scope."""
-    asked = ProbeQuestion(instance, sender_of(scope), service, None)
-    return any(search.asks for search in searches_of(estate, asked))
+    question = ProbeQuestion(instance, sender_of(scope), service, None)
+    return any(search.asks for search in searches_of(estate, question))
 
 
 def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
@@ -246,8 +250,8 @@ def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
         if live.instance in estate.listed and live.route.service is not None and is_local(live.route)
         for broker in (None, live.route.broker)
     }
-    for asked in questions:
-        yield ProbeVerdict(asked, searches_of(estate, asked))
+    for question in questions:
+        yield ProbeVerdict(question, searches_of(estate, question))
 
 
 def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
@@ -276,11 +280,16 @@ def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
         for service in services:
             holding_databases = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
             scope = next(
-                (one for one in chain(holding_databases, catching) if not instance.naming(one, service)), None
+                (
+                    database
+                    for database in chain(holding_databases, catching)
+                    if not instance.naming(database, service)
+                ),
+                None,
             )
             if scope is not None:
-                asked = ProbeQuestion(name, scope, service, None)
-                yield ProbeVerdict(asked, searches_of(estate, asked))
+                question = ProbeQuestion(name, scope, service, None)
+                yield ProbeVerdict(question, searches_of(estate, question))
 
 
 def _catches(estate: LintEstate, instance: SqlInstance, scope: str, services: Iterable[str]) -> bool:
@@ -303,15 +312,15 @@ def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
     for holder in estate.holders:
         if is_users(holder.service) and holder.database.broker is not None:
             initiators.setdefault((holder.instance, holder.database.name), []).append(holder)
-    for (by_instance, by_database), instance, database in _ends(estate):
+    for (by_instance, by_database), instance, database in _find_pinned_pairs(estate):
         for initiator in initiators.get((by_instance, by_database), ()):
             # Sent from the database, msdb too: what a target answers does not arrive there.
-            asked = ProbeQuestion(instance, database, initiator.service, initiator.database.broker)
+            question = ProbeQuestion(instance, database, initiator.service, initiator.database.broker)
             by = RouteReferrer(by_instance, by_database, initiator.service)
-            yield ProbeVerdict(asked, searches_of(estate, asked, is_initiator=False), by)
+            yield ProbeVerdict(question, searches_of(estate, question, is_initiator=False), by)
 
 
-def _ends(estate: LintEstate) -> dict[tuple[tuple[str, str], str, str], None]:
+def _find_pinned_pairs(estate: LintEstate) -> dict[tuple[tuple[str, str], str, str], None]:
     """Return the sending databases, each with an instance and a database that it sends to by a named route.
 
     The target of a route is known if the route has a broker instance, or if its address is the holder's own.

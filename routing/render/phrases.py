@@ -36,10 +36,10 @@ def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
 
 def shorten(items: Iterable[_T], most: int | None, state: Callable[[_T], str] = str) -> Iterator[str]:
     """Yield sentences on the first ``most`` items and the number of the rest. None means all."""
-    every = list(items)
-    yield from map(state, every[:most])
-    if most is not None and len(every) > most:
-        yield f"and {len(every) - most:,} more (--verbose lists all)"
+    all_items = list(items)
+    yield from map(state, all_items[:most])
+    if most is not None and len(all_items) > most:
+        yield f"and {len(all_items) - most:,} more (--verbose lists all)"
 
 
 def where(instance: str, database: str | None) -> str:
@@ -60,16 +60,20 @@ def cut(text: str) -> str:
 
 def join_words(words: Iterable[str], most: int = 3) -> str:
     """Return words as a list in a sentence: "a, b and c" or "a, b, c and 2 more"."""
-    every = list(words)
-    if len(every) > most:
-        return f"{', '.join(every[:most])} and {len(every) - most:,} more"
-    return " and ".join(part for part in (", ".join(every[:-1]), *every[-1:]) if part)
+    all_words = list(words)
+    if len(all_words) > most:
+        return f"{', '.join(all_words[:most])} and {len(all_words) - most:,} more"
+    return " and ".join(part for part in (", ".join(all_words[:-1]), *all_words[-1:]) if part)
 
 
 def count_places(names: Iterable[str], noun: str) -> str:
     """Return the only name, or how many there are: "service '//a'", "40 services"."""
-    every = set(names)
-    return f"{noun} {named(next(iter(every)))}" if len(every) == 1 else count(len(every), noun)
+    distinct_names = set(names)
+    return (
+        f"{noun} {named(next(iter(distinct_names)))}"
+        if len(distinct_names) == 1
+        else count(len(distinct_names), noun)
+    )
 
 
 def quote_name(value: object, longest: int = _LONGEST) -> str:

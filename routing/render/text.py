@@ -59,10 +59,10 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
     """
     from rich.console import Console
 
-    out = io.StringIO()
+    buffer = io.StringIO()
     # In a kernel rich would show the text itself, beside what is returned.
     console = Console(
-        file=out,
+        file=buffer,
         width=max(width, 1),
         color_system="standard" if is_coloured else None,
         force_terminal=is_coloured,
@@ -73,7 +73,7 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
     )
     for line in _lines_of(document, max(width, 1)):
         console.print(line, soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().removesuffix("\n").split("\n"))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().removesuffix("\n").split("\n"))
 
 
 def write_sql(document: Document, otherwise: str = "There is nothing to run.") -> str:
@@ -87,8 +87,8 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
     if not statements:
         return "\n".join(_comment_lines(otherwise))
     by_server: dict[str | None, list[SqlStatement]] = {}
-    for one in statements:
-        by_server.setdefault(one.server, []).append(one)
+    for statement in statements:
+        by_server.setdefault(statement.server, []).append(statement)
     blocks = ["\n".join(_server_lines(server, theirs)) for server, theirs in by_server.items()]
     if any(server is not None for server in by_server):
         blocks.insert(0, "\n".join([_STOP_AT_ERROR, *_comment_lines(_OF_SQLCMD)]))
@@ -111,22 +111,22 @@ def _server_lines(server: str | None, statements: Sequence[SqlStatement]) -> Ite
         line = f":CONNECT {printable(server)}"
         yield from [line] if is_known else _comment_lines(line)
     has_declared = False
-    for number, one in enumerate(statements):
-        if has_declared and _declares(one):
+    for number, statement in enumerate(statements):
+        if has_declared and _declares(statement):
             yield from ("GO", "", _STOP_AT_ERROR)
             has_declared = False
         elif number:
             yield ""
-        has_declared |= _declares(one)
-        yield from _comment_lines(one.purpose)
-        yield from _statement_lines(one) if is_known else map(_as_comment, _statement_lines(one))
+        has_declared |= _declares(statement)
+        yield from _comment_lines(statement.purpose)
+        yield from _statement_lines(statement) if is_known else map(_as_comment, _statement_lines(statement))
     if server is not None:
         yield "GO"
 
 
-def _declares(one: SqlStatement) -> bool:
+def _declares(statement: SqlStatement) -> bool:
     """Return True if a statement declares a variable, which a batch can do once."""
-    return one.text.startswith("DECLARE ") or "\nDECLARE " in one.text
+    return statement.text.startswith("DECLARE ") or "\nDECLARE " in statement.text
 
 
 def _as_comment(line: str) -> str:
@@ -201,12 +201,12 @@ def _join(parts: Iterable[Text]) -> Text:
 def _wrap(lead: str, text: Text, width: int, hang: int = 0) -> Iterator[Text]:
     """Yield a text in lines: ``lead`` before the first, as many spaces and ``hang`` before the others."""
     room = max(width - len(lead) - hang, 1)
-    first, *others = _fold(text, room + hang)
+    first, *other_lines = _fold(text, room + hang)
     yield _join([_as_text(lead), first])
-    if others:
-        # The first line may be longer than the others: what is left of the text is wrapped anew.
-        rest = text[_consumed(text, first) :]
-        yield from (_join([_as_text(" " * (len(lead) + hang)), line]) for line in _fold(rest, room))
+    if other_lines:
+        # The first line may be longer than the others: the rest of the text is wrapped again.
+        remaining_text = text[_consumed(text, first) :]
+        yield from (_join([_as_text(" " * (len(lead) + hang)), line]) for line in _fold(remaining_text, room))
 
 
 def _consumed(text: Text, first: Text) -> int:

@@ -90,7 +90,11 @@ def named_broker(instance: SqlInstance, scope: str, service: str | None, broker:
     The routes are those of the scope, and those of msdb in case the message comes back.
     """
     message = MatchKey(service, broker)
-    routes = [route for one in (scope, ARRIVALS) for route in matching.routes_naming(message, instance, one)]
+    routes = [
+        route
+        for searched_scope in (scope, ARRIVALS)
+        for route in matching.routes_naming(message, instance, searched_scope)
+    ]
     return _broker_that_counts(instance, broker, routes)
 
 

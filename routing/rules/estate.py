@@ -268,8 +268,8 @@ class SqlInstance:
 
     def is_enabled(self, database: str) -> bool:
         """Return True if the broker of a database is enabled. An unlisted database counts as enabled."""
-        listed = self.databases.get(database)
-        return listed is None or listed.is_enabled
+        listed_database = self.databases.get(database)
+        return listed_database is None or listed_database.is_enabled
 
     def naming(self, database: str, service: str | None) -> tuple[EstateRoute, ...]:
         """Return the routes of a database to exactly this service, by name."""
@@ -321,7 +321,7 @@ def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
 def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, ...]]:
     """Return the instances by address, sorted by name, without loopback addresses."""
     owners_by_address: dict[str, list[SqlInstance]] = {}
-    for instance in sorted(instances, key=lambda one: one.name):
+    for instance in sorted(instances, key=lambda named_instance: named_instance.name):
         for address in instance.own_addresses:
             if text.host(address) not in (None, *LOOPBACK_HOSTS):
                 owners_by_address.setdefault(address, []).append(instance)
@@ -401,12 +401,12 @@ def with_services_and_routes(
 
 
 def _add_routes(
-    known: Mapping[str, RoutesByService], added: Mapping[str, Mapping[str | None, list[EstateRoute]]]
+    routes_by_database: Mapping[str, RoutesByService], added: Mapping[str, Mapping[str | None, list[EstateRoute]]]
 ) -> dict[str, RoutesByService]:
     """Return the routes of the databases that get some, the known ones included."""
     return {
         database_name: {
-            **known.get(database_name, {}),
+            **routes_by_database.get(database_name, {}),
             **{service: tuple(sorted(versions, key=by_name)) for service, versions in scope.items()},
         }
         for database_name, scope in added.items()

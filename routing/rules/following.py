@@ -271,28 +271,28 @@ class _Walk:
 
     def _arrive(self, ahead: _Ahead) -> list[_Ahead]:
         """Decide an arrival, and return its next steps, the first one last."""
-        here, t = ahead.owner, self.message.t
-        if here is None:
+        instance, t = ahead.owner, self.message.t
+        if instance is None:
             self.paths.append(HopPath(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
             return []
-        search = (here.name, ahead.broker, ARRIVALS)
-        if search in ahead.searches or here.is_only_addressed:
+        search = (instance.name, ahead.broker, ARRIVALS)
+        if search in ahead.searches or instance.is_only_addressed:
             ending = Ending.LOOP if search in ahead.searches else Ending.NOT_KNOWN
-            self.paths.append(HopPath(ahead.hops, ending, instance=here.name))
+            self.paths.append(HopPath(ahead.hops, ending, instance=instance.name))
             return []
-        key = self.message.to.key(here, None, ahead.broker, is_initiator=self.message.is_initiator)
-        timed = self.deciding(key, here, t)
+        key = self.message.to.key(instance, None, ahead.broker, is_initiator=self.message.is_initiator)
+        timed = self.deciding(key, instance, t)
         self._ends_at(timed.valid_to)
         self.picks = lcm(self.picks, len(timed.choices))
         decision = timed.pick(self.message.hashed)
-        verdict = self._judge(decision, here, ahead)
+        verdict = self._judge(decision, instance, ahead)
         arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
 
-    def _judge(self, decision: Decision, here: SqlInstance, ahead: _Ahead) -> Verdict:
+    def _judge(self, decision: Decision, instance: SqlInstance, ahead: _Ahead) -> Verdict:
         if decision.asks:
             message = self.message
-            stops, until = self.network.is_requested(here, ARRIVALS, message.to, message.t, message.endpoint)
+            stops, until = self.network.is_requested(instance, ARRIVALS, message.to, message.t, message.endpoint)
             self._ends_at(until)
             if stops:
                 return requested(decision, ahead.broker, ARRIVALS)
@@ -302,22 +302,22 @@ class _Walk:
         if moment is not None:
             self.until = moment if self.until is None else min(self.until, moment)
 
-    def _leave(self, here: _Ahead, verdict: Verdict, scope: str) -> list[_Ahead]:
+    def _leave(self, step: _Ahead, verdict: Verdict, scope: str) -> list[_Ahead]:
         """Return the next steps after a verdict, the first one last, or none if the path ends here."""
-        decision, instance = verdict.decision, here.owner
+        decision, instance = verdict.decision, step.owner
         if instance is None:
             raise ValueError("nothing leaves from outside the estate")
         last = None if decision is None else decision.last
-        tested = here.tested + (last is not None and last.end.counts_hops)
+        tested = step.tested + (last is not None and last.end.counts_hops)
         self.tested = max(self.tested, tested)
         hop = _hop_of(verdict, instance, scope)
         if verdict.outcome in _ENDINGS:
-            self._end(here, instance, hop, verdict)
+            self._end(step, instance, hop, verdict)
             return []
-        left = here.hops_remaining
-        if verdict.outcome is Outcome.FORWARDED and left is not None:
-            left -= 1
-        onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
+        hops_remaining = step.hops_remaining
+        if verdict.outcome is Outcome.FORWARDED and hops_remaining is not None:
+            hops_remaining -= 1
+        onward = step._replace(hops_remaining=hops_remaining, tested=tested, nodes=self._nodes(step, last))
         # Each is one way at least: more than may still be followed only tell that there are more.
         most = self._most_ways - len(self.paths) + 1
         return list(islice(self._onward(onward, instance, hop, last), most))[::-1]
@@ -332,24 +332,24 @@ class _Walk:
             hops = (*onward.hops, taken_hop)
             yield from (onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance))
 
-    def _owners(self, address: str | None, here: SqlInstance) -> tuple[SqlInstance | None, ...]:
+    def _owners(self, address: str | None, sender: SqlInstance) -> tuple[SqlInstance | None, ...]:
         # An address that is read from a name and not known is one that no known instance has.
-        return (address is not None and self.network.owners(address, here)) or (None,)
+        return (address is not None and self.network.owners(address, sender)) or (None,)
 
-    def _end(self, here: _Ahead, instance: SqlInstance, hop: PathHop, verdict: Verdict) -> None:
+    def _end(self, step: _Ahead, instance: SqlInstance, hop: PathHop, verdict: Verdict) -> None:
         database = verdict.destination_database
         ending = _ENDINGS[verdict.outcome]
-        self.paths.append(HopPath((*here.hops, hop), ending, verdict.reason, instance.name, database))
+        self.paths.append(HopPath((*step.hops, hop), ending, verdict.reason, instance.name, database))
         if database is not None:
-            for node in here.nodes:
+            for node in step.nodes:
                 self.targets[node].add(instance.databases[database].broker)
 
-    def _nodes(self, here: _Ahead, search: RouteSearch | None) -> tuple[int, ...]:
+    def _nodes(self, step: _Ahead, search: RouteSearch | None) -> tuple[int, ...]:
         """Return the choices of an open dialog up to this hop. Bound or balanced dialogs have none."""
         if search is None or search.step not in OPEN_STEPS or search.broker is not None:
-            return here.nodes
+            return step.nodes
         self.targets.append(set())
-        return (*here.nodes, len(self.targets) - 1)
+        return (*step.nodes, len(self.targets) - 1)
 
 
 def _hop_of(verdict: Verdict, instance: SqlInstance, scope: str) -> PathHop:

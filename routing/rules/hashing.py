@@ -59,15 +59,15 @@ def _round(lane: int, word: int) -> int:
     return (_rotate((lane + word * _P2) & _MASK, 31) * _P1) & _MASK
 
 
-def _tail(total: int, rest: bytes) -> int:
+def _tail(total: int, remaining: bytes) -> int:
     """Fold the bytes after the last whole stripe: eights, then a four, then ones."""
-    while len(rest) >= 8:
-        total ^= _round(0, int.from_bytes(rest[:8], "little"))
-        total, rest = (_rotate(total, 27) * _P1 + _P4) & _MASK, rest[8:]
-    if len(rest) >= 4:
-        total ^= (int.from_bytes(rest[:4], "little") * _P1) & _MASK
-        total, rest = (_rotate(total, 23) * _P2 + _P3) & _MASK, rest[4:]
-    for byte in rest:
+    while len(remaining) >= 8:
+        total ^= _round(0, int.from_bytes(remaining[:8], "little"))
+        total, remaining = (_rotate(total, 27) * _P1 + _P4) & _MASK, remaining[8:]
+    if len(remaining) >= 4:
+        total ^= (int.from_bytes(remaining[:4], "little") * _P1) & _MASK
+        total, remaining = (_rotate(total, 23) * _P2 + _P3) & _MASK, remaining[4:]
+    for byte in remaining:
         total = (_rotate(total ^ (byte * _P5 & _MASK), 11) * _P1) & _MASK
     return total
 

@@ -75,7 +75,7 @@ class JudgedPath:
     def first_failure(self) -> PathWay | None:
         """The first failing path. If the ending is NO_RETURN_PATH, it is one of the acknowledgement."""
         is_return = self.end is PathEnd.NO_RETURN_PATH
-        return next((one for one in self.failing if one.is_return is is_return), None)
+        return next((path_way for path_way in self.failing if path_way.is_return is is_return), None)
 
     @property
     def all_ways(self) -> tuple[PathWay, ...]:
@@ -85,13 +85,15 @@ class JudgedPath:
     @property
     def ends(self) -> frozenset[PathEnd]:
         """All endings that messages may have, `end` included."""
-        return frozenset([self.end, *(one.end for one in self.failing if not one.is_return)])
+        return frozenset([self.end, *(path_way.end for path_way in self.failing if not path_way.is_return)])
 
     @property
     def unread_addresses(self) -> list[str]:
         """The addresses that no known instance has, in their own spelling, each once."""
-        left = (one.hop_path for one in self.all_ways if one.hop_path.ending is Ending.LEFT_ESTATE)
-        return list(dict.fromkeys(hop_path.address for hop_path in left if hop_path.address is not None))
+        left_paths = (
+            path_way.hop_path for path_way in self.all_ways if path_way.hop_path.ending is Ending.LEFT_ESTATE
+        )
+        return list(dict.fromkeys(hop_path.address for hop_path in left_paths if hop_path.address is not None))
 
 
 NO_WAY_FOLLOWED = JudgedPath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
@@ -171,19 +173,19 @@ class _Replies:
         self.return_ways: list[PathWay] = []
         self.is_unknown = self.is_cut = False
 
-    def judge(self, one: PathWay) -> PathWay:
+    def judge(self, path_way: PathWay) -> PathWay:
         """Return a path with its ending, which depends on the acknowledgement if it is delivered."""
-        if one.hop_path.ending is not Ending.DELIVERED:
-            return one
-        place = one.hop_path.instance, one.hop_path.database
+        if path_way.hop_path.ending is not Ending.DELIVERED:
+            return path_way
+        place = path_way.hop_path.instance, path_way.hop_path.database
         if place not in self._judged:
-            self._judged[place] = self._follow(one.hop_path)
+            self._judged[place] = self._follow(path_way.hop_path)
         back = self._judged[place]
-        return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
+        return replace(path_way, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
 
     def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
         """Yield the failing return paths that make these paths fail."""
-        places = {(one.hop_path.instance, one.hop_path.database): None for one in failing}
+        places = {(path_way.hop_path.instance, path_way.hop_path.database): None for path_way in failing}
         for place in places:
             if place in self._judged:
                 yield from self._judged[place].failing
@@ -214,12 +216,12 @@ def judge_reply(trace: MessageTrace, sender: Place, read_ways: ReadWays = read_a
 
 def _ways_back(trace: MessageTrace, sender: Place, read_ways: ReadWays) -> Iterator[PathWay]:
     """Yield return paths with their endings. Delivery to another database than the sender's is a failure."""
-    for one in read_ways(trace, True):
-        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != sender
-        if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
-            yield replace(one, end=PathEnd.NO_RETURN_PATH)
+    for path_way in read_ways(trace, True):
+        is_elsewhere = (path_way.hop_path.instance, path_way.hop_path.database) != sender
+        if path_way.hop_path.ending is Ending.DELIVERED and is_elsewhere:
+            yield replace(path_way, end=PathEnd.NO_RETURN_PATH)
         else:
-            yield one
+            yield path_way
 
 
 def judge_ways(path_ways: Sequence[PathWay]) -> JudgedWays:
@@ -228,7 +230,7 @@ def judge_ways(path_ways: Sequence[PathWay]) -> JudgedWays:
     The transport may use any of several routes, so each must arrive. Only one of two mirror partners is the
     principal, so one arrival is enough. The same holds for several instances at one address.
     """
-    return _judge([(one, _choices(one.hop_path)) for one in path_ways], 0)
+    return _judge([(path_way, _choices(path_way.hop_path)) for path_way in path_ways], 0)
 
 
 _Choice = tuple["str | None", tuple["str | None", "str | None"]]
@@ -237,9 +239,9 @@ _Choice = tuple["str | None", tuple["str | None", "str | None"]]
 
 def _choices(hop_path: HopPath) -> list[_Choice]:
     """List the transport's choice at each hop that the message left."""
-    left: tuple[PathHop, ...] = hop_path.hops[:-1] if hop_path.ending in _ENDS_AT_A_HOP else hop_path.hops
+    chosen_hops: tuple[PathHop, ...] = hop_path.hops[:-1] if hop_path.ending in _ENDS_AT_A_HOP else hop_path.hops
     met = [*(hop.instance_name for hop in hop_path.hops[1:]), hop_path.instance]
-    return [(hop.route_name, (hop.address, there)) for hop, there in zip(left, met, strict=False)]
+    return [(hop.route_name, (hop.address, there)) for hop, there in zip(chosen_hops, met, strict=False)]
 
 
 def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:
@@ -247,14 +249,14 @@ def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> Ju
     if len(path_ways) == 1:
         return JudgedWays(first.end, first, (first,) if first.is_failing else ())
     routes: dict[str | None, dict[object, list[tuple[PathWay, list[_Choice]]]]] = defaultdict(dict)
-    for one, choices in path_ways:
+    for path_way, choices in path_ways:
         route, place = choices[depth]
-        routes[route].setdefault(place, []).append((one, choices))
+        routes[route].setdefault(place, []).append((path_way, choices))
     return _all_of(_any_of([_judge(alike, depth + 1) for alike in places.values()]) for places in routes.values())
 
 
 def _any_of(partners: Sequence[JudgedWays]) -> JudgedWays:
-    spared = tuple(one for partner in partners for one in partner.spared)
+    spared = tuple(path_way for partner in partners for path_way in partner.spared)
     for enough in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN):
         best = _first_of(partners, enough)
         if best is not None:
@@ -264,15 +266,19 @@ def _any_of(partners: Sequence[JudgedWays]) -> JudgedWays:
 
 def _all_of(routes: Iterable[JudgedWays]) -> JudgedWays:
     judged = list(routes)
-    failing, spared = tuple(_failing(judged)), tuple(one for route in judged for one in route.spared)
-    worst = next((one for one in judged if one.failing), None) or _first_of(judged, PathEnd.NOT_KNOWN) or judged[0]
+    failing, spared = tuple(_failing(judged)), tuple(path_way for route in judged for path_way in route.spared)
+    worst = (
+        next((judged_ways for judged_ways in judged if judged_ways.failing), None)
+        or _first_of(judged, PathEnd.NOT_KNOWN)
+        or judged[0]
+    )
     return JudgedWays(worst.end, worst.decisive, failing, spared)
 
 
 def _first_of(judged: Iterable[JudgedWays], end: PathEnd) -> JudgedWays | None:
-    return next((one for one in judged if one.end is end), None)
+    return next((judged_ways for judged_ways in judged if judged_ways.end is end), None)
 
 
 def _failing(judged: Iterable[JudgedWays]) -> Iterator[PathWay]:
-    for one in judged:
-        yield from one.failing
+    for judged_ways in judged:
+        yield from judged_ways.failing

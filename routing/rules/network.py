@@ -56,7 +56,7 @@ class EstateNetwork:
         """The instances at each address (in its form for comparison), by name."""
         return places_of(self.instances.values())
 
-    def owners(self, address: str, here: SqlInstance) -> tuple[SqlInstance, ...]:
+    def owners(self, address: str, sender: SqlInstance) -> tuple[SqlInstance, ...]:
         """Return the instances at an address that an instance sends to.
 
         A loopback address leads to the sender if the port is its own, otherwise to instances of its machine.
@@ -64,20 +64,20 @@ class EstateNetwork:
         compared = text.comparable_address(address)
         if text.host(compared) not in LOOPBACK_HOSTS:
             return self.places.get(compared, ())
-        return (here,) if compared in here.own_addresses else self._listening_beside(here, compared)
+        return (sender,) if compared in sender.own_addresses else self._listening_beside(sender, compared)
 
-    def _listening_beside(self, here: SqlInstance, loopback: str) -> tuple[SqlInstance, ...]:
+    def _listening_beside(self, sender: SqlInstance, loopback: str) -> tuple[SqlInstance, ...]:
         """Return the other instances of the machine that listen on this port, by name."""
-        return tuple(other for other in self._on_machine_of(here) if loopback in other.own_addresses)
+        return tuple(other for other in self._on_machine_of(sender) if loopback in other.own_addresses)
 
-    def addresses_beside(self, here: SqlInstance) -> frozenset[str]:
+    def addresses_beside(self, sender: SqlInstance) -> frozenset[str]:
         """Return the addresses of the other instances of the machine, in their form for comparison."""
-        return frozenset().union(*(other.own_addresses for other in self._on_machine_of(here)))
+        return frozenset().union(*(other.own_addresses for other in self._on_machine_of(sender)))
 
-    def _on_machine_of(self, here: SqlInstance) -> list[SqlInstance]:
+    def _on_machine_of(self, instance: SqlInstance) -> list[SqlInstance]:
         """Return the other instances of the machine, by name."""
-        near = (other for name in here.machine_names for other in self._by_machine.get(name, ()))
-        others = {other.name: other for other in near if other.name != here.name}
+        near = (other for name in instance.machine_names for other in self._by_machine.get(name, ()))
+        others = {other.name: other for other in near if other.name != instance.name}
         return [others[name] for name in sorted(others)]
 
     @cached_property
@@ -92,17 +92,17 @@ class EstateNetwork:
     def waiting_conversations(self) -> frozenset[str]:
         """The folded ids of conversations with a request on record. Each of them waits as a whole (D10)."""
         requests = (request for recorded in self.on_record.values() for request in recorded)
-        return frozenset(one.endpoint.conversation_id for one in requests if one.endpoint is not None)
+        return frozenset(request.endpoint.conversation_id for request in requests if request.endpoint is not None)
 
     def is_requested(
-        self, here: SqlInstance, scope: str, to: ServiceAddress, t: int, endpoint: ConversationEndpoint | None
+        self, instance: SqlInstance, scope: str, to: ServiceAddress, t: int, endpoint: ConversationEndpoint | None
     ) -> tuple[bool, int | None]:
         """Return whether step 4 stops a message in a database by requests on record, and the end of that state.
 
         A message stops if no request for the service is pending, or if its own conversation endpoint has one
         (D10). ``endpoint`` is None if unknown. Message ids are not compared: earlier requests count as pending.
         """
-        on_record = self.on_record.get((here.name, scope, to.name or ""), ())
+        on_record = self.on_record.get((instance.name, scope, to.name or ""), ())
         moments = (moment for request in on_record for moment in (request.requested_at + 1, request.ended_at))
         until = min((moment for moment in moments if moment is not None and moment > t), default=None)
         pending = [request for request in on_record if request.is_pending(t, "")]

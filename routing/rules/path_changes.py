@@ -46,17 +46,17 @@ _DIRECTIONS = (THERE, BACK)
 
 def ending_of(judged: JudgedPath) -> PathEnding:
     """Return where the messages of a path end."""
-    end, way = judged.end, judged.decisive
-    if way is None:
+    end, decisive = judged.end, judged.decisive
+    if decisive is None:
         return PathEnding(str(end), None, None, None)
-    reason = way.hop_path.reason
+    reason = decisive.hop_path.reason
     if end is PathEnd.NOT_KNOWN:
         reason = None
     elif end is PathEnd.NO_RETURN_PATH:
         failure = judged.first_failure
         reason = None if failure is None else failure.hop_path.reason
     return PathEnding(
-        str(end), None if reason is None else str(reason), way.hop_path.instance, way.hop_path.database
+        str(end), None if reason is None else str(reason), decisive.hop_path.instance, decisive.hop_path.database
     )
 
 
@@ -67,8 +67,8 @@ def ending_at_first_hop(first: FirstHop, instance: str) -> PathEnding:
 
 def steps_of(judged: JudgedPath) -> Iterator[PathStep]:
     """Yield the steps of all paths there, then of all return paths."""
-    for way in judged.all_ways:
-        yield from _steps_of_way(way)
+    for path_way in judged.all_ways:
+        yield from _steps_of_way(path_way)
 
 
 def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[PathStep]:
@@ -76,14 +76,16 @@ def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[P
     yield PathStep(HopPlace(THERE, 1, instance, scope), (str(first.ending), str(first.reason)))
 
 
-def _steps_of_way(way: PathWay) -> Iterator[PathStep]:
-    direction, place = _DIRECTIONS[way.is_return], None
-    for number, hop in enumerate(way.hop_path.hops, 1):
+def _steps_of_way(path_way: PathWay) -> Iterator[PathStep]:
+    direction, place = _DIRECTIONS[path_way.is_return], None
+    for number, hop in enumerate(path_way.hop_path.hops, 1):
         place = HopPlace(direction, number, hop.instance_name, hop.scope)
         step = None if hop.matching_step is None else int(hop.matching_step)
         yield PathStep(place, (step, hop.route_name, hop.address, str(hop.outcome), str(hop.reason)))
     if place is not None:
-        yield PathStep(place, (str(way.hop_path.ending), way.hop_path.instance, way.hop_path.database))
+        yield PathStep(
+            place, (str(path_way.hop_path.ending), path_way.hop_path.instance, path_way.hop_path.database)
+        )
 
 
 def first_change(before: Sequence[PathStep], after: Sequence[PathStep]) -> HopPlace | None:

@@ -105,28 +105,28 @@ def trace_reply(
     back_to, broker = sender.back_to, sender.broker
     if back_to is None or broker is None or delivered.instance is None:
         return None
-    here, database = network.instances[delivered.instance], delivered.database
-    key = back_to.key(here, database, broker, is_initiator=not sender.is_initiator)
-    timed = deciding(key, here, t)
+    receiver, database = network.instances[delivered.instance], delivered.database
+    key = back_to.key(receiver, database, broker, is_initiator=not sender.is_initiator)
+    timed = deciding(key, receiver, t)
     # Bound to an id there is nothing to pick.
     [decision] = timed.choices
     message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
-    verdict, until = _reply(network, decision, here, key, message)
-    back = follow(network, deciding, message, here, verdict, key.scope, None, most_ways)
+    verdict, until = _reply(network, decision, receiver, key, message)
+    back = follow(network, deciding, message, receiver, verdict, key.scope, None, most_ways)
     return replace(back, until=earliest(timed.valid_to, until, back.until))
 
 
 def _reply(
-    network: EstateNetwork, decision: Decision, here: SqlInstance, key: RoutingKey, message: TracedMessage
+    network: EstateNetwork, decision: Decision, receiver: SqlInstance, key: RoutingKey, message: TracedMessage
 ) -> tuple[Verdict, int | None]:
     """Return the verdict of a reply at its own instance, and the end of its validity."""
     until: int | None = None
     if decision.asks:
-        stops, until = network.is_requested(here, key.scope, message.to, message.t, message.endpoint)
+        stops, until = network.is_requested(receiver, key.scope, message.to, message.t, message.endpoint)
         if stops:
             return requested(decision, key.broker, key.scope), until
     if decision.asks_again:
-        stops, ends = network.is_requested(here, ARRIVALS, message.to, message.t, message.endpoint)
+        stops, ends = network.is_requested(receiver, ARRIVALS, message.to, message.t, message.endpoint)
         until = earliest(until, ends)
         if stops:
             return requested_again(decision, key.broker), until

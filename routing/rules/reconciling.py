@@ -88,23 +88,25 @@ class PairRule:
     says: Callable[[SeenMessage, Verdict, bool], PairComparison]
 
 
-def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
+def _by_number(observed_message: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
     """Compare by the number (`rules.observed`), and by the outcome of the event."""
-    compared = observed.compare(verdict.reason, seen.error_number, in_msdb=in_msdb)
+    compared = observed.compare(verdict.reason, observed_message.error_number, in_msdb=in_msdb)
     kind = _OF_AGREEMENT[compared.agreement]
-    if kind is PairClass.CONFIRMED and seen.outcome not in (None, verdict.outcome):
-        return PairComparison(PairClass.COMPATIBLE, CALLED_OTHERWISE.format(seen.outcome))
+    if kind is PairClass.CONFIRMED and observed_message.outcome not in (None, verdict.outcome):
+        return PairComparison(PairClass.COMPATIBLE, CALLED_OTHERWISE.format(observed_message.outcome))
     return PairComparison(kind, compared.why)
 
 
-def _by_hop(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
+def _by_hop(observed_message: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
     """Compare equal outcomes by address and broker instance, if SQL Server reported them."""
-    hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
+    hop = None if observed_message.next_hop is None else text.comparable_address(observed_message.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
-        others = [one for route in verdict.alternative_routes for one in (route.address, route.mirror_address)]
-        return OTHER_OF_TIER if hop in _compared(others) else OTHER_HOP
-    if None not in (seen.broker_instance, verdict.broker_instance) and (
-        seen.broker_instance != verdict.broker_instance
+        other_addresses = [
+            address for route in verdict.alternative_routes for address in (route.address, route.mirror_address)
+        ]
+        return OTHER_OF_TIER if hop in _compared(other_addresses) else OTHER_HOP
+    if None not in (observed_message.broker_instance, verdict.broker_instance) and (
+        observed_message.broker_instance != verdict.broker_instance
     ):
         return OTHER_BROKER
     return ALIKE
@@ -114,29 +116,29 @@ def _compared(addresses: Iterable[str | None]) -> set[str]:
     return {text.comparable_address(address) for address in addresses if address is not None}
 
 
-def _lived_long(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
-    lived, allowed = seen.live_time_seconds, seen.time_to_live_seconds
-    return seen.source == FORWARD_DROPPED and lived is not None and allowed is not None and lived >= allowed
+def _lived_long(observation: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
+    lived, allowed = observation.live_time_seconds, observation.time_to_live_seconds
+    return observation.source == FORWARD_DROPPED and lived is not None and allowed is not None and lived >= allowed
 
 
-def _is_blank(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
-    return seen.outcome is None and seen.error_number is None
+def _is_blank(observation: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
+    return observation.outcome is None and observation.error_number is None
 
 
-def _is_same_without_why(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
+def _is_same_without_why(observation: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
     """Return True if an event reports DELAYED or DROPPED without a reason, and its hops show none."""
-    hops = seen.hops_remaining
+    hops = observation.hops_remaining
     tells_why = verdict.reason is Reason.HOP_LIMIT and hops is not None and hops <= 0
-    return seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not tells_why
+    return observation.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not tells_why
 
 
 RULES = (
-    PairRule(lambda seen, verdict, _: seen.is_unknown_text, lambda *_: UNKNOWN_TEXT),
+    PairRule(lambda observation, verdict, _: observation.is_unknown_text, lambda *_: UNKNOWN_TEXT),
     PairRule(_lived_long, lambda *_: LIVED_LONG),
-    PairRule(lambda seen, verdict, _: seen.error_number is not None, _by_number),
+    PairRule(lambda observation, verdict, _: observation.error_number is not None, _by_number),
     PairRule(lambda *pair: _is_blank(*pair) and pair[1].outcome in _LEAVES, lambda *_: WAITS),
     PairRule(_is_blank, lambda *_: NOTHING_SAID),
-    PairRule(lambda seen, verdict, _: seen.outcome is not verdict.outcome, lambda *_: OTHER_OUTCOME),
+    PairRule(lambda observation, verdict, _: observation.outcome is not verdict.outcome, lambda *_: OTHER_OUTCOME),
     PairRule(_is_same_without_why, lambda *_: NO_NUMBER),
     PairRule(lambda *_: True, _by_hop),
 )
@@ -144,20 +146,20 @@ RULES = (
 
 
 def compare(
-    seen: SeenMessage, verdict: Verdict, others: Sequence[Verdict] = (), *, in_msdb: bool = False
+    observation: SeenMessage, verdict: Verdict, alternatives: Sequence[Verdict] = (), *, in_msdb: bool = False
 ) -> PairComparison:
     """Compare an observation with a verdict. ``in_msdb``: the last search was in msdb.
 
-    ``others`` are the verdicts of the other broker instances that step 3 may pick (section 2.3).
+    ``alternatives`` are the verdicts of the other broker instances that step 3 may pick (section 2.3).
     """
-    comparison = _compare(seen, verdict, in_msdb)
+    comparison = _compare(observation, verdict, in_msdb)
     if comparison.kind is PairClass.CONTRADICTED:
-        kinds = (_compare(seen, other, in_msdb).kind for other in others)
+        kinds = (_compare(observation, other, in_msdb).kind for other in alternatives)
         if any(kind in MATCHING for kind in kinds):
             return OTHER_PICK
     return comparison
 
 
-def _compare(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
-    rule = next(rule for rule in RULES if rule.holds(seen, verdict, in_msdb))
-    return rule.says(seen, verdict, in_msdb)
+def _compare(observation: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
+    rule = next(rule for rule in RULES if rule.holds(observation, verdict, in_msdb))
+    return rule.says(observation, verdict, in_msdb)

@@ -99,12 +99,12 @@ class RoutedMessage:
         as_of: int | None,
     ) -> RoutedMessage:
         """Return the message of a valid row of ``messages``. ``as_of`` is a common decision time, if any."""
-        seen = enqueue_time if observed_at is None else observed_at
+        first_observed = enqueue_time if observed_at is None else observed_at
         return cls(
             message_id,
             None if conversation_id is None else text.fold(conversation_id),
             is_initiator,
-            seen if as_of is None else as_of,
+            first_observed if as_of is None else as_of,
             instance_name,
             text.empty_as_null(database_name),
             to_service_name,

@@ -58,11 +58,11 @@ def _make_fingerprint() -> Callable[[str], str]:
         from importlib.resources import files
 
         def walk(place: Any) -> Any:
-            for one in sorted(place.iterdir(), key=lambda one: one.name):
-                if one.is_dir():
-                    yield from walk(one)
-                elif one.name.endswith(".py"):
-                    yield one.name, one.read_bytes()
+            for child in sorted(place.iterdir(), key=lambda child: child.name):
+                if child.is_dir():
+                    yield from walk(child)
+                elif child.name.endswith(".py"):
+                    yield child.name, child.read_bytes()
 
         try:
             root = files(package)
@@ -114,9 +114,9 @@ def _send(spark: SparkSession) -> None:
 
 def _list_files(place: Any, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a package with their names in an archive."""
-    for one in place.iterdir():
-        if one.is_dir():
-            if one.name != "__pycache__":
-                yield from _list_files(one, f"{name}/{one.name}")
+    for child in place.iterdir():
+        if child.is_dir():
+            if child.name != "__pycache__":
+                yield from _list_files(child, f"{name}/{child.name}")
         else:
-            yield f"{name}/{one.name}", one.read_bytes()
+            yield f"{name}/{child.name}", child.read_bytes()

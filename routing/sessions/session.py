@@ -172,8 +172,8 @@ def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> S
     bring_delta = any("delta-spark" in value for value in defaults.values())
     if bring_delta or any(key in settings for key in ("spark.jars", "spark.jars.packages")):
         return builder
-    others = defaults.get("spark.jars.packages", "")
-    named = [package.strip() for package in others.split(",") if package.strip()]
+    other_packages = defaults.get("spark.jars.packages", "")
+    named = [package.strip() for package in other_packages.split(",") if package.strip()]
     return configure_spark_with_delta_pip(builder, named)
 
 

@@ -66,8 +66,8 @@ def _in_force(one_side: OneSide, near: Collection[Name] | None) -> dict[Name, Ro
         routes = routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in near])
     route_rows = zip(routes.rows(*_BOUNDS), routes.rows(*_NAME), routes.rows(*_SAID), strict=True)
     return {
-        name: says
-        for (begins, *ends), name, says in route_rows
+        name: text
+        for (begins, *ends), name, text in route_rows
         if (begins is None or begins <= at) and all(end is None or at < end for end in ends)
     }
 
@@ -122,8 +122,10 @@ def describe_route_changes(
 
 def _describe_change(row: ReadRow) -> RouteChange:
     sentences = [list_differences(row, "before"), list_differences(row, "after")]
-    who = row["instance_name"], row["database_name"], row["name"]
-    return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences)))
+    route_address = row["instance_name"], row["database_name"], row["name"]
+    return RouteChange(
+        *route_address, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences))
+    )
 
 
 # Findings of `lint` that a change adds or removes.
@@ -147,11 +149,11 @@ def find_finding_changes(
         (_columns(one_side, rows), one_side.at) for one_side, rows in zip(diff_sides.both, dialogs, strict=True)
     )
     finding_rows = lint_apart(before, after, settings.expiring_within_days, settings.suppress, settings.rules)
-    goes, comes = (
+    removed, added = (
         [{"change": change, **row} for row in rows]
         for change, rows in zip((GOES, COMES), finding_rows, strict=True)
     )
-    return SchemaRows(FINDING_CHANGES, (*sorted(comes, key=_place), *sorted(goes, key=_place)))
+    return SchemaRows(FINDING_CHANGES, (*sorted(added, key=_place), *sorted(removed, key=_place)))
 
 
 def _columns(one_side: OneSide, dialogs: TableColumns | None) -> Mapping[str, TableColumns]:

@@ -60,7 +60,7 @@ def _hop(hop: PathHop, hop_path: HopPath) -> Words:
     by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
     by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
     place = f"{quote(hop.instance_name)}, {quote(hop.scope)}: "
-    return (place, "".join(f"{each}, " for each in by), mark_outcome(hop.outcome), _rest(hop, hop_path))
+    return (place, "".join(f"{reason}, " for reason in by), mark_outcome(hop.outcome), _rest(hop, hop_path))
 
 
 def _rest(hop: PathHop, hop_path: HopPath) -> str:

@@ -55,7 +55,7 @@ def make_run_list(rows: Sequence[ReadRow], *, are_more: bool) -> Document:
         DataTable(
             make_columns(_LISTED, _NUMBERS), [_listed_row(row, length) for row in rows], "Runs, newest first"
         ),
-        Paragraph(_last_words(are_more=are_more)),
+        Paragraph(_state_hint(are_more=are_more)),
     ]
     return blocks
 
@@ -69,7 +69,7 @@ def describe_run(row: ReadRow) -> Document:
         _count_table("Reasons", "reason", row),
         DataTable(
             make_columns(("stage", "seconds", "share"), ("seconds", "share")),
-            [(one["stage"], f"{one['seconds']:,.1f}", _share(one["share"])) for one in row["slow_stages"]],
+            [(stage["stage"], f"{stage['seconds']:,.1f}", _share(stage["share"])) for stage in row["slow_stages"]],
             "Stages, slowest first",
         ),
         DataTable(
@@ -110,9 +110,9 @@ def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Bloc
     rows = [(*_counted(name, counts.get(name, 0), row), _say_change(changes[name])) for name in names]
     numbers = ("messages", "share")
     yield DataTable(make_columns(("outcome", *numbers, "change"), numbers), rows, "Outcomes")
-    what = "The changes are" if any(changes.values()) else "Nothing changed"
+    subject = "The changes are" if any(changes.values()) else "Nothing changed"
     when = format_time(earlier.finished_at.replace(microsecond=0))
-    yield Paragraph(f"{what} since run {earlier.run_id}, the {row['mode']} run before, which ended {when}.")
+    yield Paragraph(f"{subject} since run {earlier.run_id}, the {row['mode']} run before, which ended {when}.")
 
 
 def _say_erased(row: ReadRow) -> Iterator[LabelledFact]:
@@ -223,13 +223,13 @@ def _shortest_beginning(ids: Sequence[str]) -> int:
     return next(
         length
         for length in range(min(_SHORTEST_ID, longest), longest + 1)
-        if length == longest or len({one[:length] for one in different}) == len(different)
+        if length == longest or len({run_id[:length] for run_id in different}) == len(different)
     )
 
 
-def _last_words(*, are_more: bool) -> str:
-    more = "There are older ones; --limit N lists more. " if are_more else ""
-    return f"{more}sbroute runs RUN shows one; RUN is its id or a unique prefix."
+def _state_hint(*, are_more: bool) -> str:
+    older_hint = "There are older ones; --limit N lists more. " if are_more else ""
+    return f"{older_hint}sbroute runs RUN shows one; RUN is its id or a unique prefix."
 
 
 def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -268,18 +268,18 @@ def read_runs(runs: Table, limit: int | None = None) -> SchemaRows:
     )
 
 
-def find_run(runs: Table, asked: str, location: str) -> SchemaRows:
+def find_run(runs: Table, prefix: str, location: str) -> SchemaRows:
     """Find the run with this id, or the only one with an id that begins with it.
 
     Returns one row of `result_schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
     """
     newest = [str(row["run_id"]) for row in read_rows(runs, _IDS, last_by=_NEWEST_FIRST)]
-    ids = [run_id for run_id in dict.fromkeys(newest) if run_id.startswith(asked)]
-    if not ids or not asked:
-        raise RunError.unknown(asked, location, _nearest(newest[:_LOOKED_THROUGH], asked))
-    if len(ids) > 1 and asked not in ids:
-        raise RunError.ambiguous(asked, ids[:NEAREST], len(ids))
-    run_id = asked if asked in ids else ids[0]
+    ids = [run_id for run_id in dict.fromkeys(newest) if run_id.startswith(prefix)]
+    if not ids or not prefix:
+        raise RunError.unknown(prefix, location, _nearest(newest[:_LOOKED_THROUGH], prefix))
+    if len(ids) > 1 and prefix not in ids:
+        raise RunError.ambiguous(prefix, ids[:NEAREST], len(ids))
+    run_id = prefix if prefix in ids else ids[0]
     [row] = read_rows(runs, RUNS, last_by=_NEWEST_FIRST, limit=1, only={"run_id": [run_id]})
     return SchemaRows(ONE_RUN, ({**row, "seconds": _seconds(row), "slow_stages": _slow_stages(row)},))
 
@@ -302,11 +302,11 @@ def _slow_stages(row: ReadRow) -> list[TableRow]:
     ]
 
 
-def _nearest(ids: Sequence[str], asked: str) -> list[str]:
+def _nearest(ids: Sequence[str], prefix: str) -> list[str]:
     """Return the most similar ids among the newest runs, or the newest ids if no id is similar."""
     # The user may have typed the beginning of an id.
     beginnings: dict[str, str] = {}
     for run_id in ids:
-        beginnings.setdefault(run_id[: len(asked)], run_id)
-    alike = difflib.get_close_matches(asked[:100], list(beginnings), n=NEAREST)
+        beginnings.setdefault(run_id[: len(prefix)], run_id)
+    alike = difflib.get_close_matches(prefix[:100], list(beginnings), n=NEAREST)
     return [beginnings[beginning] for beginning in alike] or list(ids[:NEAREST])

@@ -23,8 +23,8 @@ MUTANTS = (
         "check-one-route-is-enough",
         "check: each of several routes has to arrive",
         _ENDS,
-        "    worst = next((one for one in judged if one.failing), None) or",
-        "    worst = next((one for one in judged if all(each.failing for each in judged)), None) or",
+        "        next((judged_ways for judged_ways in judged if judged_ways.failing), None)",
+        "        next((judged_ways for judged_ways in judged if all(other.failing for other in judged)), None)",
         _TABLE,
     ),
     Mutant(
@@ -39,8 +39,8 @@ MUTANTS = (
         "check-acknowledged-anywhere",
         "check: the acknowledgement comes back to the database that sent",
         _ENDS,
-        "if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:",
-        "if one.hop_path.ending is Ending.DELIVERED and is_elsewhere and False:",
+        "if path_way.hop_path.ending is Ending.DELIVERED and is_elsewhere:",
+        "if path_way.hop_path.ending is Ending.DELIVERED and is_elsewhere and False:",
         _TABLE,
     ),
     Mutant(

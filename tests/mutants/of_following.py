@@ -15,8 +15,8 @@ MUTANTS = (
     _following(
         "sending-takes-a-hop",
         "a forward takes one of hops_remaining, sending none",
-        "if verdict.outcome is Outcome.FORWARDED and left is not None:",
-        "if left is not None:",
+        "if verdict.outcome is Outcome.FORWARDED and hops_remaining is not None:",
+        "if hops_remaining is not None:",
     ),
     _following(
         "partner-not-followed",
@@ -35,8 +35,8 @@ MUTANTS = (
     _following(
         "circle-of-instances",
         "a loop is the same instance, broker instance and search again",
-        "search = (here.name, ahead.broker, ARRIVALS)",
-        "search = (here.name, None, ARRIVALS)",
+        "search = (instance.name, ahead.broker, ARRIVALS)",
+        "search = (instance.name, None, ARRIVALS)",
     ),
     _following(
         "picked-id-lost",
@@ -83,8 +83,8 @@ MUTANTS = (
     _following(
         "reply-bound-to-another-id",
         "a reply is bound to the broker instance of the sender's database",
-        "key = back_to.key(here, database, broker, is_initiator=not sender.is_initiator)",
-        "key = back_to.key(here, database, broker[:0], is_initiator=not sender.is_initiator)",
+        "key = back_to.key(receiver, database, broker, is_initiator=not sender.is_initiator)",
+        "key = back_to.key(receiver, database, broker[:0], is_initiator=not sender.is_initiator)",
         "pathing",
     ),
     _following(

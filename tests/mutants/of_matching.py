@@ -82,8 +82,8 @@ MUTANTS = (
         "unlisted-broker-is-off",
         "SCOPE_BROKER_DISABLED",
         "2: the broker of msdb is asked where it is listed",
-        "return listed is None or listed.is_enabled",
-        "return listed is not None and listed.is_enabled",
+        "return listed_database is None or listed_database.is_enabled",
+        "return listed_database is not None and listed_database.is_enabled",
     ),
     in_rules(
         "estate",

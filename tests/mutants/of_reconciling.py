@@ -19,8 +19,8 @@ MUTANTS = (
     _rule(
         "delayed-is-dropped",
         "an event's other word beside a number that agrees is compatible",
-        "if kind is PairClass.CONFIRMED and seen.outcome not in (None, verdict.outcome):",
-        "if kind is PairClass.CONTRADICTED and seen.outcome not in (None, verdict.outcome):",
+        "if kind is PairClass.CONFIRMED and observed_message.outcome not in (None, verdict.outcome):",
+        "if kind is PairClass.CONTRADICTED and observed_message.outcome not in (None, verdict.outcome):",
     ),
     _rule(
         "other-pick-contradicts",
@@ -57,8 +57,8 @@ MUTANTS = (
         "predicted_episodes",
         "picked-id-is-bound",
         "the id of an event is a pick where the open message is balanced over it",
-        "return asked if event_broker in picked else",
-        "return asked if event_broker not in picked else",
+        "return question if event_broker in picked else",
+        "return question if event_broker not in picked else",
     ),
     _room(
         "predicted_episodes",
@@ -85,8 +85,8 @@ MUTANTS = (
         "cause_search",
         "right-again-is-a-change",
         "a route changed where what was right was not seen again",
-        "if _seen(one.answers) not in again and",
-        "if _seen(one.answers) in again or",
+        "if _observed_facts(earlier.answers) not in again and",
+        "if _observed_facts(earlier.answers) in again or",
     ),
     _room(
         "cause_search",

@@ -48,7 +48,7 @@ def everything(shown: Browser) -> list[object]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_the_page_has_no_barriers(shown: Browser, sample: Path, width: int, dark: bool) -> None:
+def test_the_page_has_no_faults(shown: Browser, sample: Path, width: int, dark: bool) -> None:
     """There is no error, request, overflow, cut text or finding of axe-core."""
     shown.open(sample, width=width, dark=dark)
     settle(shown)
@@ -171,7 +171,7 @@ def summed(flows: Iterable[MessageFlow], *names: str) -> dict[tuple[str, ...], s
     return {key: f"{number:,}" for key, number in counts.items()}
 
 
-def test_each_filter_gives_the_counts_of_python(shown: Browser, tmp_path: Path) -> None:
+def test_each_filter_shows_the_counts_that_python_computes(shown: Browser, tmp_path: Path) -> None:
     """Of every instance, service and ending: tiles, rows of tables and the columns of endings."""
     flows = [
         MessageFlow(

@@ -136,7 +136,7 @@ def test_the_numbers_of_a_filter_are_those_of_the_tables(
 
 
 @pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])
-def test_the_page_has_no_barriers(shown: Browser, demo: Path, width: int, dark: bool) -> None:
+def test_the_page_has_no_faults(shown: Browser, demo: Path, width: int, dark: bool) -> None:
     shown.open(demo, width=width, dark=dark)
     settle(shown)
     shown.picture(SCREENSHOTS / f"demo-{width}-{'dark' if dark else 'light'}.png")

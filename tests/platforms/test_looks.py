@@ -74,7 +74,7 @@ def test_a_page_with_a_fault(shown: Browser, tmp_path: Path, what: str) -> None:
     assert found_in(shown, tmp_path, body) == expected
 
 
-def test_a_fault_only_in_dark_colours(shown: Browser, tmp_path: Path) -> None:
+def test_a_fault_only_in_dark_colours_is_found(shown: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     style = "<style>@media (prefers-color-scheme: dark) { p { color: #eee } }</style><p>some text</p>"
     file.write_text(PAGE.format(body=style), encoding="utf-8")
@@ -85,7 +85,7 @@ def test_a_fault_only_in_dark_colours(shown: Browser, tmp_path: Path) -> None:
     assert found == [set(), {"barriers"}]
 
 
-def test_faults_without_scripts_and_in_print(shown: Browser, tmp_path: Path) -> None:
+def test_a_page_is_shown_in_print_and_without_scripts(shown: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     style = "<style>@media print { b { display: none } }</style><b>screen</b>"
     script = "<script>document.querySelector('i').textContent = 'done'</script>"

@@ -46,7 +46,7 @@ _LARGE_ROUNDS = {
 }
 
 
-def test_a_line_has_medians_the_largest_peak_and_its_share_of_the_floor() -> None:
+def test_a_line_has_medians_the_largest_peak_and_the_ratio_to_the_floor() -> None:
     assert [line.cells() for line in lines(_ROUNDS, SMALL)] == [
         ("bare-spark", "20.0", "10.0", "90.0", "-", "40.0", "90.00"),
         ("resolve", "32.0", "31.0", "33.0", "1.60", "64.0", "33.00"),
@@ -75,7 +75,7 @@ def test_a_floor_that_was_not_measured_is_no_success() -> None:
         lines({"resolve": _taken(1.0)}, SMALL)
 
 
-def test_measurements_are_judged() -> None:
+def test_measurements_are_compared_with_their_limits() -> None:
     assert [str(verdict) for verdict in judge(lines(_ROUNDS, SMALL), SMALL)] == [
         "resolve: 1.60 times bare-spark, at most 1.6: met",
         "explain: 5.00 times bare-reader, at most 4: MISSED",
@@ -106,7 +106,7 @@ def _run(ended: float, **stages: float) -> dict[str, object]:
     return {"started_at": started, "finished_at": finished, "stage_seconds": stages}
 
 
-def test_the_parts_of_a_run_are_its_stages_and_the_rest_and_add_up() -> None:
+def test_the_parts_of_a_run_add_up_to_its_duration() -> None:
     taken = Taken(_BEGAN.timestamp(), 20.0, 35.0, _GIB)
     found = parts(taken, _run(19.0, session=6.5, read=1.5, write=8.0))
     assert {name: round(seconds, 3) for name, seconds in found.items()} == {
@@ -150,7 +150,7 @@ _ORPHAN = "x = bytearray(100 * 2**20); import time; time.sleep(1); y = sum(range
 _LEAVES = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {_ORPHAN!r}])"
 
 
-def test_a_process_includes_its_children_but_not_their_seconds() -> None:
+def test_measurements_of_a_process_include_its_children() -> None:
     alone = taken_by("alone", [sys.executable, "-S", "-c", ""])
     both = taken_by("both", [sys.executable, "-S", "-c", _LEAVES])
     assert both.seconds < 1
@@ -159,7 +159,7 @@ def test_a_process_includes_its_children_but_not_their_seconds() -> None:
     assert 0 < alone.peak < 50 * 2**20
 
 
-def test_a_copy_has_the_configuration_of_the_run_and_reads_its_outputs_first(tmp_path: Path) -> None:
+def test_all_measured_commands_use_one_configuration_and_the_first_outputs(tmp_path: Path) -> None:
     shape = Shape(messages=10)
     for table in placed(shape, tmp_path).tables.values():
         Path(table, "_delta_log").mkdir(parents=True)

@@ -47,7 +47,7 @@ def test_a_pair_on_the_path(machine: Path) -> None:
     assert run(machine) == (0, [str(chromium), str(driver)], "")
 
 
-def test_named_browsers_come_first(machine: Path, tmp_path: Path) -> None:
+def test_browsers_named_by_variables_come_first(machine: Path, tmp_path: Path) -> None:
     for name, says in (("chromium", BROWSER), ("chromedriver", DRIVER)):
         program(machine / name, f"echo '{says}'")
         program(tmp_path / f"my {name}", f"echo '{says}'")
@@ -70,7 +70,7 @@ def test_a_driver_of_another_version_is_none(machine: Path) -> None:
     assert said.startswith(f"{MISSING} ({chromium} is of version 156 and {driver} of 155); install both and set")
 
 
-def test_other_users_than_root_get_the_command(machine: Path) -> None:
+def test_users_other_than_root_get_the_install_command(machine: Path) -> None:
     program(machine / "id", "echo 1000")
     program(machine / "apt-get", "exit 9")
     status, printed, said = run(machine)

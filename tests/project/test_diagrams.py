@@ -30,7 +30,7 @@ def test_a_diagram_is_what_its_code_draws(name: str) -> None:
 
 
 @by_name
-def test_a_diagram_is_on_a_page_with_its_words(name: str) -> None:
+def test_a_diagram_is_on_a_page_with_a_text_alternative(name: str) -> None:
     pages = [page.read_text(encoding="utf-8") for page in PAGES]
     [words] = [
         words for page in pages for words in re.findall(rf"!\[([^\]]+)\]\([\w./]*images/{name}\.svg\)", page)

@@ -49,7 +49,7 @@ def test_pages_are_in_the_order_of_their_numbers() -> None:
     assert set(EXAMPLES) <= {page.name for page in PAGES}
 
 
-def test_every_text_has_its_number() -> None:
+def test_every_message_text_is_recognized_by_its_number() -> None:
     assert MESSAGE_TEXTS.keys() == NUMBERS
     assert {number: error_number(text) for number, text in MESSAGE_TEXTS.items()} == {n: n for n in NUMBERS}
 

@@ -13,7 +13,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_occurs_once_in_its_file_and_leaves_valid_code(mutant: Mutant) -> None:
+def test_a_mutant_fits_its_file_once_and_leaves_valid_code(mutant: Mutant) -> None:
     assert mutant.applied(PROJECT) != (PROJECT / mutant.file).read_text(encoding="utf-8")
 
 
@@ -38,7 +38,7 @@ def test_the_tests_that_must_fail_exist(test: str) -> None:
     assert (PROJECT / test.partition("::")[0]).exists()
 
 
-def test_an_outdated_list_is_reported(tmp_path: Path) -> None:
+def test_a_mutant_that_fits_twice_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "rule.py").write_text("a = 1\na = 1\n", encoding="utf-8")
     twice = Mutant(name="twice", rule="none", file="rule.py", before="a = 1", after="a = 2")
     with pytest.raises(ValueError, match=r"2 times in rule\.py"):

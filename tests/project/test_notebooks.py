@@ -136,7 +136,7 @@ def test_of_the_package_it_imports_public_names_only(name: str) -> None:
 
 
 @by_notebook
-def test_its_calls_are_public_and_documented(name: str) -> None:
+def test_calls_in_a_notebook_are_public_and_documented(name: str) -> None:
     cells = _code(name)
     used = {"routing": _of(cells, "routing"), "pictures": _of(cells, "pictures")}
     assert used["routing"] <= set(public_api.NAMES)
@@ -153,7 +153,7 @@ def test_every_public_picture_is_in_a_notebook() -> None:
 
 
 @by_notebook
-def test_its_links_exist(name: str) -> None:
+def test_links_in_a_notebook_exist(name: str) -> None:
     text = "\n".join("".join(cell["source"]) for cell in _cells(name, "markdown"))
     links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", text)
     assert links

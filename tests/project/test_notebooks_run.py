@@ -40,7 +40,7 @@ def _stored(name: str, *, in_spark: bool | None = None) -> list[CellResult]:
 # What the Jupyter libraries warn of among themselves is not this project's.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("name", WITHOUT_SPARK)
-def test_its_output_equals_the_stored_one(name: str, outputs: Outputs, tmp_path: Path) -> None:
+def test_the_output_of_a_notebook_equals_the_stored_one(name: str, outputs: Outputs, tmp_path: Path) -> None:
     """A difference that is wanted: `make notebooks` stores it."""
     shown = [out["data"][PNG] for cell in outputs[name] for out in cell if PNG in out.get("data", {})]
     pictures = [base64.b64decode(picture) for picture in shown]
@@ -69,7 +69,7 @@ def catalog(demo: DemoRun, spark: SparkSession) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("name", ["routing-outcomes", pytest.param("what-if", marks=pytest.mark.long)])
-def test_names_of_a_catalog_and_a_given_session_give_the_same(
+def test_a_notebook_gives_the_same_output_with_tables_in_a_catalog(
     name: str, demo: DemoRun, catalog: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Databricks: the first cell gives another configuration, and the session is there."""

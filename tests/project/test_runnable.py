@@ -55,7 +55,7 @@ RUN_BY = {
     "make docs-output": SHOWN,
     "make pictures": "tests/project/test_terminal_pictures.py::test_a_picture_shows_what_the_command_prints",
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
-    "make notebooks": "tests/project/test_notebooks_run.py::test_its_output_equals_the_stored_one",
+    "make notebooks": "tests/project/test_notebooks_run.py::test_the_output_of_a_notebook_equals_the_stored_one",
     "make reconcile-proof": "tests/unit/test_reconcile_proof.py::test_only_the_fault_is_named",
     "make test-long": BY_HAND + "a quarter of an hour",
     "make test-rules": BY_HAND + "a million random messages take over ten minutes",
@@ -116,7 +116,7 @@ RUN_BY = {
     "deploy/emr/serverless-import-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "deploy/emr/serverless-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
-    "notebooks": "tests/project/test_notebooks_run.py::test_its_output_equals_the_stored_one",
+    "notebooks": "tests/project/test_notebooks_run.py::test_the_output_of_a_notebook_equals_the_stored_one",
     "make bench-incremental": BY_HAND + "over ten minutes on a quiet machine",
     "python -m benchmarks.workers": BY_HAND + "over ten minutes on a quiet machine",
     "python -m tests.crash.dying": "make test-crash",
@@ -171,7 +171,7 @@ def test_every_entry_exists() -> None:
 
 
 @pytest.mark.parametrize("runner", sorted(set(RUN_BY.values())))
-def test_its_runner_exists(runner: str) -> None:
+def test_the_runner_of_a_file_exists(runner: str) -> None:
     if runner.startswith(BY_HAND):
         return
     if runner.startswith("make "):

@@ -196,5 +196,5 @@ def test_random_estates_are_valid() -> None:
         assert all(name in (None, "") or name.startswith("x-") for name in names)
 
 
-def test_an_estate_depends_only_on_its_generator() -> None:
+def test_an_estate_depends_only_on_the_random_seed() -> None:
     assert random_estate(random.Random(8), 30) == random_estate(random.Random(8), 30)

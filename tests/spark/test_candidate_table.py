@@ -80,7 +80,7 @@ def test_the_command_replaces_the_table_and_reports_its_inputs(
     }
 
 
-def test_another_table_stays_unchanged(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+def test_a_table_with_another_schema_stays_unchanged(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     config = _config(stored, tmp_path)
     store(spark.range(3), tmp_path / "candidates")
     before = written(tmp_path)

@@ -45,7 +45,7 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
 
 
 @pytest.mark.long
-def test_its_tables_are_equal_with_both_writers(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
+def test_spark_and_deltalake_write_equal_demo_tables(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
     """That of the fixture is Spark, for a session is given."""
     folder = tmp_path / "demo"
     build.claim(folder)

@@ -106,7 +106,7 @@ def test_to_register_twice_changes_nothing_and_replaces_no_other_function(spark:
     assert spark.sql("SELECT dialog_id_hash('aBC')").collect()[0][0] == ABC
 
 
-def test_candidates_never_use_a_foreign_function(spark: SparkSession) -> None:
+def test_a_foreign_function_with_the_same_name_is_not_used(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
     texts = spark.range(1).select(F.lit("abc").alias("id"))

@@ -90,7 +90,7 @@ def _set(spark: SparkSession, location: TableLocation, name: str, value: str) ->
     spark.sql(f"ALTER TABLE delta.`{location}` SET TBLPROPERTIES ('{name}' = '{value}')")
 
 
-def test_questions_without_an_answer(tables: dict[str, DataFrame]) -> None:
+def test_invalid_questions_raise_the_same_error_in_both_engines(tables: dict[str, DataFrame]) -> None:
     for name in ("on two instances", "unknown database"):
         texts = []
         for input_tables in (tables, arrow(crowded())):
@@ -107,7 +107,7 @@ def test_faults_that_concern_the_message_stop_it(tables: dict[str, DataFrame]) -
 
 
 @pytest.mark.parametrize("as_of", [None, 0])
-def test_other_messages_come_in_order_with_any_parts(spark: SparkSession, as_of: int | None) -> None:
+def test_other_messages_come_in_order_with_any_part_size(spark: SparkSession, as_of: int | None) -> None:
     """Rows of equal times and ids among them, and as many parts as it takes."""
     from routing.schemas import MESSAGES
 

@@ -80,7 +80,7 @@ def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession, limit
 
 
 @few_and_many
-def test_counts_of_dialogs(spark: SparkSession, limits: FrameLimits) -> None:
+def test_dialogs_are_counted_by_what_they_decide(spark: SparkSession, limits: FrameLimits) -> None:
     from routing.messages import validate
     from routing.schemas import DIALOGS
 

@@ -141,7 +141,9 @@ def in_turn(config: Config, exported: Path, *openers: TableOpener) -> list[tuple
 
 
 @pytest.mark.long
-def test_spark_and_deltalake_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., TableOpener]) -> None:
+def test_imports_by_spark_and_deltalake_in_turn_give_equal_tables(
+    exported: Path, tmp_path: Path, by_spark: Callable[..., TableOpener]
+) -> None:
     """deltalake continues after Spark and the reverse, with the same rows, counts and schemas."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]

@@ -214,7 +214,7 @@ def test_the_next_run_takes_them_back(story: Story) -> None:
     assert any("output.resolved_routes held rows of a run that does not count" in note for note in story.notes)
 
 
-def test_the_second_run_takes_new_messages_and_retries_delayed_ones(story: Story) -> None:
+def test_the_second_run_decides_new_messages_and_retries_delayed_ones(story: Story) -> None:
     rows = story.second["resolved_routes"]
     assert _decided(rows, "first") == FIRST
     assert _decided(rows, "second") == {
@@ -237,7 +237,7 @@ def test_the_second_run_takes_new_messages_and_retries_delayed_ones(story: Story
 
 
 @pytest.mark.long
-def test_the_third_run_ends_the_delays(later: LaterStory) -> None:
+def test_the_third_run_decides_delayed_messages_again(later: LaterStory) -> None:
     assert _decided(later.third["resolved_routes"], "third") == {
         ("m3", 2): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
         ("m4", 2): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
@@ -322,7 +322,7 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) 
 
 
 @pytest.mark.long
-def test_a_full_run_and_later_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_incremental_runs_continue_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     """A full run gives rows of attempt 1, and incremental runs continue from it. An UPDATE needs another one."""
     estate = {**ESTATE, "messages": [*ESTATE["messages"], *SECOND]}
     save_estate(estate, tmp_path / "in", files=1)

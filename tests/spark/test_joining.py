@@ -52,7 +52,7 @@ def test_a_side_has_the_size_of_its_texts(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 
-def test_nested_values_count(spark: SparkSession) -> None:
+def test_nested_values_count_towards_the_broadcast_limit(spark: SparkSession) -> None:
     inside = spark.range(1).selectExpr("array(named_struct('name', repeat('n', 100000))) AS requests")
     assert not BroadcastBudget(100_000).join_side("requests", inside).fits
     assert BroadcastBudget(101_000).join_side("requests", inside).fits

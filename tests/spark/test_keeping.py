@@ -38,7 +38,7 @@ def _whole(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def test_held_rows_equal_the_read_ones(spark: SparkSession) -> None:
+def test_held_rows_equal_the_rows_of_the_source(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
@@ -217,7 +217,7 @@ def test_many_requests_print_no_longer_plans_than_few(spark: SparkSession) -> No
     assert lengths[1] < lengths[0] * 1.2, lengths
 
 
-def test_sources_of_other_frames_are_carried_up_to_a_clients_limit(spark: SparkSession) -> None:
+def test_small_frames_are_held_by_the_client_up_to_its_limits(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)

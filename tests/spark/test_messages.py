@@ -50,7 +50,7 @@ def test_both_engines_give_equal_rows(spark: SparkSession) -> None:
 # explain reads files of Spark's in make test, and test_spark_traffic asks both engines the same.
 @pytest.mark.long
 @pytest.mark.classic
-def test_arrow_reads_files_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_arrow_lists_messages_in_files_that_spark_wrote(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's files have another type of times, and some have only second attempts."""
     rows = random_rows(random.Random(7), 150)
     folder = tmp_path / "resolved"

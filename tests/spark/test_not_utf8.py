@@ -69,7 +69,7 @@ def set_properties(spark: SparkSession, inputs: Path, properties: str) -> None:
 
 
 @pytest.mark.long
-def test_a_feed_with_other_characters_is_not_used(spark: SparkSession, tmp_path: Path) -> None:
+def test_new_rows_that_are_not_utf_8_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     tables = small_estate()
     inputs = save_estate(tables, tmp_path / "in", files=1)
     set_properties(spark, inputs, "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true'")

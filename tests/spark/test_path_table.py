@@ -77,7 +77,7 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     assert [path.name for path in folder.iterdir()] == ["paths"]
 
 
-def test_another_table_stays_unchanged(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+def test_a_table_with_another_schema_stays_unchanged(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     config = _config(stored, tmp_path)
     store(spark.range(3), tmp_path / "paths")
     before = written(tmp_path)

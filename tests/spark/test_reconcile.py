@@ -109,7 +109,7 @@ def test_the_table_is_replaced_by_spark(
     assert in_order(rows_of(written)) == in_order(expected)
 
 
-def test_refused_inputs(spark: SparkSession) -> None:
+def test_invalid_inputs_are_refused(spark: SparkSession) -> None:
     broken = [{**ROWS[0], "source": None}]
     with pytest.raises(InputError, match="table observed_routing has 1 rows without source"):
         by_spark(spark, estate(), broken)

@@ -69,5 +69,5 @@ _HOSTILE = [
 
 
 @pytest.mark.parametrize("reader", _READERS)
-def test_functions_on_hostile_texts(spark: SparkSession, reader: str) -> None:
+def test_functions_take_bounded_time_on_hostile_texts(spark: SparkSession, reader: str) -> None:
     assert _seconds(spark, _HOSTILE, LENGTH, _READERS[reader]()) < _BOUND

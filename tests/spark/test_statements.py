@@ -52,7 +52,7 @@ def test_properties_hold_any_text(spark: SparkSession, tmp_path: Path) -> None:
     assert row["properties"].items() >= properties.items()
 
 
-def test_history_to_its_start_and_a_restore(spark: SparkSession, tmp_path: Path) -> None:
+def test_history_lists_a_restore_and_all_earlier_commits(spark: SparkSession, tmp_path: Path) -> None:
     location = TableLocation(str(tmp_path))
     for _ in range(3):
         write_deltalake(location.text, pyarrow.table({"id": [0, 1]}), mode="append")

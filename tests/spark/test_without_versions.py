@@ -106,7 +106,7 @@ EXPECTED = {
 }
 
 
-def test_a_full_run_reads_their_current_state(spark: SparkSession, views: Views) -> None:
+def test_a_full_run_reads_the_current_state_of_views(spark: SparkSession, views: Views) -> None:
     config, told = views.config(), list[str]()
     row = routing.run(spark, config, run_id="one", on_note=told.append).row
     assert row["input_versions"] == dict.fromkeys(INPUTS)
@@ -252,7 +252,7 @@ def test_commands_read_them(views: Views, capsys: pytest.CaptureFixture[str]) ->
     assert (status, "tables.routes: version 0 cannot be read" in said) == (2, True)
 
 
-def test_the_fault_of_a_location_is_named(spark: SparkSession, views: Views) -> None:
+def test_invalid_locations_are_named(spark: SparkSession, views: Views) -> None:
     config = views.config("tables.routes=behind.nowhere")
     with pytest.raises(InputError, match=r"tables\.routes: there is no Delta table at 'behind\.nowhere'"):
         routing.run(spark, config)
@@ -280,7 +280,7 @@ def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None
     assert _resolved(spark, mended) == EXPECTED
 
 
-def test_dialogs_have_different_endpoints(views: Views) -> None:
+def test_the_example_has_dialogs_of_two_conversations(views: Views) -> None:
     """The tests above need two dialogs, of which one belongs to a message."""
     assert [row["conversation_id"] for row in small_estate()["dialogs"]] == [conversation(2), conversation(9)]
     assert views.names["dialogs"] == "behind.dialogs"

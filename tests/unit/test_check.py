@@ -149,7 +149,7 @@ def test_forwarding_that_is_not_known_is_taken_as_off_and_gives_no_verdict(tmp_p
     assert ("SHOP", None, "FORWARDING") in gaps(done)
 
 
-def test_an_instance_known_only_by_name_is_reported_so(tmp_path: Path) -> None:
+def test_an_instance_known_only_by_name_is_reported(tmp_path: Path) -> None:
     folder = export(whole_shop(tmp_path, [waiting(1, "//stock")]), "HUB", transmission_queue={"Hub": []})
     assert gaps(checked(folder)) == [("HUB", None, "NAME_ONLY")]
 
@@ -243,7 +243,9 @@ WHOSE = [
 
 
 @pytest.mark.parametrize(("place", "first", "instance", "whose"), WHOSE)
-def test_instance_of_a_script(place: str, first: str, instance: str | None, whose: str, tmp_path: Path) -> None:
+def test_the_instance_of_a_script_is_found(
+    place: str, first: str, instance: str | None, whose: str, tmp_path: Path
+) -> None:
     export(whole_shop(tmp_path, []), "SRV\\ONE", databases=[database("D", "12121212")])
     script(tmp_path / place, f"{first}\n{SCRIPT}")
     assert [one.instance for one in checked(tmp_path, instance=instance).evidence.log.scripts] == [whose]

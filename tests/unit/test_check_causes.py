@@ -374,7 +374,7 @@ def test_messages_that_waiting_readers_do_not_take(tmp_path: Path) -> None:
 # A queue of which a question shows only two columns.
 
 
-def test_a_queue_of_only_services_and_statuses(tmp_path: Path) -> None:
+def test_an_export_with_only_services_and_statuses_gives_advice(tmp_path: Path) -> None:
     status = "The target service name could not be found."
     (tmp_path / "queue.csv").write_text(f"to_service_name,transmission_status\n//stock,{status}\n", "utf-8")
     routes = "name,remote_service_name,address\nAutoCreatedLocal,NULL,LOCAL\nToStock,//Stock,TCP://stock:4022\n"

@@ -52,7 +52,7 @@ def test_all_also_lists_messages_on_their_way(capsys: pytest.CaptureFixture[str]
     assert "message 'c0000007-5555-4000-8000-000000000001:T:0:StockA'" in told
 
 
-def test_a_page_is_written_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_html_writes_a_page_and_prints_the_answer(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("what stood there")
     assert cli.main(["check", *EXAMPLES, *FIX, "--html", str(page), "--fail-on", "delayed"]) == 0
@@ -261,7 +261,9 @@ def test_findings_that_bear_on_messages_fail_it(tmp_path: Path, capsys: pytest.C
     run(capsys, folder, "--fail-on", "error", status=0)
 
 
-def test_remedies_are_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_on_counts_messages_after_the_tried_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fix = tmp_path / "fix.sql"
     fix.write_text("USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'//nobody', ADDRESS = N'TCP://a:1';\n")
     folder = shop(tmp_path / "shop", waiting(1, "//nobody"))

@@ -444,7 +444,7 @@ def test_counts_of_endpoints_in_place_of_their_rows(tmp_path: Path) -> None:
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 2_000_000)
 
 
-def test_a_queue_without_readers(tmp_path: Path) -> None:
+def test_queues_that_are_off_or_not_read_are_troubles(tmp_path: Path) -> None:
     services = {"msdb": [], "Orders": [{"name": "//orders", "service_queue_id": 70}]}
     unread = {**QUEUE, "activation_procedure": None, "messages": 7}
     monitors = [{"database_id": 5, "queue_id": 70, "tasks_waiting": 0}]

@@ -232,7 +232,9 @@ def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) 
     assert "[red]a[/red] [link=x] <b>b</b>" in out
 
 
-def test_changes_are_harmless(capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]) -> None:
+def test_hostile_names_in_changes_are_harmless(
+    capsys: pytest.CaptureFixture[str], folder: Path, try_options: list[str]
+) -> None:
     out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *try_options)
     assert_harmless(out)
     changes = out[out.index("\nWhat changes\n") : out.index("\n1. ")]

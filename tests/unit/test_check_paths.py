@@ -648,7 +648,7 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
         sent = {} if number else {"transmission_queue": {"Orders": queue}}
         ends = {} if number else {"conversation_endpoints": {"Orders": [case.dialog]}}
         server.write(folder, name, **sent, **ends)
-    return check([str(folder)], then=then)
+    return check([str(folder)], scripts=then)
 
 
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:
@@ -685,7 +685,7 @@ def test_where_a_message_ends(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
-def test_remedies_and_their_places(name: str, tmp_path: Path) -> None:
+def test_a_failing_path_has_its_remedies(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     [group] = checked(tmp_path, case).groups
     told = [(each.remedy.instance, each.remedy.statement or each.remedy.text) for each in group.advice]
@@ -705,7 +705,7 @@ def test_the_first_statement_mends_it(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])
-def test_helpful_exports(name: str, tmp_path: Path) -> None:
+def test_missing_exports_of_a_path_are_listed(name: str, tmp_path: Path) -> None:
     from routing.views.check.check_json import as_object
 
     case = CASES[name]

@@ -306,7 +306,7 @@ CONNECTIONS = [
 
 @pytest.mark.parametrize("text", ["An error occurred while receiving data: '{}'.", "Échec: '{}'."])
 @pytest.mark.parametrize(("error", "words"), CONNECTIONS)
-def test_connections_are_separate(error: str, words: str, text: str, tmp_path: Path) -> None:
+def test_the_error_of_a_connection_is_explained(error: str, words: str, text: str, tmp_path: Path) -> None:
     number = None if text.startswith("An") else 9759
     assert words in told(tmp_path, "//stock", text.format(error), number)[0]
 

@@ -165,7 +165,7 @@ def test_a_single_option_cannot_be_repeated(line: str, option: str, capsys: pyte
     assert err.count("\n") == 1
 
 
-def test_repeatable_options_and_odd_values() -> None:
+def test_repeated_options_and_odd_values_are_accepted() -> None:
     line = "check -- --odd"
     assert cli._parser().parse_all(line.split()).paths == ["--odd"]
     line = "check a --then b --then c -vX=1 -v Y=2 --fail-on error --fail-on delayed --set a=1 --set b=2"
@@ -233,7 +233,7 @@ def test_an_error_is_one_sentence(
     assert err.count("\n") == 1
 
 
-def test_a_traceback_only_with_debug(
+def test_verbose_shows_the_traceback(
     failing: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(InputError.missing_table("routes", "/data/routes"))

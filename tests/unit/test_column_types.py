@@ -309,7 +309,7 @@ def test_bytes_are_not_texts(kind: pyarrow.DataType) -> None:
         columns_of(routes, "routes")
 
 
-def test_a_column_without_a_type_has_no_values() -> None:
+def test_a_column_without_a_type_is_read_as_nulls() -> None:
     tables = arrow(sound())
     for key, table in tables.items():
         empty = [f.name for f in TABLES[key] if f.nullable and table[f.name].null_count == len(table)]

@@ -246,7 +246,7 @@ def test_locations(text: str, folder: str, expected: TableLocation) -> None:
         *(("C:\\job.yaml", False), ("", False)),
     ],
 )
-def test_uris(text: str, expected: bool) -> None:
+def test_uris_are_recognized(text: str, expected: bool) -> None:
     assert is_uri(text) is expected
 
 
@@ -280,7 +280,7 @@ def test_times(value: object, expected: datetime) -> None:
 @pytest.mark.parametrize(
     "value", ["", "noon", "2026-13-01", "2026-01-05T25:00:00", 5, True, 1.5, "0001-01-01T00:00:00+10:00"]
 )
-def test_invalid_times(value: object) -> None:
+def test_invalid_times_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"is not an? (ISO 8601 )?time"):
         parse_time(value)
 
@@ -310,7 +310,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1.5GB", "1XB", "one"])
-def test_invalid_sizes(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a size such as 512MB"):
         size_in_bytes(text)
 
@@ -440,5 +440,5 @@ def test_columns_that_cannot_cluster_routes(written: Any, fault: str) -> None:
     ],
     ids=["a path", "outputs by path", "a table of the job"],
 )
-def test_invalid_names_of_the_view(outputs: dict[str, str], fault: str) -> None:
+def test_invalid_names_of_the_view_are_refused(outputs: dict[str, str], fault: str) -> None:
     assert fault in faults({**WHOLE, "output": {**WHOLE["output"], **outputs}})

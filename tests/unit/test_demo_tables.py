@@ -32,7 +32,7 @@ def is_by_deltalake(folder: Path, settings: dict[str, str] | None = None) -> boo
     return build.by_deltalake(TableOpener(never, settings or {}), build.settings(folder, ()))
 
 
-def test_tables_on_this_disk(tmp_path: Path) -> None:
+def test_deltalake_writes_tables_on_this_disk(tmp_path: Path) -> None:
     assert is_by_deltalake(tmp_path / "demo")
 
 

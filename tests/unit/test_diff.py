@@ -126,7 +126,7 @@ def test_a_script_gives_the_tables_of_its_import(tmp_path: Path) -> None:
     assert not (tmp_path / "in" / "imports").exists()
 
 
-def test_a_script_without_a_file(tmp_path: Path) -> None:
+def test_a_script_can_be_given_as_text(tmp_path: Path) -> None:
     tables = arrow(small_estate())
     done = diff(tables, Scripts.of_text(SCRIPT, "hub"), at=AT, with_messages=True)
     of_file = diff(tables, Scripts([written(tmp_path)], "hub"), at=AT, with_messages=True)
@@ -166,7 +166,7 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert (done.changed, done.after.moment) == (4, AT)
 
 
-def test_a_script_for_an_unknown_instance(tmp_path: Path) -> None:
+def test_a_script_for_an_unknown_instance_is_tried_on_a_new_one(tmp_path: Path) -> None:
     done = diff(arrow(small_estate()), Scripts([written(tmp_path)], "elsewhere"), at=AT)
     assert done.changed == 0
     assert done.script is not None
@@ -186,7 +186,7 @@ def versions(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def test_changes_since_a_version(versions: Path, tmp_path: Path) -> None:
+def test_a_version_of_a_table_is_compared_with_the_newest(versions: Path, tmp_path: Path) -> None:
     settings = config_of(versions, tmp_path / "out")
     done = diff(settings, TableVersions({"routes": 2}), at=AT, with_messages=True)
     sent = ["SENT", "NETWORK_ADDRESS", "Far"]
@@ -209,7 +209,7 @@ def test_changes_since_a_version(versions: Path, tmp_path: Path) -> None:
     assert several.before.label.endswith("with routes at version 3, services at version 0")
 
 
-def test_a_missing_version(versions: Path, tmp_path: Path) -> None:
+def test_a_missing_version_is_refused(versions: Path, tmp_path: Path) -> None:
     settings = config_of(versions, tmp_path / "out")
     with pytest.raises(InputError, match="has no version 9, its newest is 3"):
         diff(settings, TableVersions({"routes": 9}), at=AT)
@@ -231,7 +231,7 @@ def test_a_missing_version(versions: Path, tmp_path: Path) -> None:
         (["routes=3"], {"routes": 3}),
     ],
 )
-def test_valid_versions(texts: list[str], found: dict[str, int]) -> None:
+def test_valid_versions_are_read(texts: list[str], found: dict[str, int]) -> None:
     assert versions_of(texts).by_key == found
 
 
@@ -247,7 +247,7 @@ def test_valid_versions(texts: list[str], found: dict[str, int]) -> None:
         ([""], "takes N or KEY=N"),
     ],
 )
-def test_invalid_versions(texts: list[str], told: str) -> None:
+def test_invalid_versions_are_refused(texts: list[str], told: str) -> None:
     with pytest.raises(ContractError, match=told):
         versions_of(texts)
 

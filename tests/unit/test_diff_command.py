@@ -116,7 +116,9 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([], 0),
     ],
 )
-def test_fail_on(words: list[str], status: int, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_on_sets_the_exit_code(
+    words: list[str], status: int, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ended(capsys, *TRIED, *words)[0] == status
 
 
@@ -281,7 +283,7 @@ def test_invalid_arguments(line: str, told: str, job: Path, capsys: pytest.Captu
     assert err.count("\n") == 1
 
 
-def test_the_engine_is_named(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_names_the_engine_of_each_table(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = ended(capsys, "--against", "moved.yaml", "--verbose")
     assert "tables.routes: read by deltalake\n" in err
     assert "messages, dialogs: compared without Spark\n" in err

@@ -51,7 +51,7 @@ def test_a_fault_of_the_disk_comes_first(text: str, number: int | None, sentence
     assert first_sentence(error) == sentence
 
 
-def test_a_fault_in_the_causes_counts() -> None:
+def test_a_disk_fault_among_the_causes_is_found() -> None:
     error = RuntimeError("Generic LocalFileSystem error")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     assert first_sentence(error) == "No space left on device (Generic LocalFileSystem error)"

@@ -114,7 +114,7 @@ def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.Mon
     assert far.asked == near.asked == ["", "file:"]
 
 
-def test_a_session_without_access_to_this_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_elsewhere_if_the_session_may_not_look(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: str) -> None:
         raise PermissionError(13, "no rights")
 
@@ -163,7 +163,7 @@ def test_files_of_a_cluster_may_name_another_disk(
     assert not file_systems.is_open(TableLocation("s3a://bucket/runs"), {})
 
 
-def test_unclear_settings_and_platforms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_open_if_spark_may_use_another_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     path = TableLocation("/data/runs")
     assert not file_systems.is_open(path, {"spark.sql.shuffle.partitions": "8"})
     assert file_systems.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})

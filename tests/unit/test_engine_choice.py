@@ -124,7 +124,9 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str | None, str 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_chosen_engine(case: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_is_chosen_by_tables_and_settings(
+    case: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine depends on the tables, on a named engine, on a session and on running as a job."""
     overrides, change, why, refused = CASES[case]
     change(folder)

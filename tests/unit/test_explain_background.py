@@ -94,7 +94,7 @@ def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
         pytest.param((9,), 9, id="nothing else is stored"),
     ],
 )
-def test_a_status_in_the_future(times: tuple[int, ...], newest: int) -> None:
+def test_the_newest_status_is_not_after_the_given_time_if_possible(times: tuple[int, ...], newest: int) -> None:
     rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
     found = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
     assert found == StatusText(newest * 1_000_000, None, None)
@@ -114,7 +114,7 @@ GAPS: list[tuple[Row, int, int, str | None]] = [
 
 
 @pytest.mark.parametrize(("row", "databases", "routes", "gap"), GAPS)
-def test_gaps_of_an_instance(row: Row, databases: int, routes: int, gap: str | None) -> None:
+def test_gaps_of_an_instance_are_found(row: Row, databases: int, routes: int, gap: str | None) -> None:
     near = {
         "instances": columns_of_rows([instance(**row)], INSTANCES),
         "databases": columns_of_rows([database()] * databases, DATABASES),
@@ -151,7 +151,7 @@ def test_a_status_confirms_or_contradicts_the_verdict(
     assert (line["finding"], line["why"]) == told
 
 
-def test_no_verdict_no_comparison() -> None:
+def test_without_a_verdict_or_a_status_nothing_is_compared() -> None:
     background = MessageBackground(status=StatusText(AT, 9793, "t"))
     assert background.after_the_verdict(None, None, in_msdb=False) == []
     assert MessageBackground().after_the_verdict("DELAYED", "NO_ROUTE", in_msdb=False) == []
@@ -168,7 +168,7 @@ LATER: list[tuple[dict[str, int], int | None]] = [
 
 
 @pytest.mark.parametrize(("newest", "at"), LATER)
-def test_imports_after_the_decision(newest: dict[str, int], at: int | None) -> None:
+def test_imports_after_the_decision_are_noted(newest: dict[str, int], at: int | None) -> None:
     lines = MessageBackground("ONLY_NAME", newest=newest).before_the_path("hub", AT)
     assert [(line["item"], line["name"]) for line in lines][-1] == ("INSTANCE", "hub")
     assert [(line["finding"], line["at"]) for line in lines[:-1]] == ([] if at is None else [("LATER", at)])

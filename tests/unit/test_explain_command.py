@@ -90,7 +90,7 @@ def test_the_old_name_of_an_option_works() -> None:
         assert options.conversation == GUID
 
 
-def test_ways_to_name_a_stored_message() -> None:
+def test_a_stored_message_needs_one_valid_id() -> None:
     for message_id, conversation in ((None, None), ("m1", GUID), (None, "m1"), (None, "")):
         with pytest.raises(QuestionError):
             StoredMessage(message_id, conversation=conversation)

@@ -63,7 +63,9 @@ def _write_config(folder: Path) -> Path:
     return file
 
 
-def test_a_delayed_message_of_an_availability_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_advice_for_an_availability_group_uses_exports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     exports = tmp_path / "exports"
     group = "99999999-0000-4000-8000-000000000000"
     orders = {**database("Orders", "0d0d0d0d", is_enabled=0), "replica_id": group, "group_database_id": group}
@@ -74,7 +76,7 @@ def test_a_delayed_message_of_an_availability_group(tmp_path: Path, capsys: pyte
     assert "ALTER AVAILABILITY GROUP" in capsys.readouterr().out
 
 
-def test_folders_without_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_without_exports_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shop(tmp_path / "exports", routes=AWAY)
     import_views(no_spark(), config_in(tmp_path), [str(tmp_path / "exports")])
     (tmp_path / "empty").mkdir()

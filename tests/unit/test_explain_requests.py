@@ -105,7 +105,7 @@ CASES: dict[str, tuple[Tables, Row, tuple[Any, list[tuple[str, str]]]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_earlier_requests(name: str) -> None:
+def test_earlier_requests_are_explained(name: str) -> None:
     tables, row, expected = CASES[name]
     assert told(KnownRows(tables).explain(row)) == expected
 
@@ -240,7 +240,7 @@ def test_a_conversation_that_waits_shows_the_request_of_its_first_message() -> N
     assert shown_path(answer) == PATHS["nobody here holds the service"][1]
 
 
-def test_no_request_is_followed_without_one() -> None:
+def test_without_an_own_request_no_path_of_it_is_shown() -> None:
     tables = asking("LOCAL")
     tables["route_requests"] = [request("m0", 11)]
     assert shown_path(KnownRows(tables).explain(at(12, 1))) == []

@@ -130,7 +130,7 @@ def test_without_handles_the_conversation_id_is_used(tables: Given, kept: str) -
         explain(older, StoredMessage(conversation=handle(20)))
 
 
-def test_requests_of_others_and_the_first_possible_time(tables: Given) -> None:
+def test_requests_of_others_and_the_first_possible_time_are_shown(tables: Given) -> None:
     # m9 finds that m4 has asked.
     told = [row for row in explain(tables, StoredMessage("m9")).steps if row["item"] == "REQUEST"]
     assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
@@ -139,7 +139,7 @@ def test_requests_of_others_and_the_first_possible_time(tables: Given) -> None:
     assert [(row["item"], row["at"].year) for row in told] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
 
 
-def test_the_last_possible_time(tables: Given) -> None:
+def test_the_last_possible_time_is_accepted(tables: Given) -> None:
     answer = explain(tables, StoredMessage("late"))
     [verdict] = answer.verdict
     assert (verdict["route_name"], verdict["decided_at"]) == ("Old", verdict["enqueue_time"])
@@ -160,7 +160,7 @@ def statuses(answer: Explanation) -> list[tuple[Any, ...]]:
     return [(row["finding"], row["at"].minute, row["error_number"], row["status_text"]) for row in rows]
 
 
-def test_only_the_newest_status_of_the_message(tables: Given) -> None:
+def test_only_the_newest_status_of_the_message_is_shown(tables: Given) -> None:
     told = {name: statuses(explain(tables, StoredMessage(name))) for name in ("m1", "m2", "m3", "m5", "m9")}
     assert told == {
         "m1": [("CONTRADICTS", 3, 9754, "Connection attempt failed with error.")],
@@ -212,7 +212,7 @@ def test_settings_of_the_configuration_apply(saved: Path, tmp_path: Path) -> Non
     assert verdict["broker_instance"] == STORE
 
 
-def test_unanswerable_questions(tables: Given, saved: Path, tmp_path: Path) -> None:
+def test_unanswerable_questions_are_refused(tables: Given, saved: Path, tmp_path: Path) -> None:
     for input_tables in (tables, opened(saved, tmp_path)):
         texts = []
         for name, question in WRONG.items():
@@ -266,7 +266,7 @@ def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any
     assert verdict["matching_step"] == step
 
 
-def test_null_equals_nothing() -> None:
+def test_rows_without_an_instance_match_no_message() -> None:
     """A message without an instance has nothing to do with rows that lack theirs, but is no message."""
     nowhere = small_estate()
     nowhere["messages"].append(message(9, "//far", instance_name=None))

@@ -58,7 +58,7 @@ def test_shown_values_are_cut() -> None:
     assert fault.fault == f"address '{far[:100]}' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]"
 
 
-def test_null_and_empty_values() -> None:
+def test_phrases_show_null_and_percent_signs() -> None:
     assert phrase("%s and %s%%", None, "50") == "NULL and 50%"
     assert phrase("100 %") == "100 %"
 

@@ -43,7 +43,9 @@ def test_the_newest_import_by_instance(rows: list[dict[str, Any]], newest: dict[
     [(48, 0, 0), (1, 0, 1), (0, 2, 0), (48, None, 48)],
     ids=["not come when it was imported", "an hour at most", "imported later", "an older table"],
 )
-def test_an_import_in_the_future(exported: int, imported: int | None, hours: int) -> None:
+def test_the_newest_import_is_found_with_times_in_the_future(
+    exported: int, imported: int | None, hours: int
+) -> None:
     at = None if imported is None else NOON + timedelta(hours=imported)
     assert newest_of([{**row("a", "databases", exported), "imported_at": at}]) == {"a": AT + hours * HOUR}
 
@@ -57,7 +59,7 @@ def test_every_view_is_counted_or_has_a_history() -> None:
     ("instance", "t", "after"),
     [("a", AT - 1, AT), ("a", AT, None), ("a", AT + 1, None), ("b", AT - 1, None), (None, AT - 1, None)],
 )
-def test_an_import_before_the_decision(instance: str | None, t: int, after: int | None) -> None:
+def test_only_an_import_after_the_decision_is_found(instance: str | None, t: int, after: int | None) -> None:
     assert newest_after({"a": AT}, instance, t) == after
 
 

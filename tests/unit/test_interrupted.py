@@ -62,7 +62,7 @@ def _end(program: str, folder: Path, *numbers: signal.Signals, options: tuple[st
         ("ready(); subprocess.run(['sleep', '60'])", signal.SIGTERM),
     ],
 )
-def test_at_any_moment(program: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_at_any_moment_ends_the_command(program: str, number: signal.Signals, tmp_path: Path) -> None:
     line = f"sbroute: {TOLD[number]}: nothing was written\n"
     assert _end(program, tmp_path, number) == Ended(128 + number, "", line, {})
 
@@ -87,7 +87,7 @@ def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> N
     assert ended(process) == Ended(128 + number, "", f"sbroute: {TOLD[number]}: nothing was written\n", {})
 
 
-def test_progress_is_reported(tmp_path: Path) -> None:
+def test_the_message_of_a_signal_says_how_far_the_command_is(tmp_path: Path) -> None:
     done = _end("console.command_progress.text = 'the run does not count'; " + SLEEPS, tmp_path)
     assert done.err == "sbroute: ended by SIGTERM: the run does not count\n"
 
@@ -123,7 +123,7 @@ def test_a_run_reported_as_void_is_never_recorded(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_errors_caused_by_it_are_hidden(tmp_path: Path) -> None:
+def test_errors_caused_by_a_signal_are_hidden(tmp_path: Path) -> None:
     program = (
         "child = subprocess.Popen(['sleep', '60']); ready(); child.wait()\n"
         "print('result'); (folder / 'unwound').touch()\nraise StorageError.failed('writing', 'no Java')"
@@ -165,7 +165,7 @@ def test_the_lock_is_released(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.lock")) == []
 
 
-def test_the_lock_of_another_stays(tmp_path: Path) -> None:
+def test_the_lock_of_another_run_stays(tmp_path: Path) -> None:
     program = "import shutil\nwith only_run(TableLocation(str(folder / 'runs')), 'r1'):\n  "
     program += "(folder / 'runs.lock').unlink(); (folder / 'runs.lock').write_text('another'); "
     assert _end(program + SLEEPS, tmp_path).code == 143
@@ -224,7 +224,7 @@ def test_an_ignored_ctrl_c_stays_ignored(tmp_path: Path) -> None:
         ("thread", "import threading; t = threading.Thread(target=script); t.start(); t.join()"),
     ],
 )
-def test_handlers_of_others_stay(platform: str, line: str) -> None:
+def test_signal_handlers_of_a_host_program_stay(platform: str, line: str) -> None:
     program = f"""
 import signal, sys
 from routing.__main__ import script
@@ -238,7 +238,7 @@ sys.exit([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
     assert done.out.startswith("sbroute ")
 
 
-def test_ctrl_c_as_an_exception(tmp_path: Path) -> None:
+def test_ctrl_c_is_handled_without_own_signal_handlers(tmp_path: Path) -> None:
     process = started(["-c", _COMMAND], PROGRAM=SLEEPS, FOLDER=str(tmp_path), DATABRICKS_RUNTIME_VERSION="17.3")
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

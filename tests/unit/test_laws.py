@@ -275,7 +275,7 @@ def test_few_rooms_import_spark_whenever_they_are_imported() -> None:
         ("def f():\n    import pyspark", set()),
     ],
 )
-def test_imports_at_module_level(source: str, found: set[str]) -> None:
+def test_imports_at_module_level_are_collected(source: str, found: set[str]) -> None:
     assert _imported_at_once(ast.parse(source)) == found
 
 

@@ -91,5 +91,5 @@ def test_no_test_replaces_a_constant_or_a_private_name() -> None:
         pytest.param("self._PAUSE = 0.1", set(), id="an attribute of its own"),
     ],
 )
-def test_inner_names(source: str, names: set[str]) -> None:
+def test_patched_inner_names_are_collected(source: str, names: set[str]) -> None:
     assert _inner_names(source) == names

@@ -71,7 +71,7 @@ def test_values_by_name_are_rows_objects_or_of_one_type() -> None:
         pytest.param("x: tuple[int, ...]", False, id="any number of one type"),
     ],
 )
-def test_long_tuples(source: str, is_breach: bool) -> None:
+def test_long_tuples_are_reported(source: str, is_breach: bool) -> None:
     assert bool(_long_tuples(list(ast.walk(ast.parse(source))))) is is_breach
 
 
@@ -85,5 +85,5 @@ def test_long_tuples(source: str, is_breach: bool) -> None:
         pytest.param("x: dict[str, object]", False, id="objects, which must be looked at first"),
     ],
 )
-def test_values_of_any_kind(source: str, is_breach: bool) -> None:
+def test_mappings_with_any_values_are_reported(source: str, is_breach: bool) -> None:
     assert bool(_values_of_any_kind(list(ast.walk(ast.parse(source))))) is is_breach

@@ -309,7 +309,7 @@ def test_redirects_are_not_followed() -> None:
     assert (server.paths, other.paths) == (["/api/v1/lineage"], [])
 
 
-def test_no_server() -> None:
+def test_a_missing_server_is_noted() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     assert "refused" in (sent_to(f"http://127.0.0.1:{port}") or "")
@@ -500,7 +500,7 @@ def test_faults_of_the_section() -> None:
         *("http://host\n", "http://host:0", "http://h\u202eost", "//host", "http://[::1"),
     ],
 )
-def test_invalid_addresses_of_a_server(url: str) -> None:
+def test_invalid_addresses_of_a_server_are_refused(url: str) -> None:
     assert "lineage.url must be" in faults({**WHOLE, "lineage": {"url": url}})
 
 

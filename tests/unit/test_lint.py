@@ -52,7 +52,7 @@ def test_every_page_has_its_parts() -> None:
 @pytest.mark.parametrize(
     "text", ["", "# SBR1: A\n\nSeverity: error\n\nAdvice: b\n", "# SBR001: A\n\nSeverity: error\n\nAdvise: b\n"]
 )
-def test_a_page_with_another_beginning(text: str) -> None:
+def test_a_page_with_a_wrong_heading_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a page of lint begins otherwise"):
         read_rule(text)
 
@@ -170,7 +170,9 @@ def console() -> Console:
         ("info", (), 0),
     ],
 )
-def test_fail_on(fail_on: str | None, severities: tuple[str, ...], status: int, console: Console) -> None:
+def test_fail_on_sets_the_exit_code(
+    fail_on: str | None, severities: tuple[str, ...], status: int, console: Console
+) -> None:
     asked = options("--config", "x", *(["--fail-on", fail_on] if fail_on else []))
     assert command.tell_tables(done(*rows(*severities), suppressed=1), asked, console) == status
 
@@ -220,7 +222,7 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )
-def test_options_that_exclude_each_other(line: str, told: str, console: Console) -> None:
+def test_options_that_exclude_each_other_are_refused(line: str, told: str, console: Console) -> None:
     with pytest.raises(ContractError) as caught:
         command.run(options(*line.split()), console)
     assert caught.value.message == told
@@ -369,7 +371,7 @@ def test_a_finding_of_every_instance_is_one_line(
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_unlisted_findings_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unlisted_findings_count_for_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
     assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
@@ -414,7 +416,7 @@ def test_no_messages_use_no_route(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["coverage"]["used"] == 0
 
 
-def test_missing_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_messages_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = save_estate(small_estate(), tmp_path / "in", files=1)
     file = tmp_path / "job.yaml"
     file.write_text(config_text(inputs, tmp_path / "out", messages=tmp_path / "nowhere"), encoding="utf-8")

@@ -23,7 +23,7 @@ def _moment(tables: Tables) -> Moment:
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_the_changes_equal_the_difference_of_all_findings(seed: int) -> None:
+def test_changed_findings_equal_the_difference_of_all_findings(seed: int) -> None:
     first_tables, altered = draw_altered(seed, count=15)
     # Routes alone differ: then rows that are equal are not looked at.
     tables = [first_tables, {**first_tables, "routes": altered["routes"]}]

@@ -220,7 +220,7 @@ def test_claims_are_those_of_the_tests_own_walk() -> None:
     assert min(counts[code] for code in CODES) >= 20, counts
 
 
-def test_arrivals_without_a_route_equal_those_of_the_tests_own_walk() -> None:
+def test_arrivals_without_a_route_equal_a_walk_by_the_reference() -> None:
     """SBR024: an open message waits, one that is bound to a holder's id is delivered where the holder takes it."""
     rng, counts = random.Random(SEED), Counter[bool]()
     for number in range(NETWORKS):

@@ -71,7 +71,7 @@ def test_rows_are_those_of_the_tables() -> None:
         assert list(kind._fields) == schema.names  # type: ignore[attr-defined]
 
 
-def test_arguments_of_a_rule() -> None:
+def test_a_custom_rule_gets_the_configuration() -> None:
     hour = 3_600_000_000
     estate = configuration_of(
         columns(
@@ -103,7 +103,7 @@ def test_arguments_of_a_rule() -> None:
     assert configuration_of(far, 0).routes[0].lifetime == datetime.max.replace(tzinfo=timezone.utc)
 
 
-def test_a_custom_subject(tmp_path: Path) -> None:
+def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
     body = "    yield ('hub', None, None), 'a'\n    yield (None, 'Sales', 'x'), 'b'"
     assert {one[:5] for one in found(tmp_path, rule_of(body))} == {
         ("SHOP001", None, "Sales", "x", "b"),
@@ -220,7 +220,7 @@ def test_the_section_names_files_beside_the_configuration(tmp_path: Path) -> Non
     assert [rule.code for rule in more.rules] == ["SHOP001"]
 
 
-def test_changes_by_custom_rules(tmp_path: Path) -> None:
+def test_findings_of_custom_rules_are_compared(tmp_path: Path) -> None:
     rules = load_rules([file_of(tmp_path)])
     before, after = columns(routes=[route("A"), route("B")]), columns(routes=[route("B"), route("C")])
     goes, comes = lint_apart((before, micros_of(AT)), (after, micros_of(AT)), rules=rules)

@@ -87,7 +87,7 @@ def test_each_stage_has_a_live_line_and_a_final_line() -> None:
     assert re.search(r"\x1b\[2Kwrite: 0\.[1-9] s\r\n$", written)
 
 
-def test_other_output_is_not_torn() -> None:
+def test_other_output_is_not_mixed_with_the_live_line() -> None:
     program = """
 with clock.stage("read"):
     see_line()
@@ -150,7 +150,7 @@ def test_a_failed_stage_leaves_only_its_error(within: str, why: str) -> None:
     assert see(written, 200) == [told, "|"]
 
 
-def test_nested_and_successive_stages() -> None:
+def test_nested_and_successive_stages_are_shown() -> None:
     program = """
 from routing.commands.command_context import steps
 with steps(console) as step:
@@ -182,7 +182,7 @@ def test_without_colours_it_has_none() -> None:
     assert set(re.findall(r"\x1b\[\d*[A-Za-z]", written)) - {"\x1b[2m", "\x1b[0m"} == {"\x1b[2K", "\x1b[1A"}
 
 
-def test_quiet_on_a_terminal() -> None:
+def test_quiet_shows_only_the_result_on_a_terminal() -> None:
     assert run(STAGES + "console.result('a result')", "--quiet") == (0, "a result\r\n")
 
 

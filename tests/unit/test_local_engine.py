@@ -55,7 +55,7 @@ def decide_locally(
     return decided
 
 
-def test_small_batches_are_decided_like_one() -> None:
+def test_small_batches_give_the_same_decisions() -> None:
     assert_few_agree(partial(decide_locally, files=5, rows_at_once=151), None)
 
 

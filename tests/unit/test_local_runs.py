@@ -198,7 +198,7 @@ def test_a_counted_run_is_not_repeated(folder: Path) -> None:
     assert written(folder / "out") == before
 
 
-def test_a_concurrent_run(folder: Path) -> None:
+def test_of_two_concurrent_runs_the_last_one_fails(folder: Path) -> None:
     """As on a file system without locks: the one that comes last does not count."""
 
     def other() -> None:

@@ -44,7 +44,7 @@ def test_the_file_names_process_and_run_and_goes_away(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_outputs_of_a_run_stay(tmp_path: Path) -> None:
+def test_releasing_the_lock_keeps_other_files(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with only_run(TableLocation(str(tmp_path / "out" / "runs")), "first"):
         (tmp_path / "out" / "kept").touch()
@@ -78,7 +78,7 @@ def test_a_lock_file_of_garbage_is_taken_over(tmp_path: Path) -> None:
         assert _told(tmp_path / "runs.lock")["run_id"] == "first"
 
 
-def test_a_lock_file_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(StorageError, match=r"locking .*runs\.lock"),
@@ -87,7 +87,7 @@ def test_a_lock_file_that_cannot_be_made(tmp_path: Path) -> None:
         pytest.fail("locked")
 
 
-def test_garbage_in_a_held_lock_file(tmp_path: Path) -> None:
+def test_garbage_in_a_held_lock_file_is_shown_as_unknown(tmp_path: Path) -> None:
     with (tmp_path / "runs.lock").open("w", encoding="utf-8") as held:
         held.write("[" * 5000)
         held.flush()
@@ -175,7 +175,7 @@ def test_the_file_of_a_process_that_has_ended_is_taken_over(
         ({"pid": 999_999_999}, None),
     ],
 )
-def test_owners_whose_file_is_taken_over(
+def test_the_lock_of_an_ended_process_is_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], told: str | None
 ) -> None:
     _refuse_locks(monkeypatch)

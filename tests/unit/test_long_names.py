@@ -69,7 +69,7 @@ def _save_messages(folder: Path) -> None:
         table.commit_files(files, MESSAGES, adds=True, metadata="")
 
 
-def test_a_run_over_long_names(tmp_path: Path) -> None:
+def test_a_run_accepts_long_names(tmp_path: Path) -> None:
     save_estate({key: rows for key, rows in small_estate().items() if key != "messages"}, tmp_path / "in", files=1)
     _save_messages(tmp_path / "in")
     done = routing.resolve_local(config_of(tmp_path / "in", tmp_path / "out"))

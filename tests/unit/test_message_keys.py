@@ -219,7 +219,7 @@ def test_a_message_that_is_rejected_has_no_key(columns: dict[str, Any]) -> None:
     assert keys_of(found) == {("hub", "Sales", "//far", "", 1)}
 
 
-def test_no_messages_no_keys() -> None:
+def test_without_messages_there_are_no_keys() -> None:
     found = count(only())
     assert (found.rows_read, found.rows_rejected, keys_of(found)) == (0, 0, set())
 
@@ -261,7 +261,7 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     assert keys_of(count(tables, messages=dataset_of(str(tmp_path), stored))) == wanted
 
 
-def test_integers_of_other_types() -> None:
+def test_integers_outside_the_column_type_are_rejected() -> None:
     import pyarrow
 
     tables = only(message(1, "//stock"), message(2, "//far"))
@@ -313,7 +313,7 @@ def test_large_groups_of_rows_are_read_in_parts(tmp_path: Path, times: str) -> N
     assert len(next(replace(whole, most_in_group=39).scan(columns, numbered, 16))) == 16
 
 
-def test_a_set_is_prepared_once_for_a_file(tmp_path: Path) -> None:
+def test_a_set_of_values_is_prepared_once_for_a_file(tmp_path: Path) -> None:
     """Made ready for each batch, the dialogs of a table of 100 million messages took most of the first pass."""
     table = pyarrow.concat_tables([arrow_of([message(n, "//stock") for n in range(100)], MESSAGES)] * 8)
     parquet.write_table(table, tmp_path / "0.parquet")
@@ -344,7 +344,7 @@ def test_files_without_a_column_are_read(tmp_path: Path) -> None:
     assert hops == [*table["hops_remaining"].to_pylist(), *[None] * len(table)]
 
 
-def test_errors_of_parts_are_raised() -> None:
+def test_errors_while_reading_ahead_are_raised() -> None:
     def fail() -> Iterator[int]:
         yield 1
         raise LookupError

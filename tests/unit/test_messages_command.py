@@ -165,12 +165,14 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
     ],
 )
-def test_no_message_matches(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_filter_without_matches_is_answered(
+    line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert phrase(capsys, job, *line.split(), "--width", "200") == told
     assert json.loads(phrase(capsys, job, *line.split(), "--format", "json"))["messages"] == []
 
 
-def test_no_messages_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_runs_and_exports_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = configured(tmp_path)
     assert phrase(capsys, file, status=2) == (
         "sbroute: no run is recorded in 'FOLDER/out/runs' (run sbroute resolve first)"
@@ -188,7 +190,7 @@ def test_no_messages_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
-def test_without_tables_of_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_waiting_needs_the_tables_of_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path)
     file = configured(tmp_path, without=("observed_routing", "imports"))
     assert phrase(capsys, file, "--waiting", status=2) == (
@@ -199,7 +201,7 @@ def test_without_tables_of_imports(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (first["is_waiting"], first["agreement"]) == (None, None)
 
 
-def test_outputs_of_a_run_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_outputs_of_a_run_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import shutil
 
     made(tmp_path)

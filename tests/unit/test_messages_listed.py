@@ -78,7 +78,7 @@ def ids(done: MessageList) -> list[str]:
         ({"waiting": True, "instances": ["SPOKE"]}, []),
     ],
 )
-def test_filters(asked: dict[str, Any], found: list[str]) -> None:
+def test_each_filter_lists_its_messages(asked: dict[str, Any], found: list[str]) -> None:
     assert ids(listed(ask(**asked))) == found
 
 
@@ -212,7 +212,7 @@ def test_messages_waiting_in_the_newest_export() -> None:
     assert listed().queued_messages is None
 
 
-def test_only_the_table_of_messages() -> None:
+def test_messages_are_listed_without_other_tables() -> None:
     done = list_messages(tables(resolved_routes=RESOLVED), ask(), now=NOW)
     assert len(done.messages) == 8
     assert {row["agreement"] for row in done.messages} == {None}
@@ -233,7 +233,7 @@ def test_only_the_table_of_messages() -> None:
         ),
     ],
 )
-def test_invalid_filters(question: dict[str, Any], told: str) -> None:
+def test_invalid_filters_are_refused(question: dict[str, Any], told: str) -> None:
     with pytest.raises(QuestionError) as fault:
         ask(**question)
     assert str(fault.value) == told

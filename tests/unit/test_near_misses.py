@@ -75,7 +75,9 @@ SERVICES = [
 
 
 @pytest.mark.parametrize(("one", "broker", "expected"), ROUTES)
-def test_differences_of_a_route(one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None) -> None:
+def test_a_near_route_has_its_differences(
+    one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None
+) -> None:
     found = NearMisses(estate([("Orders", one)], [])).of(HUB, "Orders", "S", broker, NOW)
     assert [miss.differences for miss in found] == ([] if expected is None else [expected])
     for miss in found:
@@ -84,7 +86,7 @@ def test_differences_of_a_route(one: EstateRoute, broker: str | None, expected: 
 
 
 @pytest.mark.parametrize(("services", "broker", "off", "expected"), SERVICES)
-def test_differences_of_a_service(
+def test_a_near_service_has_its_differences(
     services: list[tuple[str, str, str]],
     broker: str | None,
     off: str | None,

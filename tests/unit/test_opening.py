@@ -39,7 +39,7 @@ def change_log(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 @pytest.mark.parametrize("root", ["file:{}", "file://{}", "{}"])
-def test_a_table_with_files_elsewhere(root: str, tmp_path: Path) -> None:
+def test_a_table_with_files_elsewhere_is_left_to_spark(root: str, tmp_path: Path) -> None:
     """A shallow clone, say: its log names the files of another table."""
     other, clone = stored(tmp_path / "other"), stored(tmp_path / "clone")
 
@@ -90,7 +90,7 @@ def test_a_session_starts_once() -> None:
     assert steps == ["waiting", "starting", "started"]
 
 
-def test_given_tables_have_one_engine() -> None:
+def test_given_tables_must_be_of_one_engine() -> None:
     frame, table = SimpleNamespace(sparkSession=None), arrow_of([ROW], SERVICES)
 
     def pick(**tables: Any) -> str:

@@ -270,7 +270,7 @@ def _vega(picture: picture_theme.Picture) -> dict[str, Any]:
 
 
 @named
-def test_names_are_only_data(name: str) -> None:
+def test_names_occur_only_in_the_data_of_a_picture(name: str) -> None:
     """Neither in an expression nor in the name of a field nor in the description: only among the rows."""
     spec = _vega(PICTURES[name])
     rows = [one.pop("values") for one in spec["data"] if "values" in one]

@@ -59,7 +59,9 @@ print(json.dumps([choice.get("weight"), hop.get("weight"), explained.get("weight
     ],
     ids=["as it is", "a field of a verdict", "a field of a hop"],
 )
-def test_an_additional_field(where: tuple[str, str] | None, found: list[object], tmp_path: Path) -> None:
+def test_an_additional_field_is_carried_through_the_plan(
+    where: tuple[str, str] | None, found: list[object], tmp_path: Path
+) -> None:
     house = Path(routing.__file__).parent
     copy = shutil.copytree(house, tmp_path / "routing", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(house.parent / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))

@@ -88,7 +88,7 @@ def _planned(order: Order, hub: SqlInstance) -> Said:
 
 
 @pytest.mark.parametrize("place", range(len(STEPS)), ids=[f"steps {n} and {n + 1}" for n in range(1, 6)])
-def test_swapped_steps(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swapping_two_steps_changes_the_decision(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     order = STEPS[place]
     assert _all_decisions(order) == dict.fromkeys(ASKED, order.said)
     steps = list(matching.STEPS)
@@ -99,7 +99,7 @@ def test_swapped_steps(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("place", range(len(TIERS)), ids=["A and B", "B and C", "C and D"])
-def test_swapped_tiers(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swapping_two_tiers_changes_the_decision(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     order = TIERS[place]
     assert _all_decisions(order) == dict.fromkeys(ASKED, order.said)
     tiers = list(choosing.TIERS)

@@ -80,7 +80,7 @@ def test_one_time_equals_the_sweep_over_all_times() -> None:
 @pytest.mark.parametrize(
     ("is_exact", "is_shared"), [(False, True), (True, False)], ids=["what counts", "the key itself"]
 )
-def test_equivalent_keys(is_exact: bool, is_shared: bool) -> None:
+def test_equivalent_keys_share_a_timeline_unless_exact(is_exact: bool, is_shared: bool) -> None:
     hub = instance({"Orders": [route("any")]})
     decisions = Planner(is_exact=is_exact)
     one, other = (decisions.timeline(key_of(hub, broker=broker), hub) for broker in ("nobody's", "no one's"))

@@ -136,7 +136,7 @@ def test_no_notebook_or_page_has_a_class_name() -> None:
     assert found == []
 
 
-def test_a_leak_is_reported() -> None:
+def test_names_of_classes_in_texts_are_found() -> None:
     source = '''
 __all__ = ["TrafficTable"]
 Folder = dict[str, "Folder | ListedFile"]

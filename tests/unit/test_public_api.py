@@ -86,7 +86,7 @@ def test_missing_docstring_sections(
     assert (found == []) if fault is None else (fault in " ".join(found))
 
 
-def test_an_inherited_docstring_does_not_count() -> None:
+def test_an_inherited_docstring_is_not_used() -> None:
     class Base:
         """Hold nothing."""
 

@@ -84,7 +84,7 @@ def test_how_often_the_predicted_id_was_picked() -> None:
     }
 
 
-def test_a_row_has_both_sides() -> None:
+def test_a_row_has_the_observation_and_the_prediction() -> None:
     [row] = [row for row in listed(reconciled(ROWS)) if row["observed_next_hop"] == "tcp://else.example:4022"]
     assert list(row) == RECONCILIATION.names
     told = ("observed_outcome", "predicted_outcome", "predicted_reason", "matching_step", "broker_instances")
@@ -187,7 +187,7 @@ def test_nothing_observed() -> None:
     assert done.unobserved == 5
 
 
-def test_hops_of_dropped_messages_count() -> None:
+def test_the_hop_count_of_a_dropped_message_is_compared() -> None:
     off = {"instances": [instance(is_message_forwarding_enabled=True)]}
     out = [{**estate()["routes"][0], "database_name": "msdb"}]
     dropped: Row = {"source": "FORWARD_DROPPED", "to_service_name": "//stock"}
@@ -243,7 +243,7 @@ def test_fail_under(job: Path, percent: str, status: int, capsys: pytest.Capture
     assert "60.7 % of the observed episodes match" in " ".join(capsys.readouterr().out.split())
 
 
-def test_missing_configuration(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_table_of_observations_is_reported(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     without = yaml.safe_load(job.read_text(encoding="utf-8"))
     del without["tables"]["observed_routing"]
     file = job.with_name("without.yaml")

@@ -136,7 +136,7 @@ def test_a_slip_in_a_name() -> None:
     assert kinds(group(WRONG, 0, 30, **held)) == ["NEAR_NAME"]
 
 
-def test_unknown_to_the_tables() -> None:
+def test_names_missing_in_the_tables_are_causes() -> None:
     nothing: dict[str, Any] = {"outcome": None, "reason": None, "route_name": None, "address": None}
     for name, codes, expected in (
         ({"instance": "depot"}, ("UNKNOWN_INSTANCE",), "INSTANCE_NOT_IMPORTED"),

@@ -83,7 +83,7 @@ def test_a_refusal_is_recognized_by_its_condition(condition: str | None, of_name
     assert (_said(condition, NAME), _said(condition, PATH)) == (of_name, of_path)
 
 
-def test_an_error_without_a_condition() -> None:
+def test_an_error_without_a_condition_is_not_a_refusal() -> None:
     assert not spark_tables.is_absent(ValueError("TABLE_OR_VIEW_NOT_FOUND"), NAME)
     assert not spark_tables.has_no_versions(ValueError("EXPECT_TABLE_NOT_VIEW"), NAME)
 
@@ -110,7 +110,7 @@ def _fine(*_: Any) -> Any:
     return SimpleNamespace(schema=())
 
 
-def test_existing_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tables_and_views_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     _reading(monkeypatch, _history(7), _fine, _raising("never asked"))
     assert spark_tables.find(SPARK, NAME) == spark_tables.TableSnapshot(NAME, 7)
     assert spark_tables.current_version(SPARK, NAME) == 7

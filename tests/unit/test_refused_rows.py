@@ -25,7 +25,7 @@ def write(folder: Path, *rows: str) -> None:
     (folder / "sys.conversation_endpoints.csv").write_text(ENDS, "utf-8")
 
 
-def test_a_refused_row_of_the_queue_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_outcome_of_a_refused_row_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "no handle;//a;2026-01-05 10:00:00;0;", f"{HANDLE};//a;soon;1;")
     status, out, err = check(tmp_path, capsys, "--fail-on", "not-known")
     assert status == 1

@@ -413,7 +413,9 @@ def test_a_statement_that_can_be_run(estate: Asked, reason: Reason, statement: s
 @pytest.mark.parametrize(
     ("estate", "reason", "words", "statement"), [pytest.param(*row, id=name) for name, *row in FOUND_OUT_FIRST]
 )
-def test_questions_before_a_statement(estate: Asked, reason: Reason, words: str, statement: str | None) -> None:
+def test_a_statement_that_needs_an_answer_first_is_a_comment(
+    estate: Asked, reason: Reason, words: str, statement: str | None
+) -> None:
     assert estate.verdict().reason is reason
     remedy = estate.remedy()
     assert (remedy.statement, remedy.is_complete) == (statement, False)
@@ -441,7 +443,7 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
         (Reason.TRANSPORT_ADDRESS, "the route is right and the connection fails"),
     ],
 )
-def test_without_a_statement_there_are_words(reason: Reason, words: str) -> None:
+def test_a_remedy_without_a_statement_has_an_action(reason: Reason, words: str) -> None:
     remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(None, Outcome.DROPPED, reason)))
     assert words in remedy.text
     assert (remedy.statement, remedy.is_complete) == (None, False)

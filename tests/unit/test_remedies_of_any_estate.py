@@ -118,7 +118,7 @@ def test_only_a_disabled_broker_is_enabled(database: str, service: str) -> None:
 
 
 @given(names, names, st.booleans())
-def test_a_comment_has_no_statement(database: str, service: str, is_here: bool) -> None:
+def test_an_incomplete_remedy_has_only_comments(database: str, service: str, is_here: bool) -> None:
     holding = [(database, service)] if is_here else []
     hub = server({database: (A, True)}, holding, [route(database, "r", "LOCAL")])
     remedy = Asked({"hub": hub}, service=service, database=database).remedy()
@@ -159,7 +159,7 @@ def test_a_name_that_cannot_be_pasted_gives_words(name: str, place: int) -> None
 
 
 @given(PASTED, PASTED, PASTED)
-def test_ordinary_names_are_pasted(database: str, name: str, service: str) -> None:
+def test_ordinary_names_give_complete_statements(database: str, name: str, service: str) -> None:
     assume(not any(re.search(r"\*/|\$\(|<[^<>,]+,[^<>,]*,[^<>]*>", text) for text in (database, name, service)))
     hub = server({database: (A, True)}, (), [route(database, name, "tcp://shop:4022", f"{service}/")])
     remedy = Asked({"hub": hub}, service=service, database=database).remedy()
@@ -211,7 +211,7 @@ def fate(verdict: Verdict) -> tuple[Reason, str | None]:
     return verdict.reason, None if verdict.decision is None else verdict.decision.last.scope
 
 
-def test_runnable_statements_help() -> None:
+def test_statements_to_run_get_messages_moving() -> None:
     ran: Counter[str] = Counter()
     for seed in range(2_000):
         estate = draw(seed)

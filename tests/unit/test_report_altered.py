@@ -29,7 +29,7 @@ def altered(
     return {one.route: (one.change, one.words) for one in found}
 
 
-def test_added_dropped_and_altered_routes() -> None:
+def test_added_dropped_and_altered_routes_are_listed() -> None:
     before = columns(("Same", "LOCAL", None), ("Gone", "LOCAL", "id"), ("Other", "tcp://old:1", None))
     after = columns(("Same", "LOCAL", None), ("New", "tcp://new:1", None), ("Other", "tcp://new:1", "id"))
     assert altered(before, after) == {
@@ -42,7 +42,7 @@ def test_added_dropped_and_altered_routes() -> None:
     }
 
 
-def test_a_route_that_expires_between_the_times() -> None:
+def test_a_route_that_expires_between_the_times_is_removed() -> None:
     routes = columns(("Short", "LOCAL", None), lifetime=NOW - DAY)
     removed = ("REMOVED", "service S, address LOCAL, lifetime 2026-01-04T10:00:00Z")
     assert altered(routes, routes, 2 * DAY) == {"Short": removed}

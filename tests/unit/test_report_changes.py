@@ -127,7 +127,7 @@ def test_a_route_that_ended_between_two_runs(config: Config) -> None:
     assert told(changed(config, before, run(config, "now", 6, 2, as_of="2026-01-05T23:59:59Z"))) == []
 
 
-def test_missing_routes(config: Config, tmp_path: Path) -> None:
+def test_without_the_routes_of_both_runs_no_change_is_shown(config: Config, tmp_path: Path) -> None:
     now = run(config, "now", 5, 3)
     assert told(changed(config, run(config, "before", 4, None), now)) is None
     assert told(changed(config, run(config, "before", 4, 9), now)) is None

@@ -141,7 +141,7 @@ TRUTH: list[tuple[There, Owners, list[tuple[str, str, str]]]] = [
 
 
 @pytest.mark.parametrize(("there", "ids", "others"), TRUTH, ids=[case[0].__name__ for case in TRUTH])
-def test_competing_ids(there: There, ids: Owners, others: list[tuple[str, str, str]]) -> None:
+def test_competing_ids_are_found(there: There, ids: Owners, others: list[tuple[str, str, str]]) -> None:
     draft = estate()
     there(draft)
     choice = only(draft)
@@ -161,7 +161,7 @@ WORDS: dict[There, str] = {
 
 
 @pytest.mark.parametrize("there", WORDS, ids=[there.__name__ for there in WORDS])
-def test_the_reason_for_not_competing(there: There) -> None:
+def test_an_id_that_does_not_compete_has_its_reason(there: There) -> None:
     draft = estate()
     there(draft)
     assert only(draft).never[0].words == WORDS[there]

@@ -173,7 +173,7 @@ def test_spark_is_not_started(job: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / "a.html"), "--quiet"]) == 0
 
 
-def test_existing_tables() -> None:
+def test_a_report_of_given_tables() -> None:
     tables = {key: arrow_of(rows, INPUTS[key]) for key, rows in TABLES.items()}
     found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
     assert found.headline == "14 resolved messages"
@@ -255,7 +255,7 @@ def test_an_invalid_setting_of_lint_is_reported_first(tmp_path: Path) -> None:
         ("pipe", "it is not a regular file"),
     ],
 )
-def test_an_unwritable_place(
+def test_an_unwritable_place_is_refused(
     job: Path, tmp_path: Path, file: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file.txt").write_text("kept", encoding="utf-8")
@@ -285,7 +285,7 @@ def test_a_page_that_is_not_written_whole_leaves_the_old_one(
     ("module", "package"),
     [("altair", "altair"), ("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")],
 )
-def test_a_missing_package(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_first(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes before anything is read."""
     found = find_spec
     monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else found(name))

@@ -290,7 +290,7 @@ def test_findings_coverage_and_changes(page: Page) -> None:
     ]
 
 
-def test_comparison_with_sql_server() -> None:
+def test_the_page_compares_outcomes_with_sql_server() -> None:
     page = Page(render(sample_report()))
     assert page.rows("observed-classes") == [
         [HUB, "1,200", "0", "30", "9", "0"],

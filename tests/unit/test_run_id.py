@@ -194,12 +194,12 @@ def test_settings_of_an_older_release_are_hidden(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("run_id", [RUN, "a", "a'b\"c; -- `d`", "Größe/1 2", "x" * 250])
-def test_valid_ids(run_id: str) -> None:
+def test_valid_run_ids_are_accepted(run_id: str) -> None:
     assert check_run_id(run_id) == run_id
 
 
 @pytest.mark.parametrize("run_id", ["", " ", " a", "a\n", "a\nb", "a\x1b[2J", "a\u202eb", "x" * 251])
-def test_invalid_ids(run_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_run_ids_are_refused(run_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before the configuration is read."""
     assert cli.main(["resolve", "--config", "/no/such.yaml", "--run-id", run_id]) == 2
     out, err = capsys.readouterr()

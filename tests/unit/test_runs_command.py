@@ -163,11 +163,11 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("4c1d'\" or 1=1 --\n`\x1b[31m", r"""sbroute: no run '4c1d\\'" or 1=1 --\\n`\\x1b\[31m' .*"""),
     ],
 )
-def test_a_missing_run(asked: str, text: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_run_is_an_error(asked: str, text: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(text, phrase(capsys, job, f"{asked}", status=2))
 
 
-def test_a_missing_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_table_of_runs_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert phrase(capsys, configured(tmp_path), status=2) == (
         "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve creates it)"
     )
@@ -224,7 +224,7 @@ def test_no_run_yet() -> None:
         run_documents.find_run(runs, "x", "there")
 
 
-def test_too_many_runs_with_one_prefix() -> None:
+def test_an_ambiguous_prefix_lists_some_runs() -> None:
     runs = arrow_of([{**RUNS[0], "run_id": f"run {number}"} for number in range(1_500)], SCHEMA)
     with pytest.raises(RunError, match=r"'run' is the beginning of 1500 runs: 'run 999'; 'run 998'; "):
         run_documents.find_run(runs, "run", "there")

@@ -119,7 +119,7 @@ def test_a_name_of_a_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARMLESS_NAMES)
-def test_other_names(name: str) -> None:
+def test_harmless_names_are_not_secrets(name: str) -> None:
     assert not names_secret(name)
 
 
@@ -249,7 +249,7 @@ def test_aliases_that_expand(text: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])
-def test_aliases_in_set(value: str) -> None:
+def test_invalid_values_in_set_are_refused(value: str) -> None:
     assert "is not valid YAML" in shown_refusal(WHOLE, f"tables.routes={value}")
 
 

@@ -51,7 +51,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("what", VIEWS)
-def test_the_table_of_a_view(what: str) -> None:
+def test_the_table_and_version_of_a_view_are_read(what: str) -> None:
     text, tables, version = VIEWS[what]
     found = read_view({**MADE_IN, "View Text": text}, "another")
     assert {".".join(parts) for parts in found.tables} == tables
@@ -68,7 +68,7 @@ def test_the_catalog_of_the_session_is_the_default() -> None:
     assert read_view({"View Text": text}, "Main").tables == {("main", "broker", "resolved_routes")}
 
 
-def test_the_name_of_the_view(tmp_path: Path) -> None:
+def test_the_view_is_named_by_the_configuration(tmp_path: Path) -> None:
     folder = tmp_path
     by_path = config_of(folder, folder, **_INPUTS)
     assert location_of_view(by_path) is None

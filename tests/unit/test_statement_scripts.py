@@ -77,7 +77,7 @@ def try_own_statements(folder: Path) -> Tried:
     statements = list_statements(done)
     file = folder.parent / f"{folder.name}.sql"
     file.write_text(write_sql(statements, "There is nothing to paste."), encoding="utf-8")
-    after = check([str(folder)], then=[str(file)]).tried
+    after = check([str(folder)], scripts=[str(file)]).tried
     assert after is not None
     return Tried(done, statements, file.read_text(encoding="utf-8"), after)
 
@@ -143,7 +143,7 @@ def code_of(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.strip() and not line.startswith("--")]
 
 
-def test_runnable_statements_help(tried: list[Tried]) -> None:
+def test_statements_to_run_get_messages_moving(tried: list[Tried]) -> None:
     """With all of it in force fewer messages are stuck."""
 
     def count_moving(done: Check) -> int:

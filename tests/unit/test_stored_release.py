@@ -38,7 +38,7 @@ def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
-def test_messages_of_counted_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_of_counted_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = _json(capsys, folder, "messages", "--now", "2026-01-07T00:00:00Z")["messages"]
     assert {(row["message_id"], row["reason"]) for row in found} == {
         (_message(1), "LOCAL_SERVICE"),

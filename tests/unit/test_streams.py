@@ -121,7 +121,7 @@ def test_a_folder_of_the_demo_that_cannot_be_made(
     )
 
 
-def test_a_folder_of_the_demo_that_disappears(tmp_path: Path) -> None:
+def test_a_demo_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(OutputError, match="cannot be written: Not a directory"):
         build.claim(tmp_path / "file" / "demo")

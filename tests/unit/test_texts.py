@@ -94,7 +94,7 @@ def test_a_table_fits_its_width(tmp_path: Path) -> None:
     assert set(re.findall(r"(?<!\w)[ao]\d(?!\w)", tables)) == {"a1", "a2", "a3", "a4", "a5", "a7", "o1"}
 
 
-def test_sides_of_a_comparison_accept_questions(estate: Path) -> None:
+def test_explain_takes_the_tables_of_both_sides_of_a_diff(estate: Path) -> None:
     config = config_of(estate, estate)
     script = """USE Sales;
         DROP ROUTE Far;

@@ -81,12 +81,12 @@ class ArrowTraffic:
         limit: int | None = None,
     ) -> TableColumns:
         """Return the first rows in an order. If it begins with a time, few other rows are read completely."""
-        wanted = self.names if names is None else names
+        columns = self.names if names is None else names
         if not same:
-            return _columns(self.stored.first(wanted, only, order, limit), wanted)
-        table = self.stored.first((*wanted, *same), only)
+            return _columns(self.stored.first(columns, only, order, limit), columns)
+        table = self.stored.first((*columns, *same), only)
         table = rows_where(table, _are_same(with_readable_texts(table), same))
-        return _columns(in_order(table, order)[:limit], wanted)
+        return _columns(in_order(table, order)[:limit], columns)
 
     def count(self, present: Sequence[str] = ()) -> int:
         """Count the rows with a value in each of some columns."""
@@ -118,10 +118,10 @@ class ArrowTraffic:
         only: Filter = ALL,
     ) -> ArrowTraffic:
         """Read the rows that match a key. Times are compared as numbers."""
-        wanted = self._keys_of(keys, on)
-        texts = {name: wanted[name].unique() for name in on if self.stored.is_text(name) and name not in only}
+        key_table = self._keys_of(keys, on)
+        texts = {name: key_table[name].unique() for name in on if self.stored.is_text(name) and name not in only}
         table = _times_as_numbers(self.stored.first([*names, *on], {**only, **texts}), on)
-        return ArrowTraffic.of(table.join(wanted, list(on), join_type="left semi").select(list(names)))
+        return ArrowTraffic.of(table.join(key_table, list(on), join_type="left semi").select(list(names)))
 
     def _keys_of(self, keys: TrafficTable | TableColumns, on: Sequence[str]) -> pyarrow.Table:
         import pyarrow
@@ -183,10 +183,10 @@ class ArrowTraffic:
 
         condition = suspicion(self.stored.dataset, key, self.stored.shape)
         if key == "dialogs" and set(_GROUP) <= set(self.stored.shape):
-            condition |= pc.field(self.stored.shape[_GROUP[-1]]).isin(self._torn_groups(now))
+            condition |= pc.field(self.stored.shape[_GROUP[-1]]).isin(self._split_groups(now))
         return read_where(self.stored.dataset, key, self.stored.shape, condition)
 
-    def _torn_groups(self, now: int) -> Any:
+    def _split_groups(self, now: int) -> Any:
         """Return the ids of groups whose dialogs to one service are bound to different broker instances."""
         import pyarrow.compute as pc
 
@@ -210,12 +210,16 @@ class ArrowTraffic:
         for _, part in self.stored.parts((*names, "alternative_routes"), numbered=names):
             columns = {name: numbers[name].number(part[name]) for name in names}
             uses.add(pyarrow.table(columns))
-            others = part["alternative_routes"]
-            if others.null_count < len(others):
-                of_row = pc.list_parent_indices(others)
-                other = numbers["route_name"].number(pc.struct_field(pc.list_flatten(others), "route_name"))
+            alternatives = part["alternative_routes"]
+            if alternatives.null_count < len(alternatives):
+                of_row = pc.list_parent_indices(alternatives)
+                alternative_numbers = numbers["route_name"].number(
+                    pc.struct_field(pc.list_flatten(alternatives), "route_name")
+                )
                 uses.add(
-                    pyarrow.table({**{name: columns[name].take(of_row) for name in _USE}, "route_name": other})
+                    pyarrow.table(
+                        {**{name: columns[name].take(of_row) for name in _USE}, "route_name": alternative_numbers}
+                    )
                 )
         groups = uses.all()
         texts = {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}

@@ -56,7 +56,9 @@ class AskingRows(NamedTuple):
         services, words = split_words(keyed.rows["to_service_name"].take(places))
         used = words.dictionary_encode()
         scope, asks_here = keyed.scopes.take(places), in_scope.take(places)
-        own_scopes, arrivals = (pyarrow.array(one, pyarrow.int64()).take(scope) for one in ask_scopes(scopes))
+        own_scopes, arrivals = (
+            pyarrow.array(scope_places, pyarrow.int64()).take(scope) for scope_places in ask_scopes(scopes)
+        )
         asks_in_msdb = in_msdb.take(places)
         columns = {
             "place": places,
@@ -206,13 +208,15 @@ def sort_requests(groups: Sequence[Sequence[RouteRequest]]) -> pyarrow.RecordBat
     """Return the requests of groups in the order of group number, time and id."""
     import pyarrow
 
-    requests = [(number, one) for number, group in enumerate(groups) for one in sorted(group, key=_position)]
+    requests = [
+        (number, request) for number, group in enumerate(groups) for request in sorted(group, key=_position)
+    ]
     return pyarrow.record_batch(
         {
             "group": pyarrow.array([number for number, _ in requests], pyarrow.int64()),
-            "at": pyarrow.array([one.requested_at for _, one in requests], pyarrow.int64()),
-            "message_id": pyarrow.array([one.message_id for _, one in requests], pyarrow.large_string()),
-            "ended_at": pyarrow.array([one.ended_at for _, one in requests], pyarrow.int64()),
+            "at": pyarrow.array([request.requested_at for _, request in requests], pyarrow.int64()),
+            "message_id": pyarrow.array([request.message_id for _, request in requests], pyarrow.large_string()),
+            "ended_at": pyarrow.array([request.ended_at for _, request in requests], pyarrow.int64()),
         }
     )
 
@@ -316,9 +320,9 @@ class RequestsOnRecord:
         groups, position = groups.drop_null(), (recorded.rows["at"], recorded.rows["message_id"])
         opens = pc.invert(self._is_pending(groups, *position))
         is_own = self._is_own(groups, *position)
-        others = [asking.filter(pc.invert(has_any)), recorded.filter(pc.and_not(opens, is_own))]
+        asking_rows = [asking.filter(pc.invert(has_any)), recorded.filter(pc.and_not(opens, is_own))]
         return Openers(
-            AskingRows(pyarrow.concat_tables([one.rows for one in others]), asking.services),
+            AskingRows(pyarrow.concat_tables([rows.rows for rows in asking_rows]), asking.services),
             recorded.filter(pc.and_(opens, is_own)),
         )
 

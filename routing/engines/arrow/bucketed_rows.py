@@ -45,7 +45,7 @@ class BucketedRows:
         buckets = find_buckets([rows[name].combine_chunks() for name in by], self.count)
         ordered = rows.take(pc.sort_indices(buckets))
         start = 0
-        counts = sorted((one["values"], one["counts"]) for one in pc.value_counts(buckets).to_pylist())
+        counts = sorted((bucket["values"], bucket["counts"]) for bucket in pc.value_counts(buckets).to_pylist())
         for bucket, length in counts:
             self.add_to(bucket, ordered.slice(start, length))
             start += length
@@ -177,7 +177,7 @@ def find_buckets(columns: Sequence[pyarrow.Array], count: int) -> pyarrow.Array:
     """Return the bucket number of each row. Rows with texts that are equal except in case get the same."""
     import pyarrow.compute as pc
 
-    hashed = reduce(lambda one, other: pc.add(pc.multiply(one, 31), other), map(_hash_texts, columns))
+    hashed = reduce(lambda total, hashes: pc.add(pc.multiply(total, 31), hashes), map(_hash_texts, columns))
     quotient = pc.multiply(pc.divide(hashed, count), count)
     return pc.subtract(hashed, quotient).cast("int32")
 
@@ -192,10 +192,10 @@ def _hash_texts(texts: pyarrow.Array) -> pyarrow.Array:
     hashed = pc.bit_wise_and(hash_dialog_ids(folded.filter(guids)), _HASHES - 1).cast("int64")
     if len(hashed) == len(folded):
         return hashed
-    others = folded.filter(pc.invert(guids)).cast(pyarrow.binary()).dictionary_encode()
+    other_texts = folded.filter(pc.invert(guids)).cast(pyarrow.binary()).dictionary_encode()
     of_words = pyarrow.array(
-        [crc32(one) & (_HASHES - 1) for one in others.dictionary.to_pylist()], pyarrow.int64()
+        [crc32(text) & (_HASHES - 1) for text in other_texts.dictionary.to_pylist()], pyarrow.int64()
     )
     zeros = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(folded))
     all_guids = pc.replace_with_mask(zeros, guids, hashed)
-    return pc.replace_with_mask(all_guids, pc.invert(guids), of_words.take(others.indices))
+    return pc.replace_with_mask(all_guids, pc.invert(guids), of_words.take(other_texts.indices))

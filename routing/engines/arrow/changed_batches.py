@@ -83,13 +83,13 @@ class DecidingSide:
 
 
 def read_for_comparison(
-    scan: MessageScan, more: Mapping[str, pyarrow.compute.Expression] | None = None
+    scan: MessageScan, further_columns: Mapping[str, pyarrow.compute.Expression] | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
     """Read the messages of a scan and more expressions for `BatchComparer.compare`."""
     import pyarrow
 
     as_it_is = {AS_READ: scan.messages.column("conversation_id")}
-    for batch in scan.batches({**as_it_is, **(more or {})}):
+    for batch in scan.batches({**as_it_is, **(further_columns or {})}):
         yield pyarrow.RecordBatch.from_arrays(
             [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
             [*batch.schema.names, _PLACE],
@@ -118,8 +118,8 @@ class _SideBatches:
         import pyarrow
         import pyarrow.compute as pc
 
-        keyed, asked = self._key(batch)
-        path_numbers = self._finder.find(keyed, asked)
+        keyed, requested = self._key(batch)
+        path_numbers = self._finder.find(keyed, requested)
         differs = self._side.paths.may_differ().take(path_numbers)
         if len(keyed.rows) == len(batch):
             return differs
@@ -130,12 +130,12 @@ class _SideBatches:
         """Decide and follow the messages of a batch."""
         import pyarrow.compute as pc
 
-        keyed, asked = self._key(batch)
+        keyed, requested = self._key(batch)
         decisions, paths = self._compared.decisions, self._compared.paths
         decided = self._side.scan.decisions.decided()
-        path_numbers = self._finder.find(keyed, asked)
+        path_numbers = self._finder.find(keyed, requested)
         of_sound = (
-            decisions.of_side(self._place, decided).take(find_decisions(keyed, decided, asked)),
+            decisions.of_side(self._place, decided).take(find_decisions(keyed, decided, requested)),
             self._side.paths.shared().take(path_numbers),
         )
         if len(keyed.rows) == len(batch):
@@ -148,8 +148,8 @@ class _SideBatches:
         nothing = _repeat(_NO_NUMBER, len(batch))
         return _DecidedBatch(
             *(
-                pc.replace_with_mask(pc.replace_with_mask(nothing, is_sound, numbers), rejected, others)
-                for numbers, others in columns
+                pc.replace_with_mask(pc.replace_with_mask(nothing, is_sound, numbers), rejected, rejections)
+                for numbers, rejections in columns
             )
         )
 
@@ -205,13 +205,18 @@ class ComparedDecisions:
         coded = texts.dictionary_encode()
         with self._lock:
             nothing = (None,) * (len(DECIDED) - 2)
-            numbers = [self._number((REJECTED, one, *nothing, False)) for one in coded.dictionary.to_pylist()]
+            numbers = [
+                self._number((REJECTED, reasons, *nothing, False)) for reasons in coded.dictionary.to_pylist()
+            ]
         return pyarrow.array(numbers, pyarrow.int64()).take(coded.indices)
 
     def columns(self) -> ComparedColumns:
         """Return the columns of all values so far."""
         with self._lock:
-            texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
+            texts = {
+                name: (text_column.words.array(), text_column.numbers.array())
+                for name, text_column in self._texts.items()
+            }
             return ComparedColumns(texts, self._end_numbers.array(), self._reads.array())
 
     def _number(self, values: tuple[str | bool | None, ...]) -> int:
@@ -285,21 +290,31 @@ class BatchComparer:
             return None
         decided = [self._before.decide(batch), self._after.decide(batch)]
         endings = self._compared.paths.endings()
-        ends = [endings.endings.take(one.paths) for one in decided]
+        ends = [endings.endings.take(side_decisions.paths) for side_decisions in decided]
         ends_elsewhere = pc.not_equal(*ends)
-        changed = pc.indices_nonzero(pc.or_(pc.not_equal(*(one.decisions for one in decided)), ends_elsewhere))
+        changed = pc.indices_nonzero(
+            pc.or_(pc.not_equal(*(side_decisions.decisions for side_decisions in decided)), ends_elsewhere)
+        )
         if not len(changed):
             return None
         columns = self._compared.decisions.columns()
-        decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
+        decided_rows = [
+            self._read(batch, changed, columns, side_decisions.decisions.take(changed))
+            for side_decisions in decided
+        ]
         # An address in a name may equal the address of a route, so these texts must be compared.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
             differs = pc.indices_nonzero(pc.or_(differ(*decided_rows), ends_elsewhere.take(changed)))
             if not len(differs):
                 return None
             changed = changed.take(differs)
-            decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
-        paths = PartingPaths.of(self._compared.paths, endings, *(one.paths.take(changed) for one in decided))
+            decided_rows = [
+                self._read(batch, changed, columns, side_decisions.decisions.take(changed))
+                for side_decisions in decided
+            ]
+        paths = PartingPaths.of(
+            self._compared.paths, endings, *(side_decisions.paths.take(changed) for side_decisions in decided)
+        )
         return ChangedRows(batch, changed, decided_rows, paths, columns)
 
     def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
@@ -312,9 +327,9 @@ class BatchComparer:
         # Copying most rows takes longer than deciding the others on both sides.
         if touched.true_count * 2 > len(batch):
             return batch
-        others = pc.invert(touched)
-        may_differ = self._before.find_differing(batch.filter(others))
-        return batch.filter(pc.replace_with_mask(touched, others, may_differ))
+        untouched = pc.invert(touched)
+        may_differ = self._before.find_differing(batch.filter(untouched))
+        return batch.filter(pc.replace_with_mask(touched, untouched, may_differ))
 
     @staticmethod
     def _read(

@@ -71,7 +71,7 @@ class PartingPaths(NamedTuple):
         cls, paths: ComparedPaths, endings: EndingColumns, before: pyarrow.Array, after: pyarrow.Array
     ) -> PartingPaths:
         """Return the paths of messages from the numbers of their paths."""
-        ends = [endings.endings.take(one) for one in (before, after)]
+        ends = [endings.endings.take(path_numbers) for path_numbers in (before, after)]
         texts = {
             f"{name}_{word}": TextColumn(words, numbers.take(end))
             for word, end in zip(SIDES, ends, strict=True)
@@ -174,12 +174,12 @@ class ChangedRows:
 
         most = max(len(self.compared_columns.ends), self.paths.most_words)
         code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
-        for one in (
+        for column in (
             *(self.compared_columns.ends.take(side.numbers) for side in self.decided_rows),
             *self.paths.words,
         ):
             # There are few distinct words, so the products cannot overflow.
-            code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
+            code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), column)
         changes, instances = code.dictionary_encode(), self._rank_instances()
         parts = []
         for change in range(len(changes.dictionary)):

@@ -68,7 +68,7 @@ class ComparedPaths:
 
     def number(self, ending: PathEnding, steps: Iterable[PathStep]) -> int:
         """Return the number of a path. The caller must hold the lock."""
-        path = self._number_ending(ending), tuple([self._number_step(one) for one in steps])
+        path = self._number_ending(ending), tuple([self._number_step(step) for step in steps])
         number = self._paths.get(path)
         if number is None:
             number = self._paths[path] = len(self._paths)
@@ -102,7 +102,7 @@ class ComparedPaths:
                 steps = list(self._steps)
                 for pair in new:
                     self._place_of.add(
-                        self._part(*([steps[step] for step in self._steps_of[one]] for one in pair))
+                        self._part(*([steps[step] for step in self._steps_of[path]] for path in pair))
                     )
                 self._known_pairs += len(new)
             return self._place_of.array().take(pairs)

@@ -125,7 +125,7 @@ class TimelineTable:
 
     def arrays(self) -> TimelineArrays:
         """Return all timelines so far."""
-        arrays = {name: one.array() for name, one in self._columns.items()}
+        arrays = {name: column.array() for name, column in self._columns.items()}
         return TimelineArrays(**arrays, most=self._most, most_choices=self._most_choices)
 
 
@@ -177,13 +177,13 @@ class DecisionTable:
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
         with self._lock:
-            texts, others = self._decisions.texts(), self._decisions.others()
+            texts, other_columns = self._decisions.texts(), self._decisions.others()
         return DecisionColumns(
             {name: words for name, (words, _) in texts.items()},
             {name: numbers for name, (_, numbers) in texts.items()},
-            others[_NUMBER],
-            others[_ALTERNATIVES],
-            *(others[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
+            other_columns[_NUMBER],
+            other_columns[_ALTERNATIVES],
+            *(other_columns[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
         )
 
     def _decide_new(self) -> None:
@@ -222,10 +222,10 @@ class DecisionTable:
                 out_of_hops = self._add_row({**plain, **reads, **dropped})
             if values["asks_msdb"]:
                 of_choice = {name: values[name] for name in ("broker_instance", "rerouted_from")}
-                asked = _decision_without_route(
+                undecided = _decision_without_route(
                     Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST
                 )
-                requested = self._add_row({**asked, **of_choice})
+                requested = self._add_row({**undecided, **of_choice})
             number = self._add_row({**values, "out_of_hops": out_of_hops, "requested": requested}, choice)
         return number
 
@@ -233,7 +233,7 @@ class DecisionTable:
         alternatives = values.get(_ALTERNATIVES)
         if alternatives is not None:
             names = ("route_name", "address", "mirror_address")
-            alternatives = [dict(zip(names, one, strict=True)) for one in alternatives]
+            alternatives = [dict(zip(names, alternative, strict=True)) for alternative in alternatives]
         return self._decisions.add({**values, _ALTERNATIVES: alternatives}, choice)
 
 
@@ -271,5 +271,5 @@ def find_rests(conversations: pyarrow.Array, counts: pyarrow.Array) -> pyarrow.A
     import pyarrow.compute as pc
 
     hashed = hash_dialog_ids(conversations)
-    rest = pc.subtract(hashed, pc.multiply(pc.divide(hashed, counts), counts))
-    return pc.if_else(pc.less(rest, 0), pc.add(rest, counts), rest)
+    remainder = pc.subtract(hashed, pc.multiply(pc.divide(hashed, counts), counts))
+    return pc.if_else(pc.less(remainder, 0), pc.add(remainder, counts), remainder)

@@ -53,11 +53,11 @@ class PairNumbering:
         """Return the numbers of pairs without nulls."""
         import pyarrow.compute as pc
 
-        first, second = (pc.add(one.cast("int64"), _BELOW) for one in (left, right))
+        first, second = (pc.add(numbers.cast("int64"), _BELOW) for numbers in (left, right))
         coded = pc.add(pc.shift_left(first, 31), second).dictionary_encode()
         with self._lock:
             places, new = self._numbering.number(coded.dictionary)
-            self.pairs.extend(((one >> 31) - _BELOW, (one & (2**31 - 1)) - _BELOW) for one in new.to_pylist())
+            self.pairs.extend(((code >> 31) - _BELOW, (code & (2**31 - 1)) - _BELOW) for code in new.to_pylist())
         return places.take(coded.indices)
 
 
@@ -117,10 +117,10 @@ class WordColumn:
 class InternedRows:
     """The distinct rows of a growing table, by their numbers. Not safe for several threads."""
 
-    def __init__(self, texts: Iterable[str], others: Mapping[str, pyarrow.DataType]) -> None:
-        """Start without rows. ``others`` has the types of the columns other than texts."""
+    def __init__(self, texts: Iterable[str], other_types: Mapping[str, pyarrow.DataType]) -> None:
+        """Start without rows. ``other_types`` has the types of the columns other than texts."""
         self._texts = {name: WordColumn.empty() for name in texts}
-        self._others = {name: GrowingColumn(kind) for name, kind in others.items()}
+        self._others = {name: GrowingColumn(kind) for name, kind in other_types.items()}
         self._numbers: dict[Hashable, int] = {}
         self._rows = 0
 
@@ -133,8 +133,8 @@ class InternedRows:
         number, self._rows = self._rows, self._rows + 1
         for name, column in self._texts.items():
             column.add(values.get(name))
-        for name, other in self._others.items():
-            other.add(values.get(name))
+        for name, other_column in self._others.items():
+            other_column.add(values.get(name))
         if key is not None:
             self._numbers[key] = number
         return number
@@ -146,8 +146,8 @@ class InternedRows:
 
     def texts(self) -> dict[str, tuple[pyarrow.Array, pyarrow.Array]]:
         """Return the words of each text column, and each row's number of its word."""
-        return {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
+        return {name: (column.words.array(), column.numbers.array()) for name, column in self._texts.items()}
 
     def others(self) -> dict[str, pyarrow.Array]:
         """Return the columns other than texts."""
-        return {name: one.array() for name, one in self._others.items()}
+        return {name: column.array() for name, column in self._others.items()}

@@ -100,7 +100,7 @@ class WorkerPlan:
 
     def pack(self) -> bytes:
         """Serialize the plan for workers. Its size depends only on the configuration."""
-        plain = replace(self, sides=[replace(one, settings=dict(one.settings)) for one in self.sides])
+        plain = replace(self, sides=[replace(side, settings=dict(side.settings)) for side in self.sides])
         return zlib.compress(pickle.dumps(plain, pickle.HIGHEST_PROTOCOL), 1)
 
     def open(self) -> Callable[[MessageScan], Iterator[pyarrow.Table]]:
@@ -163,10 +163,10 @@ def _open_tracer(plan: WorkerPlan) -> Callable[[MessageScan], Iterator[pyarrow.T
     scan, paths = side.scan(has_dialogs=plan.has_dialogs), NumberedPaths()
     numbers = PathNumbers(scan, network_of(side.settings), paths)
     tracer = BatchTracer(scan, side.requests, numbers, paths)
-    shape, more = arrow_schema(MESSAGE_PATHS.optional()), {name: pc.field(name) for name in side.columns}
+    shape, side_columns = arrow_schema(MESSAGE_PATHS.optional()), {name: pc.field(name) for name in side.columns}
 
     def work(messages: MessageScan) -> Iterator[pyarrow.Table]:
-        for batch in messages.batches(more):
+        for batch in messages.batches(side_columns):
             rows = tracer.trace(batch)
             if rows is not None:
                 yield rows.cast(shape)
@@ -186,10 +186,10 @@ def _open_comparer(plan: WorkerPlan) -> Callable[[MessageScan], Iterator[pyarrow
     )
     comparer = BatchComparer(ComparedMessages(before, after, None, paths))
     shape = arrow_schema(MESSAGE_CHANGES.optional())
-    more = {name: pc.field(name) for side in plan.sides for name in side.columns}
+    side_columns = {name: pc.field(name) for side in plan.sides for name in side.columns}
 
     def work(messages: MessageScan) -> Iterator[pyarrow.Table]:
-        for batch in read_for_comparison(messages, more):
+        for batch in read_for_comparison(messages, side_columns):
             changed = comparer.compare(batch)
             if changed is not None:
                 yield changed.table().cast(shape)

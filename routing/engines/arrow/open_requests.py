@@ -71,7 +71,7 @@ class FoundRequests:
     def is_any_opened(self) -> bool:
         """Whether any message opens a request."""
         is_first = any(map(len, self.first.values()))
-        return is_first or any(True for one in self.by_instance.values() for _ in one.all_opened())
+        return is_first or any(True for scopes in self.by_instance.values() for _ in scopes.all_opened())
 
     def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> tuple[pyarrow.Array, pyarrow.Array]:
         """Return masks of the messages that step 4 stops in their own scope, and in msdb after they came back."""
@@ -80,21 +80,21 @@ class FoundRequests:
 
         asking = AskingRows.of(keyed, decided, self.scopes)
         is_by_order = asking.is_for(self.by_order)
-        others = asking.filter(is_by_order)
-        asking = asking.filter(pc.invert(is_by_order)) if len(others) else asking
+        in_order = asking.filter(is_by_order)
+        asking = asking.filter(pc.invert(is_by_order)) if len(in_order) else asking
         ended = [self._ended_by_first(part, rows) for part, rows in asking.split()]
-        opens = pc.is_in(others.rows["message_id"], value_set=self.message_ids)
-        waits = pc.is_in(others.rows["conversation_id"], value_set=self.conversations)
+        opens = pc.is_in(in_order.rows["message_id"], value_set=self.message_ids)
+        waits = pc.is_in(in_order.rows["conversation_id"], value_set=self.conversations)
         in_scope, in_msdb = list[int](), list[int]()
-        for row in others.filter(pc.or_(opens, waits)).objects(self.scopes):
+        for row in in_order.filter(pc.or_(opens, waits)).objects(self.scopes):
             database = row.ask(self.by_instance[row.instance])
             if database is not None:
                 (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
         masks = []
         for name, places in (("in_scope", in_scope), ("in_msdb", in_msdb)):
             alone = [chunk for rows in ended for chunk in rows.filter(rows[name])["place"].chunks]
-            both = pyarrow.concat_arrays([*alone, pyarrow.array(places, pyarrow.int64())])
-            masks.append(_mask_of(both, len(keyed.rows)))
+            all_places = pyarrow.concat_arrays([*alone, pyarrow.array(places, pyarrow.int64())])
+            masks.append(_mask_of(all_places, len(keyed.rows)))
         return masks[0], masks[1]
 
     def _ended_by_first(self, part: int, asking: AskingRows) -> pyarrow.Table:
@@ -140,7 +140,7 @@ class FoundRequests:
             "service_contract_name": contract_of(namespace),
             "run_id": run_id,
         }
-        for opened in (*self.first.values(), self._opened_by_order()):
+        for opened in (*self.first.values(), self._requests_in_order()):
             for part in in_parts(opened, _REQUESTS_AT_ONCE, most_bytes):
                 services = part["service"].cast(pyarrow.string())
                 columns = {
@@ -151,10 +151,13 @@ class FoundRequests:
                     **{name: part[name] for name in ORDER},
                     "body": missing_routes(services, namespace),
                 }
-                columns |= {name: pyarrow.repeat(pyarrow.scalar(one), len(part)) for name, one in constant.items()}
+                columns |= {
+                    name: pyarrow.repeat(pyarrow.scalar(constant_value), len(part))
+                    for name, constant_value in constant.items()
+                }
                 yield pyarrow.table([columns[name] for name in shape.names], shape.names).cast(shape)
 
-    def _opened_by_order(self) -> pyarrow.Table:
+    def _requests_in_order(self) -> pyarrow.Table:
         """Return the requests of messages that asked one after another, in the columns of ``first``."""
         import pyarrow
 
@@ -175,9 +178,9 @@ def in_parts(rows: pyarrow.Table, most: int, most_bytes: int) -> Iterator[pyarro
 
     size = pc.sum(pc.binary_length(rows["service"])).as_py() or 0
     if len(rows) > 1 and (len(rows) > most or size > most_bytes):
-        half = len(rows) // 2
-        yield from in_parts(rows[:half], most, most_bytes)
-        yield from in_parts(rows[half:], most, most_bytes)
+        middle = len(rows) // 2
+        yield from in_parts(rows[:middle], most, most_bytes)
+        yield from in_parts(rows[middle:], most, most_bytes)
     elif len(rows):
         yield rows
 
@@ -231,14 +234,14 @@ def find_requests(
         first[part] = found_first.filter(pc.invert(is_by_order)) if len(ordered[-1]) else found_first
     rows = pyarrow.concat_tables(ordered) if ordered else _no_rows()
     askers = [Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)]
-    _ask_in_order((one for one in askers if one.database != MSDB), on_record)
+    _ask_in_order((asker for asker in askers if asker.database != MSDB), on_record)
     arrived = find_returned(read(), scopes, on_record) if len(returning) else ()
-    _ask_in_order([*arrived, *(one for one in askers if one.database == MSDB)], on_record)
-    scope_requests = [scope for one in on_record.values() for scope in one.scopes.values()]
+    _ask_in_order([*arrived, *(asker for asker in askers if asker.database == MSDB)], on_record)
+    scope_requests = [scope for requests in on_record.values() for scope in requests.scopes.values()]
     opened = [request for scope in scope_requests for request in scope.all_opened()]
     ids = {request.message_id for request in opened}
     waited_for = (*opened, *(request for scope in scope_requests for request in scope.on_record))
-    conversations = {one.endpoint.conversation_id for one in waited_for if one.endpoint is not None}
+    conversations = {waiting.endpoint.conversation_id for waiting in waited_for if waiting.endpoint is not None}
     named = (pyarrow.array(sorted(values), pyarrow.large_string()) for values in (ids, conversations))
     return FoundRequests(scopes, first, by_order, on_record, *named)
 
@@ -280,8 +283,8 @@ class Asker(NamedTuple):
 
 
 def _ask_in_order(askers: Iterable[Asker], on_record: Mapping[str, InstanceRequests]) -> None:
-    for one in sorted(askers, key=lambda one: one.row.order):
-        one.scope(on_record).ask(*one.row.order)
+    for asker in sorted(askers, key=lambda asker: asker.row.order):
+        asker.scope(on_record).ask(*asker.row.order)
 
 
 def find_returned(
@@ -354,7 +357,7 @@ def _count(rows: int) -> pyarrow.Array:
 def may_any_ask(scan: MessageScan) -> bool:
     """Return whether a message from any scope may reach step 4."""
     instances = scan.checked.instances_for(())
-    return any(may_ask(instances[one], database or None) for one, database in scan.decisions.scopes)
+    return any(may_ask(instances[instance], database or None) for instance, database in scan.decisions.scopes)
 
 
 def read_on_record(scan: MessageScan) -> Mapping[str, InstanceRequests]:

@@ -61,8 +61,8 @@ class AddresseeNumbers:
     def of_sides(cls, sides: Collection[CheckedInputs]) -> AddresseeNumbers:
         """Number the services that any of several configurations names."""
         return cls.of(
-            frozenset().union(*(one.named.services_anywhere() for one in sides)),
-            frozenset().union(*(one.named.addresses for one in sides)),
+            frozenset().union(*(inputs.named.services_anywhere() for inputs in sides)),
+            frozenset().union(*(inputs.named.addresses for inputs in sides)),
         )
 
     def number(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -74,9 +74,9 @@ class AddresseeNumbers:
         is_known = pc.is_in(fold_texts(in_names), value_set=self.addresses, skip_nulls=True)
         with self._lock:
             written = self._written.number(pc.if_else(is_known, in_names, None)).cast("int64")
-        other = pc.if_else(in_names.is_valid(), count + 1, count)
+        without_number = pc.if_else(in_names.is_valid(), count + 1, count)
         named = pc.index_in(words, value_set=self.names, skip_nulls=True).cast("int64")
-        return pc.if_else(words.is_valid(), pc.coalesce(named, pc.add(written, count + 2), other), None)
+        return pc.if_else(words.is_valid(), pc.coalesce(named, pc.add(written, count + 2), without_number), None)
 
     def addressee(self, number: int) -> ServiceAddress:
         """Return the service with a number."""
@@ -167,9 +167,9 @@ class PathNumbers:
         sender_and_conversation = keys.senders
         if len(self.waiting):
             sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
-        both = numbering["both"].number(addressee_and_broker, sender_and_conversation)
+        pair_numbers = numbering["both"].number(addressee_and_broker, sender_and_conversation)
         places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
-        numbered = numbering["keys"].number(both, places)
+        numbered = numbering["keys"].number(pair_numbers, places)
         with self._lock:
             self._follow_keys()
             unlimited, most = self._unlimited.array().take(numbered), self._most_hops.array().take(numbered)
@@ -184,11 +184,11 @@ class PathNumbers:
         """Return the timelines of messages, with separate ones for messages with too few hops left."""
         import pyarrow.compute as pc
 
-        left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
-        is_limited = pc.fill_null(pc.less(left, most), fill_value=False)
+        hops_remaining = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
+        is_limited = pc.fill_null(pc.less(hops_remaining, most), fill_value=False)
         if not is_limited.true_count:
             return unlimited
-        limited = self._pairs["limited"].number(keys.filter(is_limited), left.filter(is_limited))
+        limited = self._pairs["limited"].number(keys.filter(is_limited), hops_remaining.filter(is_limited))
         with self._lock:
             self._follow_limited()
             timelines = self._limited.array().take(limited)
@@ -201,21 +201,21 @@ class PathNumbers:
             for key in new:
                 timeline = self._timeline(key)
                 intervals = list(timeline.intervals((None,), self._scan.messages.at))
-                self._most_hops.add(max(choice.hops for one in intervals for choice in one.choices))
+                self._most_hops.add(max(choice.hops for interval in intervals for choice in interval.choices))
                 self._unlimited.add(self._timelines.add(list(self._number(timeline, intervals))))
 
     def _follow_limited(self) -> None:
         """Follow new pairs of a key and a number of hops left."""
         new = self._pairs["limited"].pairs[len(self._limited) :]
         with no_search_for_cycles():
-            for key, left in new:
+            for key, hops_remaining in new:
                 timeline = self._timeline(key)
-                intervals = timeline.intervals((left,), self._scan.messages.at)
+                intervals = timeline.intervals((hops_remaining,), self._scan.messages.at)
                 self._limited.add(self._timelines.add(list(self._number(timeline, intervals))))
 
     def _timeline(self, key: int) -> PathTimeline:
-        both, place = self._pairs["keys"].pairs[key]
-        addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[both]
+        pair, place = self._pairs["keys"].pairs[key]
+        addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[pair]
         addressee, broker = self._pairs["bound"].pairs[addressee_and_broker]
         sender, conversation = sender_and_conversation, _NOBODY
         if len(self.waiting):
@@ -237,12 +237,12 @@ class PathNumbers:
     ) -> Iterator[tuple[int | None, Sequence[int]]]:
         """Yield the end and the paths of each interval, with equal neighbours merged."""
         waiting: tuple[int | None, Sequence[int]] | None = None
-        for one in intervals:
-            paths = (path for choice in one.choices for path in choice.paths)
+        for interval in intervals:
+            paths = (path for choice in interval.choices for path in choice.paths)
             numbers = [self._store.number(path, timeline.sender, timeline.to) for path in paths]
             if waiting is not None and waiting[1] != numbers:
                 yield waiting
-            waiting = one.valid_to, numbers
+            waiting = interval.valid_to, numbers
         if waiting is not None:
             yield waiting
 
@@ -260,16 +260,16 @@ class PathFinder:
         self._scan, self._paths = scan, paths
         self._addressees, self._senders = (MappedTexts(paths.addressees.number) for _ in range(2))
 
-    def find(self, keyed: KeyedBatch, asked: Asked | None) -> pyarrow.Array:
-        """Return the paths of messages. ``asked`` has masks of those that step 4 stops."""
+    def find(self, keyed: KeyedBatch, requested: Asked | None) -> pyarrow.Array:
+        """Return the paths of messages. ``requested`` has masks of those that step 4 stops."""
         import pyarrow.compute as pc
 
         rows, paths = keyed.rows, self._paths
         names = rows.schema.names
         hops = rows["hops_remaining"] if "hops_remaining" in names else None
         numbers = paths.find(self._key(keyed), rows["at"], rows["conversation_id"], hops)
-        if asked is not None:
-            in_scope, in_msdb = asked
+        if requested is not None:
+            in_scope, in_msdb = requested
             numbers = pc.if_else(in_msdb, paths.requested_in_msdb.take(keyed.scopes), numbers)
             numbers = pc.if_else(in_scope, paths.requested.take(keyed.scopes), numbers)
         if keyed.is_expired is not None:

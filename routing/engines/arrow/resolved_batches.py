@@ -64,9 +64,9 @@ class MessageScan:
         return cls(checked, numbers, messages, ends, decisions, rows_at_once)
 
     def batches(
-        self, more: Mapping[str, pyarrow.compute.Expression] | None = None
+        self, further_columns: Mapping[str, pyarrow.compute.Expression] | None = None
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Read the columns that decide messages, those that outputs need, and the expressions in ``more``."""
+        """Read the columns that decide messages, those that outputs need, and ``further_columns``."""
         rows = self.messages
         columns = {name: rows.column(name) for name in ("message_id", "is_initiator")}
         columns |= {name: rows.column(name) for name in NUMBERED if name in rows.shape}
@@ -81,7 +81,7 @@ class MessageScan:
         }
         if self.ends is not None:
             columns |= self.ends.columns(rows.column("conversation_id"))
-        return rows.scan({**columns, **(more or {})}, NUMBERED, self.rows_at_once)
+        return rows.scan({**columns, **(further_columns or {})}, NUMBERED, self.rows_at_once)
 
 
 class KeyedBatch(NamedTuple):
@@ -122,7 +122,7 @@ class BatchResolver:
         width = len(numbers.databases)
         places = {name: place for place, name in enumerate(numbers.instances)}
         databases = {name: place for place, name in enumerate(numbers.databases)}
-        codes = [places[one] * width + databases[other] for one, other in scan.decisions.scopes]
+        codes = [places[instance] * width + databases[database] for instance, database in scan.decisions.scopes]
         self._scope_codes = pyarrow.array(codes, pyarrow.int64())
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
@@ -138,7 +138,7 @@ class BatchResolver:
         valid = pc.and_(find_sound(batch), scopes.is_valid())
         if pc.sum(valid).as_py() != len(batch):
             batch = batch.filter(valid)
-            instances, databases, scopes = (one.filter(valid) for one in (instances, databases, scopes))
+            instances, databases, scopes = (column.filter(valid) for column in (instances, databases, scopes))
         named_brokers = texts_of(batch, "to_broker_instance")
         brokers = pc.fill_null(self._brokers.of(named_brokers), NONE)
         of_dialogs = is_expired = None
@@ -169,8 +169,8 @@ class BatchResolver:
         import pyarrow.compute as pc
 
         rows, decided = keyed.rows, self._scan.decisions.decided()
-        asked = None if requests is None else requests.find(keyed, decided)
-        decisions = find_decisions(keyed, decided, asked).dictionary_encode()
+        requested = None if requests is None else requests.find(keyed, decided)
+        decisions = find_decisions(keyed, decided, requested).dictionary_encode()
         columns = self.own_columns(rows)
         columns["to_broker_instance"] = keyed.named.array()
         texts = {name: _words_of(decided, name, decisions) for name in decided.words}
@@ -214,20 +214,20 @@ class Requests(Protocol):
         """Return masks of the messages that step 4 stops in their own scope, and in msdb after they came back."""
 
 
-def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, asked: Asked | None) -> pyarrow.Array:
+def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requested: Asked | None) -> pyarrow.Array:
     """Return the decisions, from the plan and from each message's request, dialog end and hops."""
     import pyarrow.compute as pc
 
     decisions = keyed.decisions
-    if asked is not None:
-        in_scope, in_msdb = asked
+    if requested is not None:
+        in_scope, in_msdb = requested
         decisions = pc.if_else(in_msdb, decided.requested.take(decisions), decisions)
         decisions = pc.if_else(in_scope, REQUESTED, decisions)
     if keyed.is_expired is not None:
         decisions = pc.if_else(keyed.is_expired, EXPIRED, decisions)
     if "hops_remaining" in keyed.rows.schema.names:
-        out = pc.fill_null(pc.less_equal(keyed.rows["hops_remaining"], 0), fill_value=False)
-        decisions = pc.coalesce(pc.if_else(out, decided.out_of_hops.take(decisions), None), decisions)
+        out_of_hops = pc.fill_null(pc.less_equal(keyed.rows["hops_remaining"], 0), fill_value=False)
+        decisions = pc.coalesce(pc.if_else(out_of_hops, decided.out_of_hops.take(decisions), None), decisions)
     return decisions.cast("int32")
 
 
@@ -291,7 +291,9 @@ class KnownPlaces:
     @classmethod
     def of(cls, checked: CheckedInputs) -> KnownPlaces:
         """Return the instances and databases of a configuration."""
-        databases = [(name, other) for name, one in checked.instances.items() for other in one.databases]
+        databases = [
+            (name, database) for name, instance in checked.instances.items() for database in instance.databases
+        ]
         return cls(TextPlaces([(name,) for name in checked.instances]), TextPlaces(databases))
 
     def find(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.Array, pyarrow.Array]:
@@ -342,11 +344,11 @@ def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
         kind = arrow_type(
             _AS_READ.get(field.kind, field.kind) if isinstance(field.kind, ColumnKind) else field.kind
         )
-        there = batch[field.name] if field.name in batch.schema.names else pyarrow.nulls(len(batch), kind)
+        column = batch[field.name] if field.name in batch.schema.names else pyarrow.nulls(len(batch), kind)
         if field.kind == ColumnKind.TIMESTAMP:
-            columns[field.name] = micros_in(there).view(kind)
+            columns[field.name] = micros_in(column).view(kind)
         else:
-            columns[field.name] = there.cast(kind)
+            columns[field.name] = column.cast(kind)
     return pyarrow.table(columns)
 
 
@@ -368,8 +370,8 @@ def find_reasons(
     # Only a few combinations of codes occur.
     coded = bits.dictionary_encode()
     lists = [
-        [code for place, code in enumerate(applies_by_code) if one >> place & 1]
-        for one in coded.dictionary.to_pylist()
+        [code for place, code in enumerate(applies_by_code) if code_bits >> place & 1]
+        for code_bits in coded.dictionary.to_pylist()
     ]
     return pyarrow.array(lists, pyarrow.list_(pyarrow.string())).take(coded.indices)
 

@@ -99,8 +99,8 @@ class TextNumbers:
     ) -> KeyRow:
         """Return the key of messages from a database, given the numbers of their service and broker instance."""
         name, kind = self._service(instance, service)
-        broker_id, other = self._broker(instance.name, broker)
-        of_services = int(is_initiator) + other + kind * SERVICE_FACTOR
+        broker_id, unlisted = self._broker(instance.name, broker)
+        of_services = int(is_initiator) + unlisted + kind * SERVICE_FACTOR
         return KeyRow(instance.name, database, name, broker_id, of_services)
 
     def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:

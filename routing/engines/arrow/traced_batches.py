@@ -124,8 +124,8 @@ class BatchTracer:
         if not len(keyed.rows):
             return None
         requests, decided = self._requests, self._scan.decisions
-        asked = None if requests is None else requests.find(keyed, decided.decided())
-        numbers = self._finder.find(keyed, asked)
+        requested = None if requests is None else requests.find(keyed, decided.decided())
+        numbers = self._finder.find(keyed, requested)
         with self._paths.lock:
             paths = self._paths.columns()
         columns = self._resolver.own_columns(keyed.rows)
@@ -154,8 +154,8 @@ def _hops_of(paths: PathColumns, hops: pyarrow.Array) -> pyarrow.Array:
     columns: dict[str, pyarrow.Array] = {"matching_step": paths.hop_steps.take(numbers)}
     for name, (words, of_hops) in paths.hop_texts.items():
         columns[name] = TextColumn(words, of_hops.take(numbers)).array()
-    each = pyarrow.StructArray.from_arrays([columns[name] for name in HopRow._fields], list(HopRow._fields))
-    return pyarrow.ListArray.from_arrays(_offsets_of(hops), each)
+    hop_structs = pyarrow.StructArray.from_arrays([columns[name] for name in HopRow._fields], list(HopRow._fields))
+    return pyarrow.ListArray.from_arrays(_offsets_of(hops), hop_structs)
 
 
 def _offsets_of(lists: pyarrow.Array) -> pyarrow.Array:
@@ -175,12 +175,14 @@ def _with_addresses(
     import pyarrow.compute as pc
 
     lists, offsets = columns[_HOPS], _offsets_of(hops)
-    each = lists.values
+    hop_structs = lists.values
     last = pc.subtract(offsets[1:], 1).filter(reads)
-    every = pyarrow.array(range(len(each)), pyarrow.int32())
-    addresses = each.field("address").cast(pyarrow.string())
-    read = pc.replace_with_mask(addresses, pc.is_in(every, value_set=last), in_names.filter(reads))
-    fields = [read.dictionary_encode() if name == "address" else each.field(name) for name in HopRow._fields]
+    places = pyarrow.array(range(len(hop_structs)), pyarrow.int32())
+    addresses = hop_structs.field("address").cast(pyarrow.string())
+    read = pc.replace_with_mask(addresses, pc.is_in(places, value_set=last), in_names.filter(reads))
+    fields = [
+        read.dictionary_encode() if name == "address" else hop_structs.field(name) for name in HopRow._fields
+    ]
     struct = pyarrow.StructArray.from_arrays(fields, list(HopRow._fields))
     leaves = pc.equal(columns[_OUTCOME].cast(pyarrow.string()), str(Ending.LEFT_ESTATE))
     final = pc.if_else(pc.and_(reads, leaves), in_names, columns[_ADDRESS].cast(pyarrow.string()))

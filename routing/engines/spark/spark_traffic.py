@@ -116,13 +116,13 @@ class SparkTraffic:
     ) -> SparkTraffic:
         """Return the rows that match a key. A small set of keys is broadcast."""
         if isinstance(keys, SparkTraffic):
-            wanted = keys.frame.select(*on)
+            key_frame = keys.frame.select(*on)
         elif isinstance(keys, TableColumns):
-            wanted = small_side(self._frame_of(keys, on))
+            key_frame = small_side(self._frame_of(keys, on))
         else:
-            wanted = self._frame_of(keys.rows(on), on)
+            key_frame = self._frame_of(keys.rows(on), on)
         # A semi join keeps a row once even if its key occurs several times.
-        return self._with(_where(self.frame, only).join(wanted, list(on), how="left_semi").select(*names))
+        return self._with(_where(self.frame, only).join(key_frame, list(on), how="left_semi").select(*names))
 
     def _frame_of(self, keys: TableColumns, on: Sequence[str]) -> DataFrame:
         kinds = {name: ColumnKind(self.frame.schema[name].dataType.simpleString()) for name in on}
@@ -138,7 +138,7 @@ class SparkTraffic:
             rows = rows.where(text.isin(list(wanted)))
         else:
             shape = Schema((Field("wanted", ColumnKind.STRING),))
-            texts = frame_of_tuples(self.frame.sparkSession, ((one,) for one in sorted(wanted)), shape)
+            texts = frame_of_tuples(self.frame.sparkSession, ((text,) for text in sorted(wanted)), shape)
             # A part of messages limits the number of texts.
             rows = rows.join(small_side(texts), text == F.col("wanted"), how="left_semi")
         return self._with(rows if names is None else rows.select(*names))
@@ -146,15 +146,15 @@ class SparkTraffic:
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
         """Yield messages in parts, which Spark sorts and limits."""
         placed = _where(self.frame, only).withColumn("_place", _place(as_of)).where("_place.t IS NOT NULL")
-        rest = placed
+        remaining = placed
         while True:
             size = next(sizes)
-            part = collect(rest.orderBy("_place").limit(size).drop("_place"))
+            part = collect(remaining.orderBy("_place").limit(size).drop("_place"))
             yield part
             if len(part) < size:
                 return
             last = max(_place_of(row, as_of) for row in part.dicts())
-            rest = placed.where(F.col("_place") > _literal(last))
+            remaining = placed.where(F.col("_place") > _literal(last))
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:
         """Return the rows with faults or a duplicate key, and the dialogs that share a conversation group."""
@@ -171,8 +171,8 @@ class SparkTraffic:
 
     def route_uses(self) -> Iterable[RouteUse]:
         """Return the distinct routes of messages, with their places."""
-        others = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
-        names = F.explode(F.concat(F.array("route_name"), others)).alias("route_name")
+        alternatives = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
+        names = F.explode(F.concat(F.array("route_name"), alternatives)).alias("route_name")
         return map(RouteUse._make, collect(self.frame.select(*_USE, names).distinct()).rows(*_USE, "route_name"))
 
     def points(
@@ -270,10 +270,10 @@ def _place(as_of: int | None) -> Column:
 
 def _place_of(row: ReadRow, as_of: int | None) -> tuple[Any, ...]:
     """Return the position of a collected row. Python and Spark both compare texts by their code points."""
-    seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
+    first_observed = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
     read = {"conversation_id": fold(row["conversation_id"] or ""), "role": "1" if row["is_initiator"] else "0"}
     texts = ((read[name] if name in read else row[name]) or "" for name in _DECIDING)
-    return seen if as_of is None else as_of, *texts
+    return first_observed if as_of is None else as_of, *texts
 
 
 def _literal(place: tuple[Any, ...]) -> Column:

@@ -49,11 +49,11 @@ def _run(messages: DataFrame, plans: Sequence[RoutePlan], names: Sequence[str], 
     sides = [
         WorkerSide(
             name,
-            one.source.lookups.checked.settings,
-            None if one.options.as_of is None else micros_of(one.options.as_of),
-            one.requests is not None,
+            plan.source.lookups.checked.settings,
+            None if plan.options.as_of is None else micros_of(plan.options.as_of),
+            plan.requests is not None,
         )
-        for name, one in zip(names, plans, strict=True)
+        for name, plan in zip(names, plans, strict=True)
     ]
     work_plan = WorkerPlan(sides, plans[0].source.dialogs is not None)
     if work_plan.has_dialogs or any(side.has_requests for side in sides):
@@ -96,6 +96,6 @@ def _add_requests(messages: DataFrame, plan: RoutePlan, requests: RequestSides, 
     keyed = plan.source.key(keying.read_dialog(scoped))
     is_rejected = ~F.col(_SOUND) | F.col("own_addresses").isNull() if rejects else None
     chosen = results.choose(keyed, plan.decided, plan.source.dialog_hash, fits=plan.fits, is_rejected=is_rejected)
-    asked = results.add_requests(results.cut(chosen), requests, in_msdb=plan.decided.uses.asks_msdb)
+    with_requests = results.add_requests(results.cut(chosen), requests, in_msdb=plan.decided.uses.asks_msdb)
     columns = zip(("requested", "requested_in_msdb"), asked_columns(name), strict=True)
-    return asked.select(*messages.columns, *(F.col(one).alias(other) for one, other in columns))
+    return with_requests.select(*messages.columns, *(F.col(column).alias(alias) for column, alias in columns))

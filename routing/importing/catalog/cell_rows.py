@@ -22,8 +22,8 @@ class SharedTexts:
         # 1, 1.0 and True are equal, but not the same cell.
         if not _PLAIN.issuperset(map(type, cells)):
             return cells
-        known = self._by_column.setdefault(name, {})
-        return list(map(known.setdefault if len(known) < _MOST_SHARED else known.get, cells, cells))
+        shared = self._by_column.setdefault(name, {})
+        return list(map(shared.setdefault if len(shared) < _MOST_SHARED else shared.get, cells, cells))
 
 
 class CellRows:
@@ -33,8 +33,8 @@ class CellRows:
     columns that are not kept are searched for such text too.
     """
 
-    def __init__(self, kept: frozenset[str]) -> None:
-        self._kept = kept
+    def __init__(self, kept_columns: frozenset[str]) -> None:
+        self._kept = kept_columns
         self._columns: dict[str, list[object]] = {}
         self.numbers: list[int] = []
         self.faults: dict[int, str] = {}

@@ -103,11 +103,11 @@ def time(cell: object, form: TimeForm | None = None) -> datetime:
 def _iso_time(text: str, form: TimeForm | None) -> datetime:
     match = _TIME.fullmatch(text)
     if is_shown_time(text):
-        how = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
-        raise ValueError(f"{quote(text)} is only the part of a time that a spreadsheet shows: {how}")
+        remedy = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
+        raise ValueError(f"{quote(text)} is only the part of a time that a spreadsheet shows: {remedy}")
     if match is None:
-        others = "(--date-format names another)" if form is None else f"nor of {form.text}"
-        raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {others}")
+        format_hint = "(--date-format names another)" if form is None else f"nor of {form.text}"
+        raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {format_hint}")
     year, month, day, hour, minute, second, fraction, utc, sign, hours, minutes = match.groups()
     try:
         # The tools write seven digits of a second, the tables hold six.
@@ -250,7 +250,7 @@ def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
     return moments[0], True
 
 
-def twofold(what: str, local: datetime, moment: datetime) -> str:
+def twofold(subject: str, local: datetime, moment: datetime) -> str:
     """Return the sentence on a time that a clock showed twice."""
     earlier = format_time(moment.replace(microsecond=0))
-    return f"{what}: {local} occurred twice, and the earlier time {earlier} is used"
+    return f"{subject}: {local} occurred twice, and the earlier time {earlier} is used"

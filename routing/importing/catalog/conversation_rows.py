@@ -39,8 +39,8 @@ def error_number(status: str) -> int | None:
     for match in _STANDING_ALONE.finditer(status):
         if topic_of(int(match.group(0))) is not None:
             return int(match.group(0))
-    words = " ".join(status.lower().split())
-    begins = [(_find(pieces, words), -longest, number) for number, longest, pieces in _PIECES]
+    text = " ".join(status.lower().split())
+    begins = [(_find(pieces, text), -longest, number) for number, longest, pieces in _PIECES]
     matches = [(start, length, number) for start, length, number in begins if start is not None]
     if matches:
         return min(matches)[-1]
@@ -50,11 +50,11 @@ def error_number(status: str) -> int | None:
     return int(named.group(1)) if named else None
 
 
-def _find(pieces: tuple[str, ...], words: str) -> int | None:
+def _find(pieces: tuple[str, ...], text: str) -> int | None:
     """Return the beginning of the first piece, or None unless all pieces follow in order."""
-    first = end = words.find(pieces[0])
+    first = end = text.find(pieces[0])
     for piece in pieces:
-        begin = words.find(piece, end)
+        begin = text.find(piece, end)
         if begin < 0:
             return None
         end = begin + len(piece)
@@ -80,23 +80,23 @@ _ROW_OF_ENDPOINT = itemgetter("instance_name", "database_name", "conversation_ha
 
 def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     """Add a row for each endpoint. Its far broker instance may come from BEGIN DIALOG or an acknowledgement."""
-    seen = set[tuple[object, ...]]()
+    seen_keys = set[tuple[object, ...]]()
     make_row, values_of = row_maker((*_DIALOG, *_NOT_ACKNOWLEDGED)), itemgetter(*_DIALOG)
     nothing = (None,) * len(_NOT_ACKNOWLEDGED)
     for row in rows:
         values = values_of(row)
         key = values[:4]
-        if key in seen:
+        if key in seen_keys:
             covered.reject("conversation_endpoints", row, "the conversation endpoint appears twice")
             continue
-        seen.add(key)
+        seen_keys.add(key)
         covered.add("dialogs", make_row(values + nothing))
 
 
 def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> None:
     """Add the messages of the queue, each with the endpoint of its handle, and the statuses observed of them."""
     by_handle = {_ROW_OF_ENDPOINT(row): row for row in rows.get("conversation_endpoints", ())}
-    seen: set[tuple[str, str]] = set()
+    seen_keys: set[tuple[str, str]] = set()
     statuses = _StatusTexts()
     make_message, make_observation = row_maker(_MESSAGE), row_maker(_OBSERVATION)
     for row in rows.get("transmission_queue", ()):
@@ -106,10 +106,10 @@ def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> No
             continue
         message = make_message(_message(row, endpoint))
         key = (message["instance_name"], message["message_id"])
-        if key in seen:
+        if key in seen_keys:
             covered.reject("transmission_queue", row, f"the message {message['message_id']} appears twice")
             continue
-        seen.add(key)
+        seen_keys.add(key)
         covered.add("messages", message)
         covered.add("observed_routing", make_observation(_observe(row, message, statuses)))
     _note_statuses(covered, statuses.unknown)
@@ -165,13 +165,13 @@ class _StatusTexts:
     def of_row(self, row: TableRow) -> tuple[str, int | None, str | None]:
         """Return the status of a row of the queue, its number, and the outcome that it is of."""
         written = row["transmission_status"], row["error_number"]
-        known = self._known.get(written)
-        if known is None:
+        cached = self._known.get(written)
+        if cached is None:
             status, number = status_of(row)
-            known = self._known[written] = status, number, outcome(number)
-        if known[1] is None:
-            self.unknown[known[0]] += 1
-        return known
+            cached = self._known[written] = status, number, outcome(number)
+        if cached[1] is None:
+            self.unknown[cached[0]] += 1
+        return cached
 
 
 def _observe(row: TableRow, message: TableRow, statuses: _StatusTexts) -> tuple[object, ...]:

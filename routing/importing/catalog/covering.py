@@ -101,20 +101,20 @@ def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str
     instances(covered, export.rows, addresses)
     conversation_rows.dialogs(covered, export.rows.get("conversation_endpoints", []))
     conversation_rows.messages(covered, export.rows)
-    _seen(covered, "queues", "service_queues", queue_rows.list_queues(export.rows, covered.units))
-    _seen(covered, "endpoint_counts", "endpoint_counts", queue_rows.list_counts(export.rows))
+    _add_distinct(covered, "queues", "service_queues", queue_rows.list_queues(export.rows, covered.units))
+    _add_distinct(covered, "endpoint_counts", "endpoint_counts", queue_rows.list_counts(export.rows))
     return covered
 
 
-def _seen(covered: CoveredRows, table: str, view: str, rows: Iterable[TableRow]) -> None:
+def _add_distinct(covered: CoveredRows, table: str, view: str, rows: Iterable[TableRow]) -> None:
     """Add the rows of a table beside the routing, each key once."""
-    seen = set()
+    seen_keys = set()
     for row in rows:
         key = key_of(table, row)
-        if key in seen:
+        if key in seen_keys:
             covered.reject(view, {**row, "place": f"sys.{view}"}, "the row appears twice")
             continue
-        seen.add(key)
+        seen_keys.add(key)
         covered.add(table, row)
 
 
@@ -131,12 +131,12 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
         is_new = spellings[row["instance_name"], row["name"].casefold()] > 1
         row["name"] = spelling.database(row["instance_name"], row["name"], is_new=is_new)
     for view, rows in export.rows.items():
-        known: dict[Unit, Unit] = {}
+        spelled_units: dict[Unit, Unit] = {}
         for row in rows if view != "databases" else ():
             unit = unit_of(row)
-            spelled = known.get(unit)
+            spelled = spelled_units.get(unit)
             if spelled is None:
-                spelled = known[unit] = _spell_unit(unit, spelling)
+                spelled = spelled_units[unit] = _spell_unit(unit, spelling)
             if spelled != unit:
                 row["instance_name"] = spelled[0]
                 if spelled[1] is not None:
@@ -149,25 +149,25 @@ def _spell_unit(unit: Unit, spelling: NameSpelling) -> Unit:
 
 
 def _databases(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    seen = set()
+    seen_keys = set()
     for row in rows:
         key = (row["instance_name"], row["name"])
-        if key in seen:
+        if key in seen_keys:
             covered.reject("databases", row, "the database appears twice")
         else:
-            seen.add(key)
+            seen_keys.add(key)
             columns = ("instance_name", "name", "database_id", "service_broker_guid", "is_broker_enabled")
             covered.add("databases", {name: row[name] for name in columns})
 
 
 def _services(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    seen = set()
+    seen_keys = set()
     for row in rows:
         key = (*unit_of(row), row["name"])
-        if key in seen:
+        if key in seen_keys:
             covered.reject("services", row, "the service appears twice")
             continue
-        seen.add(key)
+        seen_keys.add(key)
         covered.add("services", {name: row[name] for name in ("instance_name", "database_name", "name")})
 
 
@@ -176,14 +176,14 @@ def _routes(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
         *("instance_name", "database_name", "name", "remote_service_name", "broker_instance"),
         *("lifetime", "address", "mirror_address"),
     )
-    seen = set()
+    seen_keys = set()
     for row in rows:
         key = (*unit_of(row), row["name"])
-        fault = "the route appears twice" if key in seen else address_fault(row)
+        fault = "the route appears twice" if key in seen_keys else address_fault(row)
         if fault is not None:
             covered.reject("routes", row, fault)
             continue
-        seen.add(key)
+        seen_keys.add(key)
         covered.add("routes", {name: row[name] for name in columns})
 
 

@@ -98,13 +98,13 @@ def read_micros(fraction: str | None) -> int:
     return int((fraction or "0").ljust(6, "0")[:6])
 
 
-def hour_of(hour: int, half: str | None) -> int:
-    """Return the hour of the day. ``half`` is AM or PM for a clock of twelve hours."""
-    if half is None:
+def hour_of(hour: int, am_or_pm: str | None) -> int:
+    """Return the hour of the day. ``am_or_pm`` is AM or PM for a clock of twelve hours."""
+    if am_or_pm is None:
         return hour
     if not 1 <= hour <= _NOON:
         raise ValueError("no hour of twelve")
-    return hour % _NOON + (_NOON if half.lower().startswith(AFTERNOON) else 0)
+    return hour % _NOON + (_NOON if am_or_pm.lower().startswith(AFTERNOON) else 0)
 
 
 def read_as_utc(local: datetime, offset: str) -> datetime:
@@ -210,8 +210,8 @@ def _read_all(form: CultureForm, texts: Iterable[str]) -> tuple[datetime, ...] |
 
 def _ambiguous(file: str, texts: list[str], forms: list[CultureForm]) -> InputError:
     shown = " or ".join(f"--date-format {quote(form.text)}" for form in forms)
-    what = f"which part of the time {quote(texts[0])} is the day cannot be told from its file"
-    return InputError(f"{quote(file)}: {what}", f"give {shown}")
+    problem = f"which part of the time {quote(texts[0])} is the day cannot be told from its file"
+    return InputError(f"{quote(file)}: {problem}", f"give {shown}")
 
 
 def _orders_of(match: re.Match[str]) -> tuple[str, ...]:
@@ -253,8 +253,8 @@ def _describe(matches: Sequence[re.Match[str]], order: str) -> str:
     longest = max(matches, key=lambda match: sum(part is not None for part in match.groups()))
     clock = ""
     if longest["hour"] is not None:
-        half = longest["before"] or longest["after"]
-        hour = _letters("H" if half is None else "h", [match["hour"] for match in matches])
+        am_or_pm = longest["before"] or longest["after"]
+        hour = _letters("H" if am_or_pm is None else "h", [match["hour"] for match in matches])
         clock = f"{longest['gap'].strip(BLANKS) or ' '}{hour}{longest['colon']}mm"
         clock += "" if longest["second"] is None else f"{longest['colon']}ss"
         clock += "" if longest["fraction"] is None else f".{'f' * min(len(longest['fraction']), 7)}"

@@ -67,7 +67,11 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
     names = tuple(line[start:end].strip().lower() for start, end in spans)
     for name, (start, end) in zip(names, spans, strict=True):
         is_full = name and len(name) == end - start and name not in NAMES
-        if is_full and any(known in NAMES for known in names) and any(one.startswith(name) for one in NAMES):
+        if (
+            is_full
+            and any(column in NAMES for column in names)
+            and any(known_name.startswith(name) for known_name in NAMES)
+        ):
             raise export_again(file, f"sqlcmd has cut off the name of its column {name}", "-Y 0 and -y 0")
     if len(spans) > 1 and not any(names[1:]) and len(NAMES.intersection(line.lower().split())) > 1:
         shown = ", ".join(line.lower().split())
@@ -78,8 +82,8 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
 def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     """Return the values under the dashes, or None if any text is between the columns."""
     fitting_texts = []
-    for text in _laid(line):
-        if not _stands(text, spans):
+    for text in _possible_layouts(line):
+        if not _fits_columns(text, spans):
             continue
         fitting_texts.append(text)
         # sqlcmd fills up the last column too, so the right one has the length of the dashes.
@@ -91,7 +95,7 @@ def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     return [fitting_texts[0][start:end].replace(_FILLER, "").strip() for start, end in spans]
 
 
-def _laid(line: str) -> Iterator[str]:
+def _possible_layouts(line: str) -> Iterator[str]:
     """Yield the possible layouts of a line, with fillers after characters that take more than one column."""
     yield line
     for room in () if line.isascii() else _ROOMS:
@@ -105,6 +109,6 @@ def _with_fillers(line: str, room: Callable[[str], int]) -> str:
     return _BEYOND_ASCII.sub(fill, line)
 
 
-def _stands(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+def _fits_columns(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """Return True if there is nothing between the columns, nor after the last."""
     return not text[spans[-1][1] :].strip() and all(text[end : end + 1] in ("", " ") for _, end in spans)

@@ -254,36 +254,36 @@ def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_thi
     return done
 
 
-def find_result_sets(sources: Sequence[str], others: Collection[str] = ()) -> SourcesRead:
-    """Read the result sets of folders that may hold none; ``others`` are endings of files to leave out."""
-    return _find_in([on_this_disk(source) for source in sources], others=others)
+def find_result_sets(sources: Sequence[str], skipped: Collection[str] = ()) -> SourcesRead:
+    """Read the result sets of folders that may hold none; ``skipped`` are file suffixes to leave out."""
+    return _find_in([on_this_disk(source) for source in sources], skipped=skipped)
 
 
 def _find_in(
-    places: Sequence[FilePlace], forced: CatalogView | None = None, others: Collection[str] = ()
+    places: Sequence[FilePlace], forced: CatalogView | None = None, skipped: Collection[str] = ()
 ) -> SourcesRead:
     sets: list[FoundResultSet] = []
     unread: list[str] = []
     notes: list[str] = []
     for path in places:
         try:
-            sets.extend(_read_all(path, forced, others, unread, notes))
+            sets.extend(_read_all(path, forced, skipped, unread, notes))
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    every = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
-    return SourcesRead(sets, every, len(unread))
+    sentences = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
+    return SourcesRead(sets, sentences, len(unread))
 
 
 def _read_all(
-    path: FilePlace, forced: CatalogView | None, others: Collection[str], unread: list[str], notes: list[str]
+    path: FilePlace, forced: CatalogView | None, skipped: Collection[str], unread: list[str], notes: list[str]
 ) -> Iterator[FoundResultSet]:
     """Yield the result sets of one file, or of those in a folder."""
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
         for file in list_files(path, unread):
-            if file.suffix.lower() not in others:
-                yield from _read_one_of_many(file, unread, notes, is_lenient=bool(others))
+            if file.suffix.lower() not in skipped:
+                yield from _read_one_of_many(file, unread, notes, is_lenient=bool(skipped))
         return
     if forced is None:
         _refuse_other_format(path)
@@ -298,9 +298,9 @@ def _read_all(
 
 
 def _refuse_other_format(path: FilePlace) -> None:
-    other = other_format_of(path)
-    if other is not None:
-        raise OtherFileError.of_file(str(path), other)
+    other_format = other_format_of(path)
+    if other_format is not None:
+        raise OtherFileError.of_file(str(path), other_format)
 
 
 def _read_one_of_many(
@@ -353,9 +353,9 @@ def _find_lack(path: FilePlace) -> str | None:
     return None
 
 
-def _limit_sentences(sentences: Sequence[str], what: str) -> list[str]:
-    rest = len(sentences) - _SHOWN
-    return [*sentences[:_SHOWN], *([f"{rest} more {what}"] if rest > 0 else [])]
+def _limit_sentences(sentences: Sequence[str], kind: str) -> list[str]:
+    omitted = len(sentences) - _SHOWN
+    return [*sentences[:_SHOWN], *([f"{omitted} more {kind}"] if omitted > 0 else [])]
 
 
 def _force(places: Sequence[FilePlace], view: str | None) -> CatalogView | None:
@@ -434,19 +434,19 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
-            what = "database" if parts[0].view.per_database else "instance"
+            kind = "database" if parts[0].view.per_database else "instance"
             why = (
                 f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
             )
             for rows in unnamed:
-                rows.rejected += [(number, f"{why} of which {what} this one is") for number in rows.rows.numbers]
+                rows.rejected += [(number, f"{why} of which {kind} this one is") for number in rows.rows.numbers]
                 rows.rows.clear()
 
 
 def _are_equal(sets: Sequence[ResultSet]) -> bool:
     """Return whether result sets have the same rows, so that their order does not matter."""
-    first, *others = [(part.columns, [row for _, row in part.rows]) for part in sets]
-    return all(one == first for one in others)
+    first, *other_sets = [(part.columns, [row for _, row in part.rows]) for part in sets]
+    return all(rows == first for rows in other_sets)
 
 
 # Names of columns that files of any program have.
@@ -455,10 +455,10 @@ _COMMON = frozenset(["name", "address", "port", "lifetime"])
 
 def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
     """Return whether a text has names of columns of a view: in JSON one that is not common, else two."""
-    words = set(re.findall(r"\w+", text.lower()))
+    words_in_text = set(re.findall(r"\w+", text.lower()))
     views = VIEWS.values() if view is None else [view]
-    known = [words & {*each.exported, *each.layout} for each in views]
-    return any(names - _COMMON if is_json else len(names) > 1 for names in known)
+    known_columns = [words_in_text & {*candidate.exported, *candidate.layout} for candidate in views]
+    return any(names - _COMMON if is_json else len(names) > 1 for names in known_columns)
 
 
 def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
@@ -501,12 +501,12 @@ def _say_by_columns(
     ]
     if recognised:
         yield f"{file}: recognised by its columns as {', '.join(recognised)}"
-    others = [
+    by_columns = [
         rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
     ]
-    if others:
-        count = sum(len(rows.rows) + len(rows.rejected) for rows in others)
-        columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in others))
+    if by_columns:
+        count = sum(len(rows.rows) + len(rows.rejected) for rows in by_columns)
+        columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in by_columns))
         yield f"{file}: {count} other rows are skipped, their columns match no view: {columns[:_LONGEST]}"
 
 

@@ -61,17 +61,17 @@ def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -
 
     ``is_complete`` where each cell of the column holds something, as in text of fixed width.
     """
-    check, what = _UNREAD[name]
-    known: dict[str | None, str | None] = {}
+    check, expected = _UNREAD[name]
+    fault_by_cell: dict[str | None, str | None] = {}
     for cell in set(cells):
         if cell is None or not cell.strip():
             is_missing = name in _REQUIRED or (cell is not None and is_complete)
-            known[cell] = f"{name} is missing" if is_missing else None
+            fault_by_cell[cell] = f"{name} is missing" if is_missing else None
         else:
-            known[cell] = None if check(cell.strip()) else f"{name}: {quote(cell)} is not {what}"
-    if any(known.values()):
+            fault_by_cell[cell] = None if check(cell.strip()) else f"{name}: {quote(cell)} is not {expected}"
+    if any(fault_by_cell.values()):
         for place, cell in enumerate(cells):
-            why = known[cell]
+            why = fault_by_cell[cell]
             if why is not None:
                 yield place, why
 
@@ -80,10 +80,10 @@ def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:
     """Return True if cells can be a row: all fit their columns, and at least one that is no text has a value."""
     if len(names) != len(cells):
         return False
-    known = [
+    checked_cells = [
         (_EVERY[name], cell.strip()) for name, cell in zip(names, cells, strict=True) if name in _EVERY and cell
     ]
-    values = [(check, text) for check, text in known if text and text != "NULL"]
+    values = [(check, text) for check, text in checked_cells if text and text != "NULL"]
     return bool(values) and all(check(text) for check, text in values)
 
 

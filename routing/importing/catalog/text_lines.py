@@ -29,11 +29,11 @@ _BARS = "|│║┃"
 SEPARATORS = (",", "\t", ";", *_BARS)
 # A quoted cell up to its separator, a cell without quotation marks, and a bar without a backslash before it.
 _CLOSED = {
-    each: re.compile(rf'[ ]*"(?:[^"]|""){{0,{LONGEST_CELL}}}"[ ]*(?={re.escape(each)}|\r|\n|\Z)')
-    for each in SEPARATORS
+    separator: re.compile(rf'[ ]*"(?:[^"]|""){{0,{LONGEST_CELL}}}"[ ]*(?={re.escape(separator)}|\r|\n|\Z)')
+    for separator in SEPARATORS
 }
-_PLAIN = {each: re.compile(rf"[^{re.escape(each)}\r\n]*") for each in SEPARATORS}
-_BETWEEN = {each: re.compile(rf"(?<!\\){re.escape(each)}") for each in _BARS}
+_PLAIN = {separator: re.compile(rf"[^{re.escape(separator)}\r\n]*") for separator in SEPARATORS}
+_BETWEEN = {separator: re.compile(rf"(?<!\\){re.escape(separator)}") for separator in _BARS}
 _EMPTY_TEXT = "\x00"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
@@ -99,7 +99,7 @@ def _known_separator(character: str, file: str) -> str:
 def _find_separator(text: str) -> tuple[str, str]:
     """Choose the separator that splits the first line with two column names, else the first line, most."""
     heads = [line.split("\r", 1)[0] for line in text[:_HEAD].lstrip("\r\n").split("\n")[:_TRIED]]
-    with_names = (head for head in heads for each in SEPARATORS if _count_names(head, each)[0] > 1)
+    with_names = (head for head in heads for separator in SEPARATORS if _count_names(head, separator)[0] > 1)
     head = next(with_names, heads[0])
     return max(SEPARATORS, key=lambda separator: _count_names(head, separator)), head
 

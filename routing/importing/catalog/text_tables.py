@@ -119,9 +119,9 @@ class _TextReader:
             if len(table.lines) >= _AT_ONCE:
                 self._flush(table)
             return
-        self._take_odd(line, below)
+        self._take_other_line(line, below)
 
-    def _take_odd(self, line: TextLine, below: TextLine) -> None:
+    def _take_other_line(self, line: TextLine, below: TextLine) -> None:
         number, cells = line
         text = self._text(cells)
         self._refuse_wrapped(text, self._text(below[1]))
@@ -289,8 +289,8 @@ class _TextReader:
                 numbers.append(number)
                 rows.append(row)
         if table.is_all_quoted is None:
-            every = (cell for row in (table.header, *rows) for cell in row)
-            table.is_all_quoted = self._is_separated and not any(map(is_plain_cell, every))
+            all_cells = (cell for row in (table.header, *rows) for cell in row)
+            table.is_all_quoted = self._is_separated and not any(map(is_plain_cell, all_cells))
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         values = {
             name: self._values(table, cells) if name in KEPT or row_check.checks(name) else cells
@@ -326,8 +326,8 @@ class _TextReader:
         return cells if len(cells) == width else f"it has {len(cells)} cells, the header {width}"
 
     def _values(self, table: _Table, cells: Sequence[str]) -> Sequence[str | None]:
-        known = {cell: self._value(table, cell) for cell in set(cells)}
-        return list(map(known.__getitem__, cells))
+        value_by_cell = {cell: self._value(table, cell) for cell in set(cells)}
+        return list(map(value_by_cell.__getitem__, cells))
 
     def _value(self, table: _Table, cell: str) -> str | None:
         has_quotes = self._is_separated or VIEW_NAME in table.result_set.columns
@@ -348,10 +348,10 @@ class _TextReader:
     def _find_layout(self, lines: Sequence[TextLine]) -> tuple[str, ...]:
         fitting = self._find_layouts(lines)
         if len(fitting) != 1:
-            words = [word.lower() for word in lines[0][1][0].split()]
-            if len(lines[0][1]) == 1 and find_view_by_columns(words) is not None:
+            names = [name.lower() for name in lines[0][1][0].split()]
+            if len(lines[0][1]) == 1 and find_view_by_columns(names) is not None:
                 why = (
-                    f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(words)}"
+                    f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(names)}"
                 )
                 raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
             why = f"it has no header line, and its {len(lines[0][1])} columns are unknown"
@@ -368,7 +368,7 @@ class _TextReader:
         return [
             layout
             for layout in layouts
-            if layout and 2 * sum(_is_such_a_row(layout, cells, named, padded) for cells in tried) > len(tried)
+            if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
 
 
@@ -382,7 +382,7 @@ def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
     return (*view.of_queries, *((*head, *view.layout) for head in heads if view.layout))
 
 
-def _is_such_a_row(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:
+def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:
     """Return whether cells fit the columns of a layout, and no required one is missing."""
     if len(cells) != len(layout):
         return False

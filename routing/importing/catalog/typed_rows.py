@@ -347,9 +347,9 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     # Each row is in memory once: its cells go before it is made.
     cells.clear()
     make_row = row_maker((*reader.names, "place"))
-    where = (f"{part.file}, row {number}" for number in numbers)
+    locations = (f"{part.file}, row {number}" for number in numbers)
     count = len(rows)
-    for index, values in enumerate(zip(*values_by_column, where, strict=True)):
+    for index, values in enumerate(zip(*values_by_column, locations, strict=True)):
         if index not in odd_rows:
             rows.append(make_row(values))
             continue
@@ -429,9 +429,9 @@ def keep_latest(export: CatalogExport) -> None:
 
 def _keep_names(rows: Iterable[TableRow], earlier: Iterable[TableRow]) -> None:
     """Fill in network names that only an earlier export of an endpoint has: the view itself has none."""
-    known = {(unit_of(row), row["endpoint_id"]): row for row in earlier}
+    row_by_key = {(unit_of(row), row["endpoint_id"]): row for row in earlier}
     for row in rows:
-        before = None if MARKER in row else known.get((unit_of(row), row["endpoint_id"]))
+        before = None if MARKER in row else row_by_key.get((unit_of(row), row["endpoint_id"]))
         if before is not None and all(row[name] is None for name in _EXTRAS):
             row.update({name: before[name] for name in _EXTRAS})
 

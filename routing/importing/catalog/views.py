@@ -113,14 +113,16 @@ def beside(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]
     return tuple(ViewColumn(name, kind, beside=True) for name in names.split())
 
 
-def _evidence(one: EvidenceView) -> CatalogView:
+def _evidence(evidence_view: EvidenceView) -> CatalogView:
     """Return a view that only shows causes beside the routing."""
     columns = (
-        *beside(one.texts),
-        *beside(one.flags, CellKind.FLAG),
-        *beside(one.integers, CellKind.INTEGER),
+        *beside(evidence_view.texts),
+        *beside(evidence_view.flags, CellKind.FLAG),
+        *beside(evidence_view.integers, CellKind.INTEGER),
     )
-    view = _view(one.name, columns, known_by=one.known_by, per_database=one.per_database)
+    view = _view(
+        evidence_view.name, columns, known_by=evidence_view.known_by, per_database=evidence_view.per_database
+    )
     return replace(view, evidence=True)
 
 
@@ -235,7 +237,7 @@ VIEWS = {
             # Since release 0.2.0 the sender, and since then the number of the status.
             added=("error_number", "from_service_name"),
         ),
-        *(_evidence(one) for one in EVIDENCE_VIEWS),
+        *(_evidence(evidence_view) for evidence_view in EVIDENCE_VIEWS),
     )
 }
 
@@ -292,7 +294,7 @@ _ALL = {
     if not view.evidence
 }
 _OWN = {
-    name: columns.difference(*(others for other, others in _ALL.items() if other != name))
+    name: columns.difference(*(other_columns for other_name, other_columns in _ALL.items() if other_name != name))
     for name, columns in _ALL.items()
 }
 """The columns that no other view of the routing has."""

@@ -228,12 +228,12 @@ def _parquet(path: Path, file: str) -> Iterator[RawEvent]:
         rows = datasets.dataset(path, format="parquet")
         names = {name.lower(): name for name in rows.schema.names}
         _require(list(names), file)
-        wanted = [names[name] for name in (_DATA, _INSTANCE) if name in names]
-        for batch in rows.to_batches(columns=wanted, batch_size=_AT_ONCE):
+        read_names = [names[name] for name in (_DATA, _INSTANCE) if name in names]
+        for batch in rows.to_batches(columns=read_names, batch_size=_AT_ONCE):
             columns = [plain_values(column) for column in batch.columns]
             for row in zip(*columns, strict=True):
                 number += 1
-                yield _raw(f"{file}, row {number}", dict(zip(map(str.lower, wanted), row, strict=True)))
+                yield _raw(f"{file}, row {number}", dict(zip(map(str.lower, read_names), row, strict=True)))
     except (OSError, ValueError) as error:
         raise unreadable_file(file, first_sentence(error)) from error
 
@@ -323,6 +323,10 @@ class _Cutter:
 
     def _forget(self) -> None:
         """Drop text that belongs to no event."""
-        gone = self.at if self.begin is None else self.begin
-        self.text, self.at, self.closed_to = self.text[gone:], self.at - gone, max(self.closed_to - gone, 0)
+        forgotten = self.at if self.begin is None else self.begin
+        self.text, self.at, self.closed_to = (
+            self.text[forgotten:],
+            self.at - forgotten,
+            max(self.closed_to - forgotten, 0),
+        )
         self.begin = None if self.begin is None else 0

@@ -233,14 +233,14 @@ def _classified(event: ParsedEvent, row: ReadRow) -> TableRow:
 
 def _mapped(*texts: str | None) -> str | None:
     """Return a route type by its text, or by its number."""
-    words = [word.strip().upper() for word in texts if word]
-    route_types = (ROUTE_TYPES.get(word, word) for word in words)
-    return next((word for word in route_types if word in _OUTCOMES), None)
+    words = [text.strip().upper() for text in texts if text]
+    route_types = (ROUTE_TYPES.get(text, text) for text in words)
+    return next((route_type for route_type in route_types if route_type in _OUTCOMES), None)
 
 
 def _is_from_network(event: ParsedEvent) -> bool | None:
     source_field = event.first("message_source", "role_name", "rolename")
-    words = () if source_field is None else [word.strip().lower() for word in source_field if word]
+    words = () if source_field is None else [text.strip().lower() for text in source_field if text]
     return True if "network" in words else False if "local" in words else None
 
 
@@ -258,7 +258,7 @@ _OF_SOURCE: dict[str, Callable[[ParsedEvent, ReadRow], TableRow]] = {
 def _is_received(event: ParsedEvent) -> bool:
     """Return True for a received acknowledgement, because a sent one does not concern the own dialog."""
     type_field = event.first("acknowledgement_type", "event_subclass", "eventsubclass")
-    return type_field is None or not any("sent" in word.lower() for word in type_field if word)
+    return type_field is None or not any("sent" in text.lower() for text in type_field if text)
 
 
 def _database_id(event: ParsedEvent) -> int | None:
@@ -280,8 +280,8 @@ def _text(event: ParsedEvent, *names: str) -> str | None:
 
 def _flag(event: ParsedEvent, *names: str) -> bool | None:
     event_field = event.first(*names)
-    words = [] if event_field is None else [word.lower() for word in event_field if word]
-    return True if any(word in _YES for word in words) else False if any(word in _NO for word in words) else None
+    words = [] if event_field is None else [text.lower() for text in event_field if text]
+    return True if any(text in _YES for text in words) else False if any(word in _NO for word in words) else None
 
 
 def _number(event: ParsedEvent, *names: str, most: int = _INT) -> int | None:

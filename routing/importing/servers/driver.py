@@ -203,8 +203,8 @@ def _describe(server: str, access: ServerAccess, error: Exception) -> RoutingErr
     reason = getattr(error, "ddbc_error", None) or str(error)
     text = access.without_secret(_text_of(reason))
     if _UNLOADED in text:
-        other = "" if os.environ.get(_PROVIDER) else f", or set {_PROVIDER}={_PROVIDER_WITHOUT_LIBRARIES}"
-        hint = f"install what it needs, on Debian: apt-get install libltdl7 libgssapi-krb5-2{other}"
+        alternative = "" if os.environ.get(_PROVIDER) else f", or set {_PROVIDER}={_PROVIDER_WITHOUT_LIBRARIES}"
+        hint = f"install what it needs, on Debian: apt-get install libltdl7 libgssapi-krb5-2{alternative}"
         return EnvironmentFault("the ODBC library of mssql-python cannot be loaded", hint)
     message = f"{quote(server)} cannot be read: {text}"
     if getattr(error, "driver_error", None) == _UNSIGNED:

@@ -67,19 +67,19 @@ class ServersExport:
     @property
     def unread(self) -> list[str]:
         """The sentences on unread parts."""
-        return [fault for one in self.exports for fault in one.faults]
+        return [fault for export in self.exports for fault in export.faults]
 
     @property
     def notes(self) -> list[str]:
         """The sentences on servers with a different instance name, and the script's output."""
-        names = [note for one in self.exports for note in _compare_name(one)]
-        printed = [f"{quote(one.server)}: {text}" for one in self.exports for text in one.messages]
+        names = [note for export in self.exports for note in _compare_name(export)]
+        printed = [f"{quote(export.server)}: {text}" for export in self.exports for text in export.messages]
         return [*names, *_find_doubles(self.exports), *printed]
 
     def check_any(self) -> None:
         """Raise ServerError if no server was read: exit code 2 if every fault lasts, else 3."""
-        if not any(one.file for one in self.exports):
-            is_lasting = all(one.is_lasting for one in self.exports)
+        if not any(export.file for export in self.exports):
+            is_lasting = all(export.is_lasting for export in self.exports)
             raise ServerError("; ".join(self.unread), is_lasting=is_lasting)
 
 
@@ -212,12 +212,12 @@ _PROTOCOL = re.compile(r"(?:tcp|np|lpc|admin):", re.IGNORECASE)
 def _name_files(servers: Sequence[str]) -> dict[str, str]:
     """Return the name of each server's file. A dollar sign replaces the backslash of a named instance."""
     names: dict[str, str] = {}
-    seen = Counter[str]()
+    uses = Counter[str]()
     for server in servers:
         # import passes over names that begin with a dot or an underscore.
         name = _NOT_IN_FILES.sub("_", _PROTOCOL.sub("", server).replace("\\", "$")).lstrip("._") or "server"
-        seen[name.casefold()] += 1
-        number = seen[name.casefold()]
+        uses[name.casefold()] += 1
+        number = uses[name.casefold()]
         names[server] = f"{name}.csv" if number == 1 else f"{name}-{number}.csv"
     return names
 
@@ -227,9 +227,9 @@ def _compare_name(export: ServerExport) -> Iterator[str]:
     server, instance = _PROTOCOL.sub("", export.server).strip(), export.instance_name
     if instance is None or is_local(server) or _is_address(split_server(server).host):
         return
-    asked, own = (_parts(name) for name in (server, instance))
+    given_name, own_name = (_parts(name) for name in (server, instance))
     # A port leads to a named instance, whatever its name.
-    if asked[0] != own[0] or (asked[1] != own[1] and "," not in server):
+    if given_name[0] != own_name[0] or (given_name[1] != own_name[1] and "," not in server):
         yield f"{quote(export.server)} connected to the instance {quote(instance)}"
 
 
@@ -249,9 +249,9 @@ def _is_address(host: str) -> bool:
 def _find_doubles(exports: Sequence[ServerExport]) -> Iterator[str]:
     """Note servers that are one instance."""
     servers: dict[str, list[str]] = defaultdict(list)
-    for one in exports:
-        if one.instance_name is not None:
-            servers[one.instance_name].append(quote(one.server))
+    for export in exports:
+        if export.instance_name is not None:
+            servers[export.instance_name].append(quote(export.server))
     for instance, names in servers.items():
         if len(names) > 1:
             yield f"{' and '.join(names)} are the same instance {quote(instance)}"

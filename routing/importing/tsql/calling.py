@@ -148,8 +148,8 @@ class CallRunner:
             condition = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
         run.frames.append(frame)
         self._nodes.walk(batch.nodes, condition)
-        for where, why, is_remark in frame.texts.find_problems():
-            run.report(where, why, counted=is_remark)
+        for text_place, why, is_remark in frame.texts.find_problems():
+            run.report(text_place, why, counted=is_remark)
         run.frames.pop()
         connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow = saved_state
         if faults and effective.runs:
@@ -224,7 +224,10 @@ class CallRunner:
             return None
         parameters = read_parameters(tokenize(heads.text).lexemes)
         values = self._bind(parameters, node.arguments[2:], condition)
-        return {one.name: (one.type_words, values.get(one.name.casefold())) for one in parameters}
+        return {
+            parameter.name: (parameter.type_words, values.get(parameter.name.casefold()))
+            for parameter in parameters
+        }
 
     def _bind(
         self,
@@ -298,9 +301,9 @@ class CallRunner:
             value = run.value_of(variable.text, condition)
             return None if value is None else value.text
 
-        where = DefinitionPlace(*node.place, None, self._settings.scripted_at)
+        place = DefinitionPlace(*node.place, None, self._settings.scripted_at)
         try:
-            statements = read_procedure(name, node.arguments, where, value_of)
+            statements = read_procedure(name, node.arguments, place, value_of)
         except RefusalError as refusal:
             if effective.never:
                 run.report(node.place, f"{name}: {effective.why_not}")
@@ -368,13 +371,15 @@ class CallRunner:
             return
         values = self._bind(module.parameters, node.arguments, condition)
         frame = BatchFrame()
-        for one in module.parameters:
-            name = one.name.casefold()
-            frame.variables.declare(one.name, read_type(one.type_words))
+        for parameter in module.parameters:
+            name = parameter.name.casefold()
+            frame.variables.declare(parameter.name, read_type(parameter.type_words))
             argument_value = values.get(name)
-            if name not in values and one.default is not None:
-                argument_value = run.evaluate(one.default, condition, is_plain=True) if one.default else None
-            frame.variables.assign(one.name, argument_value, StatementCondition())
+            if name not in values and parameter.default is not None:
+                argument_value = (
+                    run.evaluate(parameter.default, condition, is_plain=True) if parameter.default else None
+                )
+            frame.variables.assign(parameter.name, argument_value, StatementCondition())
         inner = effective
         if not procedure.is_sure:
             inner = effective.perhaps(
@@ -465,7 +470,7 @@ def _find_argument_fault(
     parameters: Sequence[ProcedureParameter], arguments: Sequence[CallArgument]
 ) -> tuple[str, int] | None:
     """Return why a procedure cannot be called with these arguments, and SQL Server's number."""
-    names = [one.name.casefold() for one in parameters]
+    names = [parameter.name.casefold() for parameter in parameters]
     passed_names: set[str] = set()
     for index, argument in enumerate(arguments):
         if argument.name is not None and argument.name.casefold() not in names:
@@ -474,7 +479,7 @@ def _find_argument_fault(
             return "it is given more arguments than it has parameters", _TOO_MANY
         if argument.words:
             passed_names.add(names[index] if argument.name is None else argument.name.casefold())
-    for one in parameters:
-        if one.default is None and one.name.casefold() not in passed_names:
-            return f"its parameter {quote(one.name)} is missing", _NO_ARGUMENT
+    for parameter in parameters:
+        if parameter.default is None and parameter.name.casefold() not in passed_names:
+            return f"its parameter {quote(parameter.name)} is missing", _NO_ARGUMENT
     return None

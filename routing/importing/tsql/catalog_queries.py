@@ -191,5 +191,7 @@ class QueryReader:
             return ConditionGuard(GuardSubject.BROKER_ENDPOINT, None, name or "", True)
         if name is None:
             raise UnreadableError
-        where = (parts[0] if len(parts) == 3 and parts[1] else database) if subject in _OF_DATABASE else None
-        return ConditionGuard(subject, where, name, True)
+        guarded_database = (
+            (parts[0] if len(parts) == 3 and parts[1] else database) if subject in _OF_DATABASE else None
+        )
+        return ConditionGuard(subject, guarded_database, name, True)

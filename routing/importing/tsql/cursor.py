@@ -139,45 +139,45 @@ class LexemeCursor:
         if not self.take_sign(sign):
             raise self.unexpected(quote(sign))
 
-    def name(self, what: str) -> str:
+    def name(self, noun: str) -> str:
         """Return an identifier of one part, unquoted and at most a sysname long."""
         lexeme = self.peek()
         if self.at_sign("<"):
-            value = self.placeholder(what)
+            value = self.placeholder(noun)
         elif lexeme.kind is LexemeKind.NAME:
-            value = self._refuse_unreadable(self.next().text, what)
+            value = self._refuse_unreadable(self.next().text, noun)
         else:
-            value = self._plain_name(what)
+            value = self._plain_name(noun)
         if self.at_sign("."):
-            raise UnparsedError(f"the {what} {quote(value)} must have one part")
+            raise UnparsedError(f"the {noun} {quote(value)} must have one part")
         if value == "":
-            raise UnparsedError(f"the {what} is empty", _NAME_EMPTY)
+            raise UnparsedError(f"the {noun} is empty", _NAME_EMPTY)
         if length(value) > NAME_LENGTH:
-            raise UnparsedError(f"the {what} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
+            raise UnparsedError(f"the {noun} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
         return value
 
-    def string(self, what: str) -> str:
+    def string(self, noun: str) -> str:
         """Return a string literal. Text in double quotes counts too, because no name is possible here."""
         if self.at_sign("<"):
-            return self.placeholder(what)
+            return self.placeholder(noun)
         if self.peek().kind not in (LexemeKind.STRING, LexemeKind.NAME) or self._text[self.peek().start] == "[":
-            raise self.unexpected(f"{what} in quotes")
-        return self._refuse_unreadable(drop_line_breaks(self.next().text), what)
+            raise self.unexpected(f"{noun} in quotes")
+        return self._refuse_unreadable(drop_line_breaks(self.next().text), noun)
 
-    def integer(self, what: str) -> int:
+    def integer(self, noun: str) -> int:
         """Return a whole number, which may have a sign."""
         if self.at_sign("<"):
-            digits = self.placeholder(what)
+            digits = self.placeholder(noun)
         else:
             sign = "-" if self.take_sign("-") else ""
             if self.peek().kind is not LexemeKind.NUMBER:
-                raise self.unexpected(f"{what}, a whole number,")
+                raise self.unexpected(f"{noun}, a whole number,")
             digits = sign + self.next().text
         if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
-            raise UnparsedError(f"the {what} {quote(digits)} is not a whole number")
+            raise UnparsedError(f"the {noun} {quote(digits)} is not a whole number")
         return int(digits)
 
-    def placeholder(self, what: str) -> str:
+    def placeholder(self, noun: str) -> str:
         """Return a template's ``<name, type, default>`` outside quotes."""
         start = self.position
         for _ in range(_PLACEHOLDER_LEXEMES):
@@ -187,9 +187,9 @@ class LexemeCursor:
         text = self._text[self._lexemes[start].start : self.peek().end]
         if self.at_end or _PLACEHOLDER.fullmatch(text) is None:
             self.position = start
-            raise self.unexpected(f"the {what}")
+            raise self.unexpected(f"the {noun}")
         self.next()
-        return self._refuse_unreadable(text, what)
+        return self._refuse_unreadable(text, noun)
 
     def end_of_statement(self) -> None:
         """Require a semicolon, the next statement or the end. Raises RefusalError."""
@@ -198,7 +198,7 @@ class LexemeCursor:
             return
         raise self.unexpected("the end of the statement")
 
-    def unexpected(self, wanted: str, at: int = 0) -> RefusalError:
+    def unexpected(self, expected: str, at: int = 0) -> RefusalError:
         """Return the error for an unexpected lexeme, at an offset from the next one."""
         lexeme = self.peek(at)
         missing = find_unknown_variable(lexeme.text)
@@ -212,24 +212,24 @@ class LexemeCursor:
         if lexeme.kind is LexemeKind.SIGN and lexeme.text == "+":
             return UnparsedError(JOINED)
         if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
-            return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")
+            return UnparsedError(f"{expected} was expected, not the variable {quote(lexeme.text)}")
         actual = lexeme.text if lexeme.kind is LexemeKind.END else quote(lexeme.text)
-        return UnparsedError(f"{wanted} was expected, not {actual}")
+        return UnparsedError(f"{expected} was expected, not {actual}")
 
-    def _plain_name(self, what: str) -> str:
+    def _plain_name(self, noun: str) -> str:
         lexeme = self.peek()
         if lexeme.kind is not LexemeKind.WORD or find_unknown_variable(lexeme.text) is not None:
-            raise self.unexpected(f"the {what}")
+            raise self.unexpected(f"the {noun}")
         if lexeme.upper in RESERVED:
-            why = f"the {what} was expected, not {quote(lexeme.text)}"
+            why = f"the {noun} was expected, not {quote(lexeme.text)}"
             raise UnparsedError(
                 f"{why}, a reserved keyword: put it in brackets to use it as a name", RESERVED_WORD
             )
         if _PLAIN_NAME.fullmatch(lexeme.text) is None:
-            raise self.unexpected(f"the {what}")
-        return self._refuse_unreadable(self.next().text, what)
+            raise self.unexpected(f"the {noun}")
+        return self._refuse_unreadable(self.next().text, noun)
 
-    def _refuse_unreadable(self, text: str, what: str) -> str:
+    def _refuse_unreadable(self, text: str, noun: str) -> str:
         """Return the text, unless it holds a variable without value or an unreadable character."""
         missing = find_unknown_variable(text)
         if missing is not None:
@@ -239,11 +239,11 @@ class LexemeCursor:
             raise not_filled_in(unfilled)
         if "\ufffd" in text:
             raise RefusalError(
-                f"the {what} {quote(text)} contains a character that cannot be read in its encoding"
+                f"the {noun} {quote(text)} contains a character that cannot be read in its encoding"
             )
         unseen = INVISIBLE.search(text)
         if unseen is not None:
-            self.notes.append(f"the {what} contains the invisible character {name_character(unseen.group())}")
+            self.notes.append(f"the {noun} contains the invisible character {name_character(unseen.group())}")
         return _PLACEHOLDER.sub(self._default, text)
 
     def _default(self, placeholder: re.Match[str]) -> str:

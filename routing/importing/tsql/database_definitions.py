@@ -65,7 +65,7 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
     name = cursor.name("database name")
     if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at_sign("("):
         cursor.end_of_statement()
-    words = {lexeme.upper for lexeme in _rest(cursor)}
+    words = {lexeme.upper for lexeme in _remaining_lexemes(cursor)}
     if words & _ATTACHING:
         raise attached(name)
     if words >= {"AS", "COPY", "OF"}:
@@ -121,7 +121,7 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
             _termination(cursor)
     elif _is_left_over(cursor):
         raise cursor.unexpected("SET or another clause")
-    elif any(lexeme.upper in _SETTINGS for lexeme in _rest(cursor)):
+    elif any(lexeme.upper in _SETTINGS for lexeme in _remaining_lexemes(cursor)):
         raise UnparsedError("a broker option has no SET before it")
     if statements and doubt is not None:
         raise doubt
@@ -186,9 +186,9 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
     file, line, used = place.file, place.line, place.database
     if first.upper in _STATES:
         return [AlterDatabaseState(file=file, line=line, database=used, name=name, state=first.upper)]
-    meant = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
-    if meant is not None:
-        raise UnparsedError(f"a database has no option {quote(first.text)}, but {meant}")
+    correct_name = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
+    if correct_name is not None:
+        raise UnparsedError(f"a database has no option {quote(first.text)}, but {correct_name}")
     joined = "_".join(word.upper for word in option[:2])
     if len(option) > 1 and (joined in _SETTINGS or joined in _STATES):
         raise UnparsedError(f"a database has no option {quote(joined.replace('_', ' '))}, but {joined}")
@@ -214,7 +214,7 @@ def _termination(cursor: LexemeCursor) -> None:
         raise cursor.unexpected("ROLLBACK or NO_WAIT")
 
 
-def _rest(cursor: LexemeCursor) -> list[Lexeme]:
+def _remaining_lexemes(cursor: LexemeCursor) -> list[Lexeme]:
     """Return the lexemes up to the statement's end, without groups in parentheses."""
     lexemes = []
     while not (cursor.at_end or cursor.at_sign(";")):
@@ -440,9 +440,9 @@ def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None
     verb, noun = cursor.peek().upper, cursor.peek(name_at)
     if name_at == 3 and (verb, noun.upper) in _DEFINITIONS:
         return UnparsedError("it has no clause OR ALTER")
-    meant = find_misspelt_noun(noun.upper)
-    if meant is not None:
-        return UnparsedError(f"{meant} was meant by {quote(noun.text)}")
+    correct_noun = find_misspelt_noun(noun.upper)
+    if correct_noun is not None:
+        return UnparsedError(f"{correct_noun} was meant by {quote(noun.text)}")
     if noun.upper not in _NAMED:
         return None
     has_if = cursor.peek(name_at + 1).upper == "IF" and cursor.peek(name_at + 2).upper == "EXISTS"

@@ -170,7 +170,9 @@ def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> B
                 return BatchFault(node.place, why, _NO_DATABASE)
             known_names.add(name)
         elif isinstance(node, DefinitionNode):
-            known_names |= {one.name.casefold() for one in node.statements if isinstance(one, DropDatabase)}
+            known_names |= {
+                statement.name.casefold() for statement in node.statements if isinstance(statement, DropDatabase)
+            }
         for name in _made_by(node):
             is_there = holdings.holds_database(name)
             is_missing = holdings.tells(DATABASES, "", name) and not is_there
@@ -198,7 +200,9 @@ def _made_by(node: ScriptNode) -> Iterator[str]:
     """Yield the databases that a statement makes, in lower case."""
     if isinstance(node, DefinitionNode):
         yield from _find_created(node.words)
-        yield from (one.new_name.casefold() for one in node.statements if isinstance(one, RenameDatabase))
+        yield from (
+            statement.new_name.casefold() for statement in node.statements if isinstance(statement, RenameDatabase)
+        )
     elif isinstance(node, RunText):
         for word in node.value:
             if word.kind is LexemeKind.STRING and speaks_of_routing(word.text):

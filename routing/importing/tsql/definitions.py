@@ -83,14 +83,14 @@ def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     return [CreateService(file=place.file, line=place.line, database=place.database, name=name, owner=owner)]
 
 
-def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: str) -> Definition:
+def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], noun: str) -> Definition:
     """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name, which do not accept IF EXISTS."""
 
     def read(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-        cursor.expect_words("DROP", what)
+        cursor.expect_words("DROP", noun)
         if cursor.at_words("IF", "EXISTS"):
-            raise UnparsedError(f"DROP {what} has no clause IF EXISTS")
-        name = cursor.name(f"{what.lower()} name")
+            raise UnparsedError(f"DROP {noun} has no clause IF EXISTS")
+        name = cursor.name(f"{noun.lower()} name")
         cursor.end_of_statement()
         return [kind(file=place.file, line=place.line, database=place.database, name=name)]
 
@@ -120,11 +120,11 @@ def _skip_object_name(cursor: LexemeCursor) -> None:
 
 def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
     """Return title and reason of a RESTORE or DBCC that creates a database. Others have no title."""
-    verb, what = cursor.peek().upper, cursor.peek(1).upper
-    if verb == "RESTORE" and what in ("DATABASE", "LOG"):
+    verb, noun = cursor.peek().upper, cursor.peek(1).upper
+    if verb == "RESTORE" and noun in ("DATABASE", "LOG"):
         name = quote(as_written(cursor.peek(2).text))
-        return f"RESTORE {what} {name}", "the contents of the restored database are not in the script"
-    if verb == "DBCC" and what == "CLONEDATABASE":
+        return f"RESTORE {noun} {name}", "the contents of the restored database are not in the script"
+    if verb == "DBCC" and noun == "CLONEDATABASE":
         return "DBCC CLONEDATABASE", "the contents of the cloned database are not in the script"
     return None, ""
 

@@ -293,17 +293,19 @@ class _ExpressionReader(QueryReader):
         while not self._take("THEN"):
             self._next()
         answer = _answer(self._words[start : self._at - 1], self._facts, 1)
-        then = self._term()
+        result = self._term()
         otherwise = self._term() if self._take("ELSE") else None
         self._expect("END")
-        is_of_view = len(answer.guards) == 1 and isinstance(then, KnownValue) and isinstance(otherwise, KnownValue)
+        is_of_view = (
+            len(answer.guards) == 1 and isinstance(result, KnownValue) and isinstance(otherwise, KnownValue)
+        )
         if answer.holds is None and is_of_view:
-            return CatalogValue(answer.guards[0], then, otherwise, None)  # type: ignore[arg-type]
-        if answer.by_state and isinstance(then, KnownValue) and isinstance(otherwise, KnownValue):
+            return CatalogValue(answer.guards[0], result, otherwise, None)  # type: ignore[arg-type]
+        if answer.by_state and isinstance(result, KnownValue) and isinstance(otherwise, KnownValue):
             # Which condition a state has answered makes no difference: it is answered.
             guard = ConditionGuard(GuardSubject.DATABASE, None, "", True)
-            return CatalogValue(guard, then, otherwise, answer.holds)
-        return None if answer.holds is None else (then if answer.holds else otherwise)
+            return CatalogValue(guard, result, otherwise, answer.holds)
+        return None if answer.holds is None else (result if answer.holds else otherwise)
 
     def _converted(self, value: Value | None) -> Value | None:
         start = self._at
@@ -320,16 +322,22 @@ class _ExpressionReader(QueryReader):
         if name in ("ISNULL", "COALESCE") and len(arguments) == 2 and isinstance(arguments[1], KnownValue):
             if not isinstance(first, CatalogValue):
                 return first
-            other = arguments[1]
-            return replace(first, yes=first.yes or other, no=first.no or other)
-        known = [value for value in arguments if isinstance(value, KnownValue)]
-        if len(known) < len(arguments):
+            alternative = arguments[1]
+            return replace(first, yes=first.yes or alternative, no=first.no or alternative)
+        known_values = [value for value in arguments if isinstance(value, KnownValue)]
+        if len(known_values) < len(arguments):
             return None
-        if name == "DB_ID" and len(known) == 1 and not known[0].is_number:
-            return self._of_view(ConditionGuard(GuardSubject.DATABASE, None, known[0].text, True), ANYTHING, None)
-        if name == "DATABASEPROPERTYEX" and len(known) == 2 and known[1].text.lower() == "isbrokerenabled":
-            return self._of_view(ConditionGuard(GuardSubject.BROKER, None, known[0].text, True), ONE, ZERO)
-        return _call(name, known)
+        if name == "DB_ID" and len(known_values) == 1 and not known_values[0].is_number:
+            return self._of_view(
+                ConditionGuard(GuardSubject.DATABASE, None, known_values[0].text, True), ANYTHING, None
+            )
+        if (
+            name == "DATABASEPROPERTYEX"
+            and len(known_values) == 2
+            and known_values[1].text.lower() == "isbrokerenabled"
+        ):
+            return self._of_view(ConditionGuard(GuardSubject.BROKER, None, known_values[0].text, True), ONE, ZERO)
+        return _call(name, known_values)
 
     def _of_view(self, guard: ConditionGuard, yes: KnownValue | None, no: KnownValue | None) -> CatalogValue:
         return CatalogValue(guard, yes, no, self._facts.ask(guard))
@@ -364,8 +372,8 @@ def _compare(sign: str, left: Value | None, right: Value | None) -> bool | None:
         return None
     if left.is_number:
         compare = _COMPARE.get(sign)
-        one, other = int(left.text), int(right.text)
-        return None if compare is None else compare((one > other) - (one < other))
+        first, second = int(left.text), int(right.text)
+        return None if compare is None else compare((first > second) - (first < second))
     if sign not in ("=", "<>", "!=", *_LIKE) or (
         sign in _LIKE and any(wildcard in right.text for wildcard in "%_[")
     ):

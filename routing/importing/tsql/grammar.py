@@ -79,7 +79,7 @@ class _BatchParser(StatementParser):
             while not self._cursor.at_end:
                 self._append(nodes)
         except _NestingError:
-            unread = self._here()
+            unread = self._next_place()
         self._check_whole(nodes)
         return ParsedBatch(
             nodes=tuple(nodes),
@@ -144,8 +144,8 @@ class _BatchParser(StatementParser):
         if self._is_first and self._at_call():
             return self._call()
         if word.upper in STARTERS and not begins_statement(cursor):
-            return self._other()
-        return _READERS.get(word.upper, _BatchParser._other)(self)
+            return self._other_statement()
+        return _READERS.get(word.upper, _BatchParser._other_statement)(self)
 
     def _at_call(self) -> bool:
         """Return whether a procedure is called without EXEC, as the first statement of a batch may."""
@@ -170,10 +170,10 @@ class _BatchParser(StatementParser):
         if before is None or before.text == ";" or before.upper in _BEFORE_STATEMENTS:
             why = find_misspelt_start(cursor.peek(), cursor.peek(1), cursor.peek(2), is_first)
             if why is not None:
-                self._fault(self._here(), why)
+                self._fault(self._next_place(), why)
 
     def _label(self) -> ScriptNode:
-        place, name = self._here(), self._cursor.next().text
+        place, name = self._next_place(), self._cursor.next().text
         self._cursor.next()
         if name.casefold() in self._labels:
             self._fault(place, f"the label {quote(name)} occurs twice in the batch", _LABEL_TWICE)
@@ -182,11 +182,11 @@ class _BatchParser(StatementParser):
 
     # What governs others
 
-    def _governed(self, what: str, place: Place) -> ScriptNode | None:
+    def _governed(self, keyword: str, place: Place) -> ScriptNode | None:
         cursor = self._cursor
         is_end = cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION"
         if cursor.at_end or cursor.at_sign(";") or is_end or cursor.at_words("ELSE"):
-            self._fault(place, f"the {what} has no statement")
+            self._fault(place, f"the {keyword} has no statement")
             return None
         return self._statement()
 
@@ -197,13 +197,13 @@ class _BatchParser(StatementParser):
         while not (at_end_of_condition(cursor) or (cursor.position > start and at_query_in_parentheses(cursor))):
             if not cursor.skip_group():
                 cursor.next()
-        return self._words(start)
+        return self._words_since(start)
 
     def _if(self) -> ScriptNode:
-        place = self._here()
+        place = self._next_place()
         condition = self._condition()
         then = self._governed("IF", place)
-        line = self._here()
+        line = self._next_place()
         if not self._take_else():
             return IfElse(place=place, words=condition, then=then)
         return IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
@@ -219,12 +219,12 @@ class _BatchParser(StatementParser):
         return False
 
     def _lone_else(self) -> ScriptNode:
-        place = self._here()
+        place = self._next_place()
         self._cursor.next()
         return IfElse(place=place, is_else=True, then=self._governed("ELSE", place))
 
     def _while(self) -> ScriptNode:
-        place = self._here()
+        place = self._next_place()
         condition = self._condition()
         self._loops += 1
         body = self._governed("WHILE", place)
@@ -235,17 +235,17 @@ class _BatchParser(StatementParser):
         word = self._cursor.peek().upper
         if not self._loops:
             number = _BREAK if word == "BREAK" else _CONTINUE
-            self._fault(self._here(), f"{word} is outside a loop", number)
-        place, start = self._here(), self._cursor.position
+            self._fault(self._next_place(), f"{word} is outside a loop", number)
+        place, start = self._next_place(), self._cursor.position
         self._cursor.next()
-        return self._passed(place, start)
+        return self._skipped_statement(place, start)
 
     def _begin(self) -> ScriptNode:
-        place, cursor, following = self._here(), self._cursor, self._cursor.peek(1).upper
+        place, cursor, following = self._next_place(), self._cursor, self._cursor.peek(1).upper
         if following in _TRANSACTION:
             return self._transaction()
         if following in NOT_BLOCKS:
-            return self._other()
+            return self._other_statement()
         cursor.next()
         if cursor.take_words("TRY"):
             return self._try(place)
@@ -264,7 +264,7 @@ class _BatchParser(StatementParser):
         body = self._block("END TRY")
         if not body:
             self._fault(place, "the TRY block that begins here is empty")
-        line = self._here()[1]
+        line = self._next_place()[1]
         if not self._cursor.take_words("BEGIN", "CATCH"):
             self._lacks_catch = True
             self._fault(place, "no CATCH follows the TRY block that begins here right behind its END TRY")
@@ -282,7 +282,7 @@ class _BatchParser(StatementParser):
         nodes: list[ScriptNode] = []
         while not cursor.at_end:
             if cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION":
-                place = self._here()
+                place = self._next_place()
                 actual = self._take_end()
                 if actual != closing:
                     self._fault(place, f"{closing} was expected, not {actual}")
@@ -298,11 +298,11 @@ class _BatchParser(StatementParser):
 
     def _end(self) -> ScriptNode:
         """Read END CONVERSATION, or an END too many, which the balance reports."""
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         if self._cursor.peek(1).upper == "CONVERSATION":
-            return self._other()
+            return self._other_statement()
         self._take_end()
-        return self._passed(place, start)
+        return self._skipped_statement(place, start)
 
     def _definition(self) -> ScriptNode:
         cursor = self._cursor
@@ -315,16 +315,16 @@ class _BatchParser(StatementParser):
         read = None if name_at == 3 else find_definition(verb, kind)
         if read is not None:
             return self._read_definition(read)
-        place, start = self._here(), cursor.position
+        place, start = self._next_place(), cursor.position
         refusal = find_other_fault(cursor, name_at)
         if refusal is not None:
             self._fault(place, f"{verb} {kind}: {refusal.why}", refusal.number)
         self._skip()
-        return self._passed(place, start)
+        return self._skipped_statement(place, start)
 
     def _first_in_batch(self, name_at: int) -> ScriptNode:
         """Read a procedure, view or similar module at the start of its batch. The rest is its body."""
-        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if self._depth > 1:
             self._fault(place, f"{verb} {kind} cannot be in a block or under a condition", RESERVED_WORD)
@@ -333,17 +333,17 @@ class _BatchParser(StatementParser):
         if kind in AFTER_CREATE:
             self._names.allow_any()
             self._skip()
-            return self._passed(place, start)
+            return self._skipped_statement(place, start)
         cursor.position += name_at + 1
         name, key = read_name(cursor)
         if cursor.peek(-1).upper in RESERVED:
             self._fault(place, f"{verb} {kind}: {quote(name)} is a reserved keyword", RESERVED_WORD)
         head = cursor.position
         find_body(cursor, kind)
-        header = self._words(head)
+        header = self._words_since(head)
         if kind == "VIEW":
             self._skip_view(place)
-            return self._passed(place, start)
+            return self._skipped_statement(place, start)
         self._names.declare_all(head, cursor.position)
         statement = "CREATE OR ALTER" if name_at > 1 else verb
         return self._read_module(place, statement, kind, name, key, header)

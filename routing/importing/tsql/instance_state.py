@@ -103,11 +103,11 @@ class NamedRows:
 
     def copy(self) -> NamedRows:
         """Return an independent copy."""
-        other = copy(self)
+        state_copy = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, (dict, set)):
-                setattr(other, name, value.copy())
-        return other
+                setattr(state_copy, name, value.copy())
+        return state_copy
 
     def tells(self, view: str, database: str, name: str = "") -> bool:
         """Return True if the import or the script shows whether an object with this name exists."""

@@ -168,16 +168,16 @@ class ScriptInterpreter:
             )
         if answer.holds is None:
             # Where the state does not tell, the branch that comes first is taken to run.
-            asked = " and ".join(phrase_guard(guard) for guard in answer.guards)
-            return condition.doubted(f"it runs only if {asked}, which is not known"), condition.not_held()
+            guards = " and ".join(phrase_guard(guard) for guard in answer.guards)
+            return condition.doubted(f"it runs only if {guards}, which is not known"), condition.not_held()
         if answer.expects_no_error:
-            other = condition.after_an_error(f"it runs only after an error: see the IF in line {line}")
+            alternative = condition.after_an_error(f"it runs only after an error: see the IF in line {line}")
         elif answer.by_state:
-            other = condition.not_held()
+            alternative = condition.not_held()
         else:
             verb = "holds" if answer.holds else "does not hold"
-            other = condition.not_run(f"the condition of the IF in line {line} {verb}")
-        return (condition, other) if answer.holds else (other, condition)
+            alternative = condition.not_run(f"the condition of the IF in line {line} {verb}")
+        return (condition, alternative) if answer.holds else (alternative, condition)
 
     def _loop(self, node: LoopNode, condition: StatementCondition) -> None:
         self.walk([node.body], condition.perhaps(f"it is in the loop that begins in line {node.place[1]}"))
@@ -186,11 +186,11 @@ class ScriptInterpreter:
         frame = self._run.frame
         frame.flows.append(BlockFlow())
         self.walk(node.body, condition)
-        left = frame.flows.pop().left
-        if left is None or not left.is_error:
+        block_exit = frame.flows.pop().left
+        if block_exit is None or not block_exit.is_error:
             why = f"it runs only after an error: it is in the CATCH in line {node.catch_line}"
             condition = condition.after_an_error(why)
-        frame.caught.append(frame.thrown if left is not None and left.is_error else None)
+        frame.caught.append(frame.thrown if block_exit is not None and block_exit.is_error else None)
         self.walk(node.handler, condition)
         frame.caught.pop()
 

@@ -233,7 +233,7 @@ def _is_silent(node: ScriptNode) -> bool:
     if isinstance(node, OtherStatement):
         return find_statement_elsewhere(node.words) is None and find_shown_statement(node.words) is None
     if isinstance(node, AssignNode):
-        return all(find_hidden_statement(one.value) is None for one in node.assignments)
+        return all(find_hidden_statement(assignment.value) is None for assignment in node.assignments)
     if isinstance(node, CallNode):
         name = node.parts[-1] if node.parts else ""
         runs_text = name.lower() == "sp_executesql" or runs_in_every_database(name) or is_read_procedure(name)

@@ -96,9 +96,11 @@ class ChangesetLines(BatchLines):
     def _command(self, line: str, file: str, number: int, depth: int) -> bool:
         """Read a line that is a command for Liquibase, or one that Liquibase does not send."""
         directive = _DIRECTIVE.fullmatch(line)
-        name, rest = ("", "") if directive is None else (directive.group(1).lower(), directive.group(2).strip())
+        name, arguments = (
+            ("", "") if directive is None else (directive.group(1).lower(), directive.group(2).strip())
+        )
         if name == "ignorelines":
-            count = rest.lower()
+            count = arguments.lower()
             self._ignored = float("inf") if count == "start" else (int(count) if count.isdecimal() else 0)
             return True
         if self._ignored > 0:
@@ -106,9 +108,9 @@ class ChangesetLines(BatchLines):
             return True
         if name == "changeset":
             self._end_changeset()
-            self._begin_changeset(rest, file, number)
+            self._begin_changeset(arguments, file, number)
         elif name == "property":
-            self._set_property(_attributes(rest))
+            self._set_property(_attributes(arguments))
         elif name.startswith("precondition") and self._changeset is not None:
             why = f"the preconditions of the changeset {quote(self._changeset.name)} hold"
             self._changeset = replace(self._changeset, why_perhaps=self._changeset.why_perhaps or why)
@@ -143,9 +145,9 @@ class ChangesetLines(BatchLines):
             )
         self.flush()
 
-    def _begin_changeset(self, rest: str, file: str, number: int) -> None:
-        name = rest.split()[0] if rest else ""
-        attributes = _attributes(rest[len(name) :])
+    def _begin_changeset(self, arguments: str, file: str, number: int) -> None:
+        name = arguments.split()[0] if arguments else ""
+        attributes = _attributes(arguments[len(name) :])
         selector = " ".join(f"{key} {attributes[key]}" for key in _SELECTORS if attributes.get(key))
         why = f"Liquibase is run with the {selector} of the changeset {quote(name)}" if selector else None
         ends_update = attributes.get("failonerror", "").lower() != "false"
@@ -186,8 +188,8 @@ def _is_ours(written: str) -> bool:
     """Return True if a list of databases names SQL Server or is empty. ``!`` excludes a name."""
     names = [name.strip().lower() for name in written.split(",") if name.strip()]
     refused = {name[1:] for name in names if name.startswith("!")}
-    wanted = [name for name in names if not name.startswith("!")]
-    return not refused & _OURS and (not wanted or any(name in _OURS for name in wanted))
+    accepted = [name for name in names if not name.startswith("!")]
+    return not refused & _OURS and (not accepted or any(name in _OURS for name in accepted))
 
 
 def _statements(text: str) -> Iterator[tuple[int, int]]:
@@ -209,18 +211,18 @@ def find_rivals(effects: Sequence[StatementEffect]) -> dict[StatementKey, str]:
     """Return statements on one object in changesets of which other contexts decide, each with the reason."""
     by_object: dict[tuple[str, str | None, str], list[StatementEffect]] = {}
     for effect in effects:
-        one = effect.statement
+        statement = effect.statement
         if effect.changeset is not None:
-            noun = one.words.rpartition(" ")[2]
-            key = (noun, one.database and one.database.casefold(), one.name.casefold())
+            noun = statement.words.rpartition(" ")[2]
+            key = (noun, statement.database and statement.database.casefold(), statement.name.casefold())
             by_object.setdefault(key, []).append(effect)
     rivals: dict[StatementKey, str] = {}
     for of_object in by_object.values():
         for effect in of_object:
             names = {_name_of(other) for other in of_object if _are_rivals(effect, other)}
             if names:
-                both = " and ".join(sorted({_name_of(effect), *names}))
-                why = f"the changesets {both} define it, and contexts or labels decide which of them counts"
+                changesets = " and ".join(sorted({_name_of(effect), *names}))
+                why = f"the changesets {changesets} define it, and contexts or labels decide which of them counts"
                 rivals[effect.statement.key] = why
     return rivals
 
@@ -229,8 +231,10 @@ def _name_of(effect: StatementEffect) -> str:
     return "" if effect.changeset is None else quote(effect.changeset.name)
 
 
-def _are_rivals(one: StatementEffect, other: StatementEffect) -> bool:
-    if one.changeset is None or other.changeset is None or one.changeset.selector == other.changeset.selector:
+def _are_rivals(first: StatementEffect, second: StatementEffect) -> bool:
+    if first.changeset is None or second.changeset is None:
         return False
-    both_make = all(effect.statement.words.startswith("CREATE ") for effect in (one, other))
-    return both_make or bool(one.changeset.selector and other.changeset.selector)
+    if first.changeset.selector == second.changeset.selector:
+        return False
+    both_make = all(effect.statement.words.startswith("CREATE ") for effect in (first, second))
+    return both_make or bool(first.changeset.selector and second.changeset.selector)

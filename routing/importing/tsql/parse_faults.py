@@ -51,9 +51,9 @@ def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
     if not opened:
         return None
     last = opened[-1]
-    what = "the parenthesis that opens here is not closed"
+    fault = "the parenthesis that opens here is not closed"
     return UnbalancedBatch(
-        last.row, what if _is_sign(last, "(") else f"the {last.upper} that begins here has no END"
+        last.row, fault if _is_sign(last, "(") else f"the {last.upper} that begins here has no END"
     )
 
 
@@ -82,13 +82,13 @@ def find_misspelt_start(first: Lexeme, second: Lexeme, third: Lexeme, is_first: 
 
     The first statement of a batch may be the name of a procedure and its arguments.
     """
-    meant = find_misspelt(first.upper, STARTERS) if first.upper else None
-    if meant is None or _is_sign(second, ":"):
+    keyword = find_misspelt(first.upper, STARTERS) if first.upper else None
+    if keyword is None or _is_sign(second, ":"):
         return None
     is_call = second.kind is not LexemeKind.WORD or third.kind in (LexemeKind.SIGN, LexemeKind.END)
     if is_first and (is_call or third.upper in STARTERS or third.upper in _OF_CALLS):
         return None
-    return f"no statement begins with {quote(first.text)}, but with {meant}"
+    return f"no statement begins with {quote(first.text)}, but with {keyword}"
 
 
 def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
@@ -96,9 +96,9 @@ def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
     for verb, noun, name, clause in zip(words, words[1:], words[2:], words[3:], strict=False):
         if noun.upper not in NOUNS[:3] or clause.upper not in _OWN:
             continue
-        meant = find_misspelt(verb.upper, ("CREATE", "ALTER")) if verb.upper else None
-        if meant is not None and name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED:
-            return f"{meant} was meant by {quote(verb.text)}"
+        keyword = find_misspelt(verb.upper, ("CREATE", "ALTER")) if verb.upper else None
+        if keyword is not None and name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED:
+            return f"{keyword} was meant by {quote(verb.text)}"
     return None
 
 

@@ -79,7 +79,7 @@ class ReadScript:
     @property
     def says_anything(self) -> bool:
         """Whether statements were recognised in it, or something is noted on it."""
-        return bool(self.statement_count or self.statements or any(one.counted for one in self.problems))
+        return bool(self.statement_count or self.statements or any(problem.counted for problem in self.problems))
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def read_script(
             parsed = replace(parsed, statements=0)
         if parsed.statements > 0 and not settings.is_script:
             settings = replace(settings, is_script=True)
-        why_not = None if servers is not None else _say_whose(part, instance)
+        why_not = None if servers is not None else _why_not_run(part, instance)
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
     read_any_batches(sources, variables or {}, include and include_and_keep, take)
@@ -491,9 +491,9 @@ def _find_in_any_case(folder: FilePlace, name: str) -> FilePlace | None:
 def _decode(path: FilePlace) -> DecodedScript:
     data = path.read_bytes()
     decoded = decode(data)
-    other = find_other_format(path.name, data, decoded.text)
-    if other is not None:
-        raise ValueError(other)
+    other_format = find_other_format(path.name, data, decoded.text)
+    if other_format is not None:
+        raise ValueError(other_format)
     if not decoded.is_text:
         raise ValueError("it is not text")
     return decoded
@@ -512,7 +512,7 @@ def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:
     return parse_batch(tokenize(batch.text, find_data_runs(batch.text)), batch.places.__getitem__, settings)
 
 
-def _say_whose(batch: SqlBatch, instance: str | None) -> str | None:
+def _why_not_run(batch: SqlBatch, instance: str | None) -> str | None:
     """Return the reason why a batch does not run on this instance, or None if it does."""
     if _is_own(batch, instance):
         return None

@@ -104,7 +104,9 @@ def find_instance(
     parts = split_server(server)
     if parts.instance or is_local(server):
         return None
-    owners = {name for name, theirs in addresses.items() if any(_is_at(parts, name, one) for one in theirs)}
+    owners = {
+        name for name, theirs in addresses.items() if any(_is_at(parts, name, address) for address in theirs)
+    }
     return owners.pop() if len(owners) == 1 else None
 
 

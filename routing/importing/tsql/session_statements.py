@@ -223,58 +223,60 @@ def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition
 def assign(run: ScriptRun, node: AssignNode, condition: StatementCondition) -> None:
     """Assign known values. Values after a FROM or WHERE depend on the server."""
     effective = run.restrict_condition(condition)
-    for one in node.assignments:
+    for assignment in node.assignments:
         if node.is_declaration:
-            run.frame.variables.declare(one.name, read_type(one.type_words))
-        if one.sign:
-            _assign_one(run, node, one, condition)
+            run.frame.variables.declare(assignment.name, read_type(assignment.type_words))
+        if assignment.sign:
+            _assign_one(run, node, assignment, condition)
     if effective.runs:
         run.connection.error = 0
 
 
-def _assign_one(run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition) -> None:
+def _assign_one(
+    run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
+) -> None:
     effective = run.restrict_condition(condition)
     frame, place = run.frame, node.place
     if effective.passed_over:
         return
     if effective.never or effective.after_error:
-        frame.texts.hold(one.name, one.value, place, None, replaces=False)
+        frame.texts.hold(assignment.name, assignment.value, place, None, replaces=False)
         return
-    value = _read_assigned(run, node, one, condition)
+    value = _read_assigned(run, node, assignment, condition)
     if isinstance(value, KnownValue) and not run.affords(len(value.text), place):
         value = None
-    assigned_value = frame.variables.assign(one.name, value, condition)
+    assigned_value = frame.variables.assign(assignment.name, value, condition)
     text = assigned_value.text if isinstance(assigned_value, KnownValue) else None
-    replaces = one.sign == "=" and not node.has_source and effective.is_certain
-    frame.texts.hold(one.name, one.value, place, text, replaces=replaces)
+    replaces = assignment.sign == "=" and not node.has_source and effective.is_certain
+    frame.texts.hold(assignment.name, assignment.value, place, text, replaces=replaces)
 
 
 def _read_assigned(
-    run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition
+    run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
 ) -> Value | None:
     """Return the assigned value of a variable, or None if it is unknown."""
     if node.has_source:
-        return _read_queried(run, node, one, condition) if one.sign == "=" else None
-    if one.sign == "+=":
-        before, added = run.value_of(one.name, condition), run.evaluate(one.value, condition)
+        return _read_queried(run, node, assignment, condition) if assignment.sign == "=" else None
+    if assignment.sign == "+=":
+        before, added = run.value_of(assignment.name, condition), run.evaluate(assignment.value, condition)
         return None if before is None or added is None else join(before, added)
-    return run.read_value(one.value, condition) if one.sign == "=" else None
+    return run.read_value(assignment.value, condition) if assignment.sign == "=" else None
 
 
 def _read_queried(
-    run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition
+    run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
 ) -> Value | None:
     """Return the value of ``SELECT @v = … FROM``. Without a row the variable keeps its value."""
-    value = run.read_value(_as_query(node, one), condition)
-    if not isinstance(value, CatalogValue) or value.no is not None or run.frame.variables.is_null(one.name):
+    value = run.read_value(_as_query(node, assignment), condition)
+    if not isinstance(value, CatalogValue) or value.no is not None or run.frame.variables.is_null(assignment.name):
         return value
-    before = run.value_of(one.name, condition)
+    before = run.value_of(assignment.name, condition)
     return None if before is None else replace(value, no=before)
 
 
-def _as_query(node: AssignNode, one: VariableAssignment) -> Words:
+def _as_query(node: AssignNode, assignment: VariableAssignment) -> Words:
     first = node.words[0]
     opening, closing = (replace(first, kind=LexemeKind.SIGN, text=sign, upper="") for sign in "()")
     source = next((at for at, word in enumerate(node.words) if word.upper == "FROM"), len(node.words))
     select = replace(first, text="SELECT", upper="SELECT")
-    return (opening, select, *one.value, *node.words[source:], closing)
+    return (opening, select, *assignment.value, *node.words[source:], closing)

@@ -258,22 +258,24 @@ class BatchLines:
         if _SYSTEM.match(line):
             return True
         leave = _LEAVE.fullmatch(line)
-        asked = leave.group(1).strip() if leave else None
-        if asked is not None and (asked == "" or (asked.startswith("(") and asked.endswith(")"))):
-            self._leave(asked != "", file, number)
+        exit_query = leave.group(1).strip() if leave else None
+        if exit_query is not None and (
+            exit_query == "" or (exit_query.startswith("(") and exit_query.endswith(")"))
+        ):
+            self._leave(exit_query != "", file, number)
             return True
         command = _COMMAND.fullmatch(line)
         if command is None:
             return False
-        name, rest = command.group(1).lower(), command.group(2).lstrip(" \t")
+        name, argument = command.group(1).lower(), command.group(2).lstrip(" \t")
         if name == "setvar":
-            self._setvar(rest, file, number)
+            self._setvar(argument, file, number)
         elif name == "r":
-            self._read_file(rest, file, number, depth)
+            self._read_file(argument, file, number, depth)
         elif name == "connect":
-            self._connect(rest, file, number)
+            self._connect(argument, file, number)
         elif name == "on":
-            self._exits = rest.lower().split()[:2] == ["error", "exit"]
+            self._exits = argument.lower().split()[:2] == ["error", "exit"]
         elif name == "reset":
             self._drop()
         elif name not in _WITHOUT_EFFECT:
@@ -289,16 +291,16 @@ class BatchLines:
         self._drop()
         self._over = True
 
-    def _connect(self, rest: str, file: str, number: int) -> None:
-        server = read_server(self._fill(rest, file, number))
+    def _connect(self, argument: str, file: str, number: int) -> None:
+        server = read_server(self._fill(argument, file, number))
         if server == "":
             self._report(file, number, "this :connect cannot be read: the name of a server expected")
             return
         self._server = server
         self._connection += 1
 
-    def _setvar(self, rest: str, file: str, number: int) -> None:
-        setting = _SETTING.fullmatch(rest)
+    def _setvar(self, argument: str, file: str, number: int) -> None:
+        setting = _SETTING.fullmatch(argument)
         if setting is None:
             self._report(file, number, "this :setvar cannot be read: a name and one value expected")
             return
@@ -310,8 +312,8 @@ class BatchLines:
             value = value[1:-1].replace('""', '"')
         self._variables[name] = self._fill(value, file, number)
 
-    def _read_file(self, rest: str, file: str, number: int, depth: int) -> None:
-        path = self._fill(rest, file, number).strip().strip('"')
+    def _read_file(self, argument: str, file: str, number: int, depth: int) -> None:
+        path = self._fill(argument, file, number).strip().strip('"')
         missing = find_unknown_variable(path)
         if missing is not None:
             why = phrase_unknown(missing)

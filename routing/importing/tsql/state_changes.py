@@ -98,7 +98,7 @@ def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str 
 def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
     name, new_name = statement.name, statement.new_name
     if not holdings.holds_database(name):
-        raise _none_to_alter(holdings, name)
+        raise _no_database_to_alter(holdings, name)
     if name.casefold() != new_name.casefold() and holdings.holds_database(new_name):
         raise RefusalError(f"the database {quote(new_name)} already exists", _DATABASE_EXISTS)
     holdings.rename_database(name, new_name)
@@ -108,7 +108,7 @@ def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
 def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
     database = holdings.database(statement.name)
     if database is None:
-        raise _none_to_alter(holdings, statement.name)
+        raise _no_database_to_alter(holdings, statement.name)
     changed = replace(database, is_broker_enabled=statement.setting is not BrokerSetting.DISABLE)
     if statement.setting is BrokerSetting.NEW:
         changed = replace(changed, service_broker_guid=None)
@@ -116,7 +116,7 @@ def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
     return {BrokerSetting.NEW: _NEW_ID, BrokerSetting.ERROR: _ENDED}.get(statement.setting)
 
 
-def _none_to_alter(holdings: NamedRows, name: str) -> RefusalError:
+def _no_database_to_alter(holdings: NamedRows, name: str) -> RefusalError:
     why = "no such database is known: export sys.databases"
     is_told = holdings.tells(DATABASES, "", name) and not holdings.holds_database(name)
     return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)

@@ -87,12 +87,12 @@ class StatementParser:
             self._add_fault(place, why, number)
         return is_certain
 
-    def _here(self) -> Place:
+    def _next_place(self) -> Place:
         return self._locate(self._cursor.peek().row)
 
     def _skip(self) -> StatementExtent:
         """Move behind the statement."""
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         extent = StatementExtent(self._cursor)
         extent.skip()
         self._check_extent(extent, place, start)
@@ -102,7 +102,7 @@ class StatementParser:
         cursor = self._cursor
         if extent.lacks_semicolon:
             why = "WITH begins a common table expression here, and the statement before it has no semicolon"
-            self._fault(self._here(), why, _COMMON_TABLE)
+            self._fault(self._next_place(), why, _COMMON_TABLE)
         if extent.verb == "MERGE" and not cursor.at_sign(";"):
             self._fault(place, "MERGE must end with a semicolon", _MERGE)
         misspelt = find_misspelt_definition(cursor.between(start, cursor.position + 1))
@@ -116,91 +116,91 @@ class StatementParser:
             if not cursor.skip_group():
                 cursor.next()
 
-    def _words(self, start: int) -> Words:
+    def _words_since(self, start: int) -> Words:
         return self._cursor.between(start, self._cursor.position)
 
-    def _passed(self, place: Place, start: int) -> OtherStatement:
-        return OtherStatement(place=place, words=needed_words(self._words(start)))
+    def _skipped_statement(self, place: Place, start: int) -> OtherStatement:
+        return OtherStatement(place=place, words=needed_words(self._words_since(start)))
 
-    def _other(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+    def _other_statement(self) -> ScriptNode:
+        place, start = self._next_place(), self._cursor.position
         extent = self._skip()
         if extent.calls_at is not None:
             end, self._cursor.position = self._cursor.position, extent.calls_at
             node = self._execute()
             self._cursor.position = max(end, self._cursor.position)
             return node
-        return self._passed(place, start)
+        return self._skipped_statement(place, start)
 
     def _transaction(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         node = read_transaction(self._cursor, place)
         self._finish()
         if node is None:
-            return self._passed(place, start)
-        return replace(node, words=self._words(start))
+            return self._skipped_statement(place, start)
+        return replace(node, words=self._words_since(start))
 
     def _goto(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         self._cursor.next()
         label = self._cursor.next().text.casefold()
         self._finish()
-        node = GotoNode(place=place, words=self._words(start), label=label)
+        node = GotoNode(place=place, words=self._words_since(start), label=label)
         if node.words[1:] and node.words[1].kind in (LexemeKind.WORD, LexemeKind.NAME):
             self._gotos.append(node)
         return node
 
     def _return(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         self._cursor.next()
         if not at_end_of_condition(self._cursor) and self._module in _RETURNS_NOTHING:
             self._fault(place, "RETURN has a value outside a procedure or function", _VALUE_RETURNED)
         self._finish()
-        return ReturnNode(place=place, words=self._words(start))
+        return ReturnNode(place=place, words=self._words_since(start))
 
     def _throw(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         self._cursor.next()
         if at_end_of_condition(self._cursor) and not self._handlers:
             self._fault(place, "THROW has no arguments outside a CATCH block", _RETHROW)
         self._finish()
-        return ThrowNode(place=place, words=self._words(start))
+        return ThrowNode(place=place, words=self._words_since(start))
 
     def _raise(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         node = read_error(self._cursor, place)
         self._finish()
-        return replace(node, words=self._words(start))
+        return replace(node, words=self._words_since(start))
 
     def _declare(self) -> ScriptNode:
         if not self._cursor.peek(1).text.startswith("@"):
-            return self._other()
+            return self._other_statement()
         return self._assign(is_declaration=True)
 
     def _set(self) -> ScriptNode:
-        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         if not cursor.peek(1).text.startswith("@"):
             node = read_options(cursor, place)
             self._finish()
-            return replace(node, words=self._words(start))
+            return replace(node, words=self._words_since(start))
         return self._assign()
 
     def _select(self) -> ScriptNode:
         cursor = self._cursor
         if not (cursor.peek(1).text.startswith("@") and cursor.peek(2).text in ("=", "+")):
-            return self._other()
+            return self._other_statement()
         return self._assign()
 
     def _assign(self, is_declaration: bool = False) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         self._skip()
         end, self._cursor.position = self._cursor.position, start
         node = read_assignments(self._cursor, end, place, self._names if is_declaration else None)
         self._cursor.position = end
-        return replace(node, words=self._words(start))
+        return replace(node, words=self._words_since(start))
 
     def _use(self) -> ScriptNode:
-        place, start, cursor = self._here(), self._cursor.position, self._cursor
+        place, start, cursor = self._next_place(), self._cursor.position, self._cursor
         cursor.next()
         self._take_notes()
         if self._module != "batch":
@@ -214,17 +214,19 @@ class StatementParser:
             if isinstance(error, UnparsedError):
                 self._fault(place, f"USE: {error.why}", error.number)
         self._finish()
-        return UseNode(place=place, words=self._words(start), name=name, refusal=refusal, notes=self._take_notes())
+        return UseNode(
+            place=place, words=self._words_since(start), name=name, refusal=refusal, notes=self._take_notes()
+        )
 
     def _execute(self) -> ScriptNode:
         if self._cursor.peek(1).upper == "AS":
-            return self._other()
-        place, start = self._here(), self._cursor.position
+            return self._other_statement()
+        place, start = self._next_place(), self._cursor.position
         if self._cursor.peek(1).text == "(" and self._cursor.peek(1).kind is LexemeKind.SIGN:
             self._cursor.next()
             run = read_text_call(self._cursor, place)
             self._finish()
-            return replace(run, words=self._words(start))
+            return replace(run, words=self._words_since(start))
         self._cursor.next()
         return self._call(start)
 
@@ -240,45 +242,45 @@ class StatementParser:
         if misspelt is not None:
             self._fault(place, misspelt)
         cursor.position = max(cursor.position, start + 1)
-        return replace(parsed_call.call, words=self._words(start))
+        return replace(parsed_call.call, words=self._words_since(start))
 
     def _brings_database(self) -> ScriptNode:
         """Read RESTORE or DBCC CLONEDATABASE, which create routes and services without naming them."""
-        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         title, why = definitions.find_brought_database(cursor)
         stray = find_stray_sign(cursor) if cursor.peek(1).upper in ("DATABASE", "LOG") else None
         if stray is not None:
             self._fault(place, f"{cursor.peek().upper} {cursor.peek(1).upper}: {stray.why}", stray.number)
         self._skip()
         if title is None:
-            return self._passed(place, start)
-        return DefinitionNode(place=place, words=self._words(start), title=title, refusal=RefusalError(why))
+            return self._skipped_statement(place, start)
+        return DefinitionNode(place=place, words=self._words_since(start), title=title, refusal=RefusalError(why))
 
     def _read_definition(self, read: definitions.Definition) -> ScriptNode:
-        cursor, place, start = self._cursor, self._here(), self._cursor.position
+        cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         title = title_of(cursor)
         self._take_notes()
-        where = definitions.StatementPlace(*place, None, self._settings.scripted_at)
+        statement_place = definitions.StatementPlace(*place, None, self._settings.scripted_at)
         try:
-            statements = read(cursor, where)
+            statements = read(cursor, statement_place)
         except RefusalError as refusal:
             is_fault = isinstance(refusal, UnparsedError) and self._fault(
                 place, f"{title}: {refusal.why}", refusal.number
             )
             cursor.position = max(cursor.position, start + 2)
             self._finish()
-            words = _needed_of_definition(self._words(start))
+            words = _needed_of_definition(self._words_since(start))
             return DefinitionNode(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
         notes = self._take_notes()
         self._finish()
-        words = _needed_of_definition(self._words(start))
+        words = _needed_of_definition(self._words_since(start))
         return DefinitionNode(place=place, words=words, title=title, statements=tuple(statements), notes=notes)
 
     def _drop_modules(self) -> ScriptNode:
-        place, start = self._here(), self._cursor.position
+        place, start = self._next_place(), self._cursor.position
         keys, if_exists = read_dropped(self._cursor)
         self._finish()
-        return DropModules(place=place, words=self._words(start), keys=keys, if_exists=if_exists)
+        return DropModules(place=place, words=self._words_since(start), keys=keys, if_exists=if_exists)
 
     def _take_notes(self) -> tuple[str, ...]:
         notes, self._cursor.notes = tuple(self._cursor.notes), []

@@ -315,12 +315,12 @@ class _LexemeReader:
 
     def _word(self, raw: str) -> tuple[str, str]:
         """Return a word without invisible characters, and in upper case. Equal words are one object."""
-        known = self._words.get(raw)
-        if known is None:
+        interned = self._words.get(raw)
+        if interned is None:
             word = raw if raw.isascii() else INVISIBLE.sub("", raw)
             upper = _upper(word)
-            known = self._words[raw] = (word, word if upper == word else upper)
-        return known
+            interned = self._words[raw] = (word, word if upper == word else upper)
+        return interned
 
 
 def _divides(text: str, start: int, end: int) -> bool:

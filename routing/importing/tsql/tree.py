@@ -382,16 +382,16 @@ def _split(words: Words) -> Iterator[Words]:
 
 
 def _read_parameter(words: Words) -> ProcedureParameter:
-    name, rest = words[0].text, list(words[1:])
-    is_output = any(word.upper in ("OUTPUT", "OUT") for word in rest)
-    rest = [word for word in rest if word.upper not in ("OUTPUT", "OUT", "READONLY", "VARYING")]
-    if rest and rest[0].upper == "AS":
-        rest = rest[1:]
+    name, declared = words[0].text, list(words[1:])
+    is_output = any(word.upper in ("OUTPUT", "OUT") for word in declared)
+    declared = [word for word in declared if word.upper not in ("OUTPUT", "OUT", "READONLY", "VARYING")]
+    if declared and declared[0].upper == "AS":
+        declared = declared[1:]
     equals = next(
-        (index for index, word in enumerate(rest) if word.text == "=" and word.kind is LexemeKind.SIGN), None
+        (index for index, word in enumerate(declared) if word.text == "=" and word.kind is LexemeKind.SIGN), None
     )
-    default = None if equals is None else tuple(rest[equals + 1 :])
-    type_words = [word for word in rest[:equals] if word.upper not in ("NULL", "NOT")]
+    default = None if equals is None else tuple(declared[equals + 1 :])
+    type_words = [word for word in declared[:equals] if word.upper not in ("NULL", "NOT")]
     return ProcedureParameter(name, tuple(type_words), default, is_output)
 
 

@@ -159,8 +159,10 @@ class VariableValues:
         variable = self._variables.get(name.casefold())
         if variable is None or variable.assigned is None:
             return None
-        then = variable.assigned
-        holds = condition.guards[: len(then.guards)] == then.guards and then.why_not in (None, condition.why_not)
+        assigned_when = variable.assigned
+        holds = condition.guards[
+            : len(assigned_when.guards)
+        ] == assigned_when.guards and assigned_when.why_not in (None, condition.why_not)
         return variable.value if holds else None
 
     def is_null(self, name: str) -> bool:

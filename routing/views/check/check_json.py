@@ -35,17 +35,17 @@ def as_object(done: Check) -> JsonObject:
         "read": _read(done.evidence),
         "notes": find_notes(done),
         "not_known": [gap_object(gap) for gap in shown.gaps],
-        "refused": [one._asdict() for one in shown.evidence.server.list_refusals()],
+        "refused": [refusal._asdict() for refusal in shown.evidence.server.list_refusals()],
         "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(shown.estate.times.items())},
         "refused_messages": done.evidence.log.refused_messages,
         "messages": len(shown.results),
         "outcomes": dict(shown.outcomes),
         "ends": dict(shown.ends),
-        "groups": [_group(one, shown) for one in shown.groups],
-        "troubles": [one.as_object() for one in shown.troubles],
-        "findings": [_finding(one) for one in shown.findings],
+        "groups": [_group(message_group, shown) for message_group in shown.groups],
+        "troubles": [trouble.as_object() for trouble in shown.troubles],
+        "findings": [_finding(finding) for finding in shown.findings],
         "other_findings": dict(shown.other_findings),
-        "then": None if done.tried is None or done.trial is None else _then(done, done.tried, done.trial),
+        "then": None if done.tried is None or done.trial is None else _trial(done, done.tried, done.trial),
     }
 
 
@@ -53,13 +53,13 @@ def _read(evidence: FileEvidence) -> JsonObject:
     return {
         "views": [
             {
-                "view": one.view,
-                "instance_name": one.instance,
-                "databases": one.databases,
-                "rows": one.rows,
-                "exported_at": format_time(one.newest),
+                "view": view_read.view,
+                "instance_name": view_read.instance,
+                "databases": view_read.databases,
+                "rows": view_read.rows,
+                "exported_at": format_time(view_read.newest),
             }
-            for one in views_read(evidence)
+            for view_read in views_read(evidence)
         ],
         "rows": {
             view: {
@@ -69,15 +69,15 @@ def _read(evidence: FileEvidence) -> JsonObject:
             }
             for view, rows in evidence.log.rows_read.items()
         },
-        "scripts": [_script(one) for one in evidence.log.scripts],
+        "scripts": [_script(script) for script in evidence.log.scripts],
         "left_out": list(evidence.log.left_out),
         "rejected": list(evidence.log.rejected),
     }
 
 
-def _script(one: ScriptRead) -> JsonObject:
-    counts = {"statements": one.statements, "left_out": one.left_out, "rejected": one.rejected}
-    return {"file": one.file, "instance_name": one.instance, **counts}
+def _script(script: ScriptRead) -> JsonObject:
+    counts = {"statements": script.statements, "left_out": script.left_out, "rejected": script.rejected}
+    return {"file": script.file, "instance_name": script.instance, **counts}
 
 
 def gap_object(gap: KnowledgeGap) -> JsonObject:
@@ -91,41 +91,44 @@ def gap_object(gap: KnowledgeGap) -> JsonObject:
     }
 
 
-def _group(one: MessageGroup, done: Check) -> JsonObject:
-    row, verdict = one.first.row, one.verdict
+def _group(message_group: MessageGroup, done: Check) -> JsonObject:
+    row, verdict = message_group.first.row, message_group.verdict
     reason = None if verdict is None else str(verdict.reason)
     return {
-        "outcome": one.first.outcome,
+        "outcome": message_group.first.outcome,
         "reason": reason,
-        "error_number": error_number(reason, one.first.case.scope),
-        "end": one.first.end,
+        "error_number": error_number(reason, message_group.first.case.scope),
+        "end": message_group.first.end,
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],
-        "count": len(one.results),
-        "oldest": _time(one.oldest),
-        "matching_steps": list(one.steps),
-        "steps": [{"matching_step": step, "count": count} for step, count in one.steps.items()],
+        "count": len(message_group.results),
+        "oldest": _time(message_group.oldest),
+        "matching_steps": list(message_group.steps),
+        "steps": [{"matching_step": step, "count": count} for step, count in message_group.steps.items()],
         "route_name": None if verdict is None else verdict.route_name,
         "rerouted_from": None if verdict is None else verdict.rerouted_from,
         "address": None if verdict is None else verdict.address,
         "destination_database": None if verdict is None else verdict.destination_database,
-        "broker_instances": list(one.brokers),
-        "brokers": [{"broker_instance": broker, "count": count} for broker, count in one.brokers.items()],
-        "path": None if one.path is None else path_object(one.path, done.knowledge),
-        "near_misses": [_near(miss) for miss in one.near],
-        "not_known": [gap_object(gap) for gap in one.gaps],
-        "said": [
-            _reported_status(one, status_text, count) for status_text, count in one.status_texts.most_common()
+        "broker_instances": list(message_group.brokers),
+        "brokers": [
+            {"broker_instance": broker, "count": count} for broker, count in message_group.brokers.items()
         ],
-        "unacknowledged": one.unacknowledged,
-        "agreements": {str(word): one.agreements[word] for word in NumberAgreement},
-        "advice": None if one.remedy is None else one.remedy.text,
-        "statement": None if one.remedy is None else one.remedy.statement,
-        "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
-        "remedies": [{**advice.remedy.as_object(), "count": advice.count} for advice in one.advice],
-        "findings": [_finding(lint_finding) for lint_finding in done.findings_on(one)],
-        "messages": [_message(result) for result in one.results],
+        "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
+        "near_misses": [_near_miss(miss) for miss in message_group.near],
+        "not_known": [gap_object(gap) for gap in message_group.gaps],
+        "said": [
+            _reported_status(message_group, status_text, count)
+            for status_text, count in message_group.status_texts.most_common()
+        ],
+        "unacknowledged": message_group.unacknowledged,
+        "agreements": {str(word): message_group.agreements[word] for word in NumberAgreement},
+        "advice": None if message_group.remedy is None else message_group.remedy.text,
+        "statement": None if message_group.remedy is None else message_group.remedy.statement,
+        "statement_is_complete": message_group.remedy is not None and message_group.remedy.is_complete,
+        "remedies": [{**advice.remedy.as_object(), "count": advice.count} for advice in message_group.advice],
+        "findings": [_finding(lint_finding) for lint_finding in done.findings_on(message_group)],
+        "messages": [_message(result) for result in message_group.results],
     }
 
 
@@ -138,22 +141,22 @@ def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
         "multiple_targets": path.has_multiple_targets,
         "return_is_known": not path.is_back_unknown,
         "assumed": [{"address": address, "instance_name": name} for address, name in path.assumed],
-        "ways": [_path_way(one, path) for one in path.all_ways],
+        "ways": [_path_way(path_way, path) for path_way in path.all_ways],
         "not_known": [*({**gap_object(gap), "address": None} for gap in gaps_on(path)), *unread],
     }
 
 
-def _path_way(one: PathWay, path: JudgedPath) -> JsonObject:
-    hop_path = one.hop_path
+def _path_way(path_way: PathWay, path: JudgedPath) -> JsonObject:
+    hop_path = path_way.hop_path
     return {
-        "direction": "BACK" if one.is_return else "THERE",
+        "direction": "BACK" if path_way.is_return else "THERE",
         "outcome": str(hop_path.ending),
         "reason": None if hop_path.reason is None else str(hop_path.reason),
         "instance_name": hop_path.instance,
         "database_name": hop_path.database,
         "address": hop_path.address,
-        "end": str(one.end),
-        "fails": one in path.failing,
+        "end": str(path_way.end),
+        "fails": path_way in path.failing,
         "hops": [_hop(hop) for hop in hop_path.hops],
     }
 
@@ -175,7 +178,7 @@ def _unread(address: str, knowledge: EstateKnowledge) -> JsonObject:
     }
 
 
-def _near(miss: NearMiss) -> JsonObject:
+def _near_miss(miss: NearMiss) -> JsonObject:
     return {
         "what": miss.what,
         "instance_name": miss.instance,
@@ -187,8 +190,8 @@ def _near(miss: NearMiss) -> JsonObject:
     }
 
 
-def _reported_status(one: MessageGroup, status_text: StatusText, count: int) -> JsonObject:
-    compared = one.compared(status_text)
+def _reported_status(message_group: MessageGroup, status_text: StatusText, count: int) -> JsonObject:
+    compared = message_group.compared(status_text)
     return {
         "error_number": status_text.number,
         "transmission_status": status_text.text,
@@ -209,31 +212,31 @@ def _time(at: datetime) -> str | None:
     return None if isinstance(at, UnknownTime) else format_time(at)
 
 
-def _finding(one: LintFinding) -> JsonObject:
-    return {**one._asdict(), "severity": str(severity_of(one))}
+def _finding(finding: LintFinding) -> JsonObject:
+    return {**finding._asdict(), "severity": str(severity_of(finding))}
 
 
-def _then(done: Check, tried: Check, trial: Trial) -> JsonObject:
+def _trial(done: Check, tried: Check, trial: Trial) -> JsonObject:
     return {
-        "scripts": [_script(one) for one in tried.evidence.log.scripts],
+        "scripts": [_script(script) for script in tried.evidence.log.scripts],
         "rejected": list(tried.evidence.log.rejected),
         "notes": list(tried.evidence.log.notes),
         "before": {"outcomes": dict(done.outcomes), "ends": dict(done.ends)},
         "stuck_before": len(trial.stuck_before),
         "stuck_after": len(trial.stuck_after),
-        "changes": [_change(one) for one in trial.changes],
+        "changes": [_change(change) for change in trial.changes],
         "unchanged": trial.unchanged,
     }
 
 
-def _change(one: Change) -> JsonObject:
+def _change(change: Change) -> JsonObject:
     return {
-        "effect": one.effect,
-        "count": len(one.results),
-        "instance_name": one.instance,
-        "database_name": one.database,
-        "to_service_name": one.service,
-        "before": one.before._asdict(),
-        "after": one.after._asdict(),
-        "messages": [_message(result) for result in one.results],
+        "effect": change.effect,
+        "count": len(change.results),
+        "instance_name": change.instance,
+        "database_name": change.database,
+        "to_service_name": change.service,
+        "before": change.before._asdict(),
+        "after": change.after._asdict(),
+        "messages": [_message(result) for result in change.results],
     }

@@ -68,7 +68,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
     """Describe a check. Messages that are on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
     problems = find_problems(done.shown.groups)
-    listed_problems = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
+    listed_problems = [problem for problem in problems if with_all or problem.kind is not ProblemKind.NOTHING]
     shown = listed_problems[: limits.problems]
     report = _Report(done.shown, limits)
     return [
@@ -87,7 +87,7 @@ def _state_trial(done: Check) -> str | None:
     """State the effect of scripts, or return None without scripts."""
     if done.trial is None or done.tried is None:
         return None
-    return done.trial.state(one.file for one in done.tried.evidence.log.scripts)
+    return done.trial.state(script.file for script in done.tried.evidence.log.scripts)
 
 
 def describe_message(
@@ -97,13 +97,13 @@ def describe_message(
     return _Report(done, limits).describe(1, problem, result)
 
 
-def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
-    """List the statements to paste, each once. ``asked`` limits them to the problems of some messages."""
+def list_statements(done: Check, selected: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
+    """List the statements to paste, each once. ``selected`` limits them to the problems of some messages."""
     # Remedies with the same statement may have different texts.
     remedies: dict[tuple[str, str], Remedy] = {}
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for problem in find_problems(done.shown.groups):
-        if asked is not None and not any(problem.keeps(result) for result in asked):
+        if selected is not None and not any(problem.keeps(result) for result in selected):
             continue
         for advice in problem.advice:
             remedy = advice.remedy
@@ -112,17 +112,19 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
                 remedies.setdefault(key, remedy)
                 about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
                 reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
-    for one in done.shown.troubles if asked is None else ():
-        if one.remedy.statement is not None:
-            key = one.remedy.instance, one.remedy.statement
-            remedies.setdefault(key, one.remedy)
-            reasons[key].append("\n".join([f"{one.kind}: {one.what}.", *list_sentences(one.remedy)]))
+    for trouble in done.shown.troubles if selected is None else ():
+        if trouble.remedy.statement is not None:
+            key = trouble.remedy.instance, trouble.remedy.statement
+            remedies.setdefault(key, trouble.remedy)
+            reasons[key].append("\n".join([f"{trouble.kind}: {trouble.what}.", *list_sentences(trouble.remedy)]))
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
-    for key in sorted(remedies, key=lambda one: one[0] not in ready_instances):
-        others = len(reasons[key]) - 1
-        also = [f"And for {count(others, 'other problem')}."] if others else []
+    for key in sorted(
+        remedies, key=lambda instance_and_statement: instance_and_statement[0] not in ready_instances
+    ):
+        other_count = len(reasons[key]) - 1
+        also = [f"And for {count(other_count, 'other problem')}."] if other_count else []
         statements.append(remedies[key].as_statement([reasons[key][0], *also]))
     return statements
 
@@ -149,14 +151,14 @@ class _Report:
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
-        on_their_way = sum(one.count for one in problems if one.kind is ProblemKind.NOTHING)
-        others = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
-        yield Paragraph(f"{state_counts(done)}.{others}")
+        on_their_way = sum(problem.count for problem in problems if problem.kind is ProblemKind.NOTHING)
+        rest_text = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
+        yield Paragraph(f"{state_counts(done)}.{rest_text}")
 
     def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
         """Yield a problem: its messages, waiting time, cause and actions, then its evidence."""
-        what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
-        yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
+        problem_text = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
+        yield DocumentHeading((f"{number}. ", problem_text, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
         yield from self.evidence(number, problem)
 
@@ -193,7 +195,7 @@ class _Report:
     def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the number of problems that are not shown."""
         if problems:
-            messages = count(sum(one.count for one in problems), "message")
+            messages = count(sum(problem.count for problem in problems), "message")
             yield DocumentHeading(
                 f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
             )
@@ -204,22 +206,22 @@ class _Report:
         if not troubles:
             return
         yield DocumentHeading("Beside the messages")
-        for one in troubles[: self._limits.problems]:
-            place = where(one.remedy.place.instance, one.remedy.place.database)
-            yield Paragraph((TonedText(str(one.kind), Tone.BAD), f": {one.what} ({place})"))
-            yield from list_remedy(one.remedy, f"what to do on {named(one.remedy.instance)}", indent=1)
-        left = len(troubles) - len(troubles[: self._limits.problems])
-        if left:
-            yield Paragraph(f"and {count(left, 'more trouble')} (--verbose lists all)")
+        for trouble in troubles[: self._limits.problems]:
+            place = where(trouble.remedy.place.instance, trouble.remedy.place.database)
+            yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.what} ({place})"))
+            yield from list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}", indent=1)
+        hidden_count = len(troubles) - len(troubles[: self._limits.problems])
+        if hidden_count:
+            yield Paragraph(f"and {count(hidden_count, 'more trouble')} (--verbose lists all)")
 
     def lint(self) -> Iterator[Block]:
         """Yield the number of lint findings that no problem shows."""
-        others = self._done.other_findings
-        if others:
-            counts = ", ".join(starmap(_count_severity, others.items()))
-            what = "Lint has other findings" if self._done.findings else "Lint has findings about other objects"
+        severities = self._done.other_findings
+        if severities:
+            counts = ", ".join(starmap(_count_severity, severities.items()))
+            subject = "Lint has other findings" if self._done.findings else "Lint has findings about other objects"
             yield DocumentHeading("Other findings of lint")
-            yield ListItem(f"{what}: {counts} (sbroute lint).")
+            yield ListItem(f"{subject}: {counts} (sbroute lint).")
 
     def not_known(self) -> Iterator[Block]:
         """Yield the missing exports that may change decisions."""
@@ -233,8 +235,8 @@ class _Report:
         evidence, most = self._done.evidence, self._limits.sentences
         yield DocumentHeading("Read")
         by_instance: dict[str, list[ViewRead]] = defaultdict(list)
-        for one in views_read(evidence):
-            by_instance[one.instance].append(one)
+        for view_read in views_read(evidence):
+            by_instance[view_read.instance].append(view_read)
         state = _list_views if most is None else _count_views
         yield from _items(shorten(map(state, by_instance.values()), most))
         yield from _items(shorten(map(_state_script, evidence.log.scripts), most))
@@ -244,13 +246,13 @@ class _Report:
             "rejected": evidence.log.rejected,
             "note": find_notes(self._done),
         }
-        for what, sentences in lists.items():
-            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+        for label, sentences in lists.items():
+            cuts = (f"{label}: {cut(sentence)}" for sentence in sentences)
             yield from _items(shorten(cuts, self._limits.notes))
 
 
 def _refusals(done: Check) -> list[str]:
-    return [one.state() for one in done.evidence.server.list_refusals()]
+    return [refusal.state() for refusal in done.evidence.server.list_refusals()]
 
 
 def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
@@ -260,8 +262,8 @@ def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
     evidence, trial = done.tried.evidence, done.trial
     yield DocumentHeading("What changes")
     yield from _items(shorten(map(_state_script_tried, evidence.log.scripts), limits.sentences))
-    for what, sentences in {"rejected": evidence.log.rejected, "note": evidence.log.notes}.items():
-        cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+    for label, sentences in {"rejected": evidence.log.rejected, "note": evidence.log.notes}.items():
+        cuts = (f"{label}: {cut(sentence)}" for sentence in sentences)
         yield from _items(shorten(cuts, limits.notes))
     yield from _items(shorten(map(_state_change, trial.changes), limits.changes))
     yield ListItem(f"{count(trial.unchanged, 'message')} as before")
@@ -277,31 +279,32 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
 
 def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
     """Write the messages of a remedy if it is not for all or not certain."""
-    is_of_some = len({one.count for one in problem.advice}) > 1
+    is_of_some = len({advice.count for advice in problem.advice}) > 1
     whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
     return whose + ("" if problem.first.verdict is not None else ", as far as is known")
 
 
 def _count_views(views: Sequence[ViewRead]) -> str:
-    rows = count(sum(one.rows for one in views), "row")
-    newest = when(max(one.newest for one in views))
+    rows = count(sum(view_read.rows for view_read in views), "row")
+    newest = when(max(view_read.newest for view_read in views))
     return f"{named(views[0].instance)}, exported at {newest}: {count(len(views), 'view')}, {rows}"
 
 
 def _list_views(views: Sequence[ViewRead]) -> str:
-    newest = when(max(one.newest for one in views))
+    newest = when(max(view_read.newest for view_read in views))
     return f"{named(views[0].instance)}, exported at {newest}: {', '.join(map(_state_view, views))}"
 
 
-def _state_view(one: ViewRead) -> str:
-    of = f" of {count(one.databases, 'database')}" if one.databases else ""
-    return f"{one.view} {count(one.rows, 'row')}{of}"
+def _state_view(view_read: ViewRead) -> str:
+    of = f" of {count(view_read.databases, 'database')}" if view_read.databases else ""
+    return f"{view_read.view} {count(view_read.rows, 'row')}{of}"
 
 
-def _state_script(one: ScriptRead) -> str:
-    rest = f", {one.left_out} left out" if one.left_out else ""
-    rest += f", {one.rejected} rejected" if one.rejected else ""
-    return f"{cut(one.file)} for {named(one.instance)}: {count(one.statements, 'statement')} in force{rest}"
+def _state_script(script: ScriptRead) -> str:
+    exceptions = f", {script.left_out} left out" if script.left_out else ""
+    exceptions += f", {script.rejected} rejected" if script.rejected else ""
+    statements = count(script.statements, "statement")
+    return f"{cut(script.file)} for {named(script.instance)}: {statements} in force{exceptions}"
 
 
 def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
@@ -311,7 +314,7 @@ def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
             "rejected": evidence.log.rows_rejected,
             "left out, because a newer export exists": evidence.log.rows_left_out,
         }
-        row_counts = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
+        row_counts = [f"{of[view]:,} {kind}" for kind, of in whats.items() if of.get(view)]
         if row_counts:
             yield f"of {count(rows, 'row')} of {view}: {', '.join(row_counts)}"
 
@@ -325,9 +328,10 @@ def _state_script_tried(script: ScriptRead) -> str:
     return f"with {cut(script.file)} applied to {named(script.instance)} ({counts})"
 
 
-def _state_change(one: Change) -> str:
-    who = f"{count(len(one.results), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
-    return f"{one.effect}: {who}: {_state_result(one.before)} → {_state_result(one.after)}"
+def _state_change(change: Change) -> str:
+    sender = where(change.instance, change.database)
+    messages = f"{count(len(change.results), 'message')} from {sender} to {named(change.service)}"
+    return f"{change.effect}: {messages}: {_state_result(change.before)} → {_state_result(change.after)}"
 
 
 def _state_result(result: ChangeableResult) -> str:
@@ -335,8 +339,8 @@ def _state_result(result: ChangeableResult) -> str:
     by = None if result.route_name is None else f"by route {named(result.route_name)}"
     place = "" if result.end_instance is None else f" at {named(result.end_instance)}"
     is_shown = result.end not in (result.outcome, PathEnd.NOT_KNOWN)
-    then = f"ends {result.end}{place}" if is_shown else None
-    return ", ".join(part for part in (result.outcome, result.reason, by, to, then) if part is not None)
+    ending = f"ends {result.end}{place}" if is_shown else None
+    return ", ".join(part for part in (result.outcome, result.reason, by, to, ending) if part is not None)
 
 
 # A check as a report for the page.
@@ -387,7 +391,9 @@ def as_report(done: Check) -> Report:
 def _extent(done: Check) -> str:
     """Return the number of waiting messages and the decision time, with the names of tried scripts."""
     counts = state_counts(done.shown)
-    scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.log.scripts})
+    scripts = (
+        [] if done.tried is None else sorted({cut(script.file) for script in done.tried.evidence.log.scripts})
+    )
     return counts + (f"; with {join_words(scripts)} applied" if scripts else "")
 
 
@@ -423,11 +429,11 @@ def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[Me
 
 def _key(result: MessageResult, ending: str) -> _FlowKey:
     row, verdict = result.row, result.verdict
-    who = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
+    flow = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
     if verdict is None:
-        return _FlowKey(*who, None, None, None, None, ending, None, None)
+        return _FlowKey(*flow, None, None, None, None, ending, None, None)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
-    return _FlowKey(*who, str(verdict.reason), *where_to, ending, *_place_of_end(result))
+    return _FlowKey(*flow, str(verdict.reason), *where_to, ending, *_place_of_end(result))
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
@@ -435,7 +441,9 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
     path, verdict = result.path, result.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
-    path_way = path.first_failure or next((one for one in path.there if str(one.end) == str(path.end)), None)
+    path_way = path.first_failure or next(
+        (candidate for candidate in path.there if str(candidate.end) == str(path.end)), None
+    )
     if path_way is None or path.end is PathEnd.NOT_KNOWN:
         return None, None
     reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else path_way.hop_path.reason
@@ -446,7 +454,7 @@ def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
     """Yield the problems in their printed form, each with its evidence."""
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
-    shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]
+    shown = [problem for problem in find_problems(done.groups) if problem.kind is not ProblemKind.NOTHING]
     for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
         counted = Counter(ends[id(result)] for result in problem.whole.results)
         yield ReportProblem(
@@ -455,11 +463,11 @@ def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
             tuple(report.describe(number, problem)),
             tuple(report.evidence(number, problem))[1:],
         )
-    left = shown[_MOST_PROBLEMS:]
-    if left:
-        messages = count(sum(one.count for one in left), "message")
-        more = Paragraph(f"{messages} (sbroute check --verbose lists all)")
-        yield ReportProblem(f"and {count(len(left), 'more problem')}", "", (more,))
+    hidden = shown[_MOST_PROBLEMS:]
+    if hidden:
+        messages = count(sum(problem.count for problem in hidden), "message")
+        messages_paragraph = Paragraph(f"{messages} (sbroute check --verbose lists all)")
+        yield ReportProblem(f"and {count(len(hidden), 'more problem')}", "", (messages_paragraph,))
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:

@@ -59,26 +59,28 @@ def find_findings(estate: CheckedEstate) -> LintFindings:
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     now = max(estate.times.values())
     findings = {*find_all(columns, now), *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS)}
-    ordered = sorted(findings, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
+    ordered = sorted(
+        findings, key=lambda finding: (_WORST_FIRST[severity_of(finding)], *(str(part) for part in finding))
+    )
     file_knowledge = FileKnowledge(estate.knowledge)
     certain: list[LintFinding] = []
     uncertain: list[LintFinding] = []
-    for one in ordered:
-        (uncertain if file_knowledge.gaps_behind(one) else certain).append(one)
+    for finding in ordered:
+        (uncertain if file_knowledge.gaps_behind(finding) else certain).append(finding)
     return LintFindings(certain, uncertain)
 
 
-def severity_of(one: LintFinding) -> Severity:
+def severity_of(finding: LintFinding) -> Severity:
     """Return the rank of a finding's severity."""
-    return BY_CODE[one.code].severity
+    return BY_CODE[finding.code].severity
 
 
 class BearingFindings:
     """Findings of lint by their objects, except defaults of every instance."""
 
     def __init__(self, findings: LintFindings) -> None:
-        every = (*findings.certain, *findings.uncertain)
-        self._findings = [one for one in every if not BY_CODE[one.code].is_default]
+        all_findings = (*findings.certain, *findings.uncertain)
+        self._findings = [finding for finding in all_findings if not BY_CODE[finding.code].is_default]
         self._uncertain = set(findings.uncertain)
         self._by_place: dict[_Place, list[int]] = defaultdict(list)
         self._by_broker: dict[str, list[int]] = defaultdict(list)
@@ -86,14 +88,14 @@ class BearingFindings:
         self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
         # Ids of objects are unique here, because the groups and their paths live as long as this object.
         self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
-        for number, one in enumerate(self._findings):
-            self._by_place[one.instance_name, one.database_name, one.object].append(number)
-            if one.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
+        for number, finding in enumerate(self._findings):
+            self._by_place[finding.instance_name, finding.database_name, finding.object].append(number)
+            if finding.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
                 # Messages that wait for a route have no route, so they are found by the code.
-                self._by_place[one.instance_name, one.database_name, one.code].append(number)
-            if one.code in _OF_BROKERS and one.object is not None:
+                self._by_place[finding.instance_name, finding.database_name, finding.code].append(number)
+            if finding.code in _OF_BROKERS and finding.object is not None:
                 # The finding has the first of the databases with that id.
-                self._by_broker[one.object].append(number)
+                self._by_broker[finding.object].append(number)
 
     def on(self, group: MessageGroup) -> list[LintFinding]:
         """Return the findings about objects on the paths of a group there and back, the worst first.
@@ -101,18 +103,18 @@ class BearingFindings:
         Findings that depend on missing exports count if the reason of stuck messages is certain.
         """
         if id(group) not in self._by_group:
-            self._by_group[id(group)] = list(self._bearing_on(group))
+            self._by_group[id(group)] = list(self._find_bearing(group))
         return self._by_group[id(group)]
 
-    def _bearing_on(self, group: MessageGroup) -> Iterator[LintFinding]:
+    def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
         numbers = self._at(_own_places(group)) | self._near(group.near)
         for path_way in () if group.path is None else group.path.all_ways:
-            numbers |= self._on_way(path_way, group)
+            numbers |= self._on_path(path_way, group)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
-        for one in (self._findings[number] for number in sorted(numbers)):
+        for finding in (self._findings[number] for number in sorted(numbers)):
             # Even if a message certainly waits for a route, the path of its request may be uncertain.
-            if one not in self._uncertain or (_is_known(group) and one.code != _LOST_REQUESTS):
-                yield one
+            if finding not in self._uncertain or (_is_known(group) and finding.code != _LOST_REQUESTS):
+                yield finding
 
     def _at(self, places: Iterable[_Place]) -> set[int]:
         return {number for place in set(places) for number in self._by_place.get(place, ())}
@@ -124,7 +126,7 @@ class BearingFindings:
             self._by_near[near] = frozenset(self._at(places))
         return self._by_near[near]
 
-    def _on_way(self, path_way: PathWay, group: MessageGroup) -> set[int]:
+    def _on_path(self, path_way: PathWay, group: MessageGroup) -> set[int]:
         """Return the findings about objects on a path. Groups share paths, but not their services."""
         if id(path_way) not in self._by_way:
             self._by_way[id(path_way)] = frozenset(self._at(_places_on(path_way))), _databases_on(path_way)
@@ -182,7 +184,11 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 def _brokers(group: MessageGroup) -> set[str]:
     """Return the broker instances that the messages are bound to, and their acknowledgements."""
-    back = (hop.verdict for one in group.path.back for hop in one.hop_path.hops) if group.path is not None else ()
+    back = (
+        (hop.verdict for path_way in group.path.back for hop in path_way.hop_path.hops)
+        if group.path is not None
+        else ()
+    )
     ids = (None if verdict is None else verdict.broker_instance for verdict in back)
     return {broker for broker in (*group.brokers, *ids) if broker is not None}
 
@@ -206,7 +212,7 @@ def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
 
 def count_severities(findings: Iterable[LintFinding]) -> Counter[str]:
     """Write the number of findings of each severity, the worst first."""
-    counts = Counter(str(severity_of(one)) for one in findings)
+    counts = Counter(str(severity_of(finding)) for finding in findings)
     return Counter({str(severity): counts[str(severity)] for severity in Severity if counts[str(severity)]})
 
 
@@ -259,8 +265,13 @@ class Check:
     @cached_property
     def findings(self) -> Sequence[LintFinding]:
         """Findings of lint about messages with problems, the worst first."""
-        met = {finding for one in self.groups if one.needs_somebody for finding in self.findings_on(one)}
-        return [one for one in (*self._lint.certain, *self._lint.uncertain) if one in met]
+        met = {
+            finding
+            for message_group in self.groups
+            if message_group.needs_somebody
+            for finding in self.findings_on(message_group)
+        }
+        return [finding for finding in (*self._lint.certain, *self._lint.uncertain) if finding in met]
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return the findings of lint about objects on the path of a group, the worst first."""
@@ -278,9 +289,15 @@ class Check:
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
         """The troubles beside the messages, without those that a group's remedy is about."""
-        listed = {(advice.remedy.place, advice.remedy.statement) for one in self.groups for advice in one.advice}
-        every = find_troubles(self.evidence.server)
-        return [one for one in every if (one.remedy.place, one.remedy.statement) not in listed]
+        advised = {
+            (advice.remedy.place, advice.remedy.statement)
+            for message_group in self.groups
+            for advice in message_group.advice
+        }
+        all_troubles = find_troubles(self.evidence.server)
+        return [
+            trouble for trouble in all_troubles if (trouble.remedy.place, trouble.remedy.statement) not in advised
+        ]
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -312,7 +329,7 @@ def check(
     variables: Mapping[str, str] | None = None,
     addresses: Sequence[str] = (),
     at: datetime | None = None,
-    then: Sequence[str] = (),
+    scripts: Sequence[str] = (),
     notes: Sequence[str] = (),
     clock: datetime | None = None,
     environment: str | None = None,
@@ -322,7 +339,7 @@ def check(
 
     ``paths`` are files and folders. ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses``
     complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
-    the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
+    the time of its newest export, or ``at`` (UTC without a zone). ``scripts`` are scripts to try: everything is
     decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
     on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
     with the progress.
@@ -342,7 +359,7 @@ def check(
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
-    return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
+    return Check(at, estate, results, _try(estate, results, scripts, options, at) if scripts else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
@@ -355,13 +372,13 @@ def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
 def _try(
     estate: CheckedEstate,
     results: Sequence[MessageResult],
-    then: Sequence[str],
+    scripts: Sequence[str],
     options: FileOptions,
     at: datetime | None,
 ) -> Check:
     """Decide the messages once more, with scripts in force as of the newest time of all."""
     last = max(estate.times.values())
-    evidence = try_scripts(estate.evidence, then, options, moment_of(last))
+    evidence = try_scripts(estate.evidence, scripts, options, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
     return Check(at, changed, forget_statuses(results, follow_results(changed, decide_all(changed))))
 
@@ -384,13 +401,13 @@ def find_notes(done: Check) -> list[str]:
 def _note_older_exports(done: Check) -> Iterator[str]:
     """Yield a note on each instance on a path of messages that was exported long before their sender."""
     met = {
-        (one.first.case.instance, hop.instance_name)
-        for one in done.groups
-        for way in (() if one.path is None else one.path.all_ways)
-        for hop in way.hop_path.hops
+        (message_group.first.case.instance, hop.instance_name)
+        for message_group in done.groups
+        for path_way in (() if message_group.path is None else message_group.path.all_ways)
+        for hop in path_way.hop_path.hops
     }
     for sender, name in sorted(met):
-        sent_at, exported_at = (done.evidence.views.newest(each) for each in (sender, name))
+        sent_at, exported_at = (done.evidence.views.newest(instance_name) for instance_name in (sender, name))
         if sent_at is not None and exported_at is not None and sent_at - exported_at > APART:
             yield (
                 f"{quote_name(name)} was exported at {format_time(exported_at)}, long before {quote_name(sender)}"

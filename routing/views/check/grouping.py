@@ -107,7 +107,13 @@ class MessageGroup:
         counts = Counter(
             None if result.verdict is None else result.verdict.broker_instance for result in self.results
         )
-        return Counter(dict(sorted(counts.items(), key=lambda each: (each[0] is not None, each[0] or ""))))
+        return Counter(
+            dict(
+                sorted(
+                    counts.items(), key=lambda broker_count: (broker_count[0] is not None, broker_count[0] or "")
+                )
+            )
+        )
 
     @property
     def steps(self) -> Counter[int]:
@@ -230,13 +236,13 @@ class _Facts(NamedTuple):
     def of_case(cls, case: MessageCase) -> _Facts:
         """Collect the facts of a case, without near misses and remedies."""
         verdict = case.verdict
-        who = case.instance, case.database, case.service
+        place = case.instance, case.database, case.service
         if verdict is None:
-            return cls(case.outcome, None, *who, None, case.scope, None, None, None, case.gaps, 0)
+            return cls(case.outcome, None, *place, None, case.scope, None, None, None, case.gaps, 0)
         return cls(
             case.outcome,
             str(verdict.reason),
-            *who,
+            *place,
             verdict.route_name,
             case.scope,
             verdict.address,
@@ -247,7 +253,7 @@ class _Facts(NamedTuple):
         )
 
 
-class _Help(NamedTuple):
+class _NearMissesAndRemedies(NamedTuple):
     """The near misses of messages, and their remedies."""
 
     near: SharedTuple[NearMiss] = NOTHING_NEAR
@@ -260,7 +266,7 @@ def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
 
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
     """Return the groups of all messages, in the order in which they are shown."""
-    every = list(results)
+    all_results = list(results)
     facts_for_remedies = RemedyFacts(
         estate.instances,
         EstateAddresses(
@@ -270,19 +276,26 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
             ),
             list_route_addresses(estate.instances),
         ),
-        {result.case.service for result in every},
+        {result.case.service for result in all_results},
         estate.evidence.server,
     )
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
-    results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
-    for case, theirs in _by_case(every).items():
+    results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
+    for case, theirs in _by_case(all_results).items():
         facts = _Facts.of_case(case)
         results_by_facts[facts, adviser.help_for(case, facts)] += theirs
     groups_with_facts = [
         (adviser.make(theirs, helped), facts) for (facts, helped), theirs in results_by_facts.items()
     ]
-    groups_with_facts.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
-    return [each for each, _ in groups_with_facts]
+    groups_with_facts.sort(
+        key=lambda group_with_facts: (
+            group_with_facts[0].place,
+            group_with_facts[1].instance,
+            group_with_facts[1].database or "",
+            group_with_facts[1].service,
+        )
+    )
+    return [message_group for message_group, _ in groups_with_facts]
 
 
 def _by_case(results: Iterable[MessageResult]) -> dict[MessageCase, list[MessageResult]]:
@@ -298,30 +311,30 @@ class _Adviser:
     def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
         self._checked, self._estate = checked, estate
         self._statuses = StatusAdviser(checked, estate)
-        self._known: dict[tuple[object, ...], _Help] = {}
+        self._known: dict[tuple[object, ...], _NearMissesAndRemedies] = {}
         self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
-    def help_for(self, case: MessageCase, facts: _Facts) -> _Help:
+    def help_for(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
         """Find near misses and remedies for a case, at its own instance or on its path."""
         verdict = case.verdict
         if verdict is None:
             return self._help_in_common(case, facts)
         if case.is_on_its_way and (case.path is None or not case.path.failing):
-            return _Help()
+            return _NearMissesAndRemedies()
         alike = (facts, verdict.broker_instance, verdict.matching_step, case.from_service)
         if alike not in self._known:
-            self._known[alike] = self._help(case, verdict)
+            self._known[alike] = self._advise(case, verdict)
         return self._known[alike]
 
-    def _help(self, case: MessageCase, verdict: Verdict) -> _Help:
+    def _advise(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
         sent = self._sent(case)
         if case.path is not None:
             near, remedies = find_remedies(case.path, sent, self._estate)
-            return _Help(_shared(near), tuple(remedies))
+            return _NearMissesAndRemedies(_shared(near), tuple(remedies))
         stuck = self._estate.describe_stuck(sent, verdict)
-        return _Help(_shared(stuck.near), (remedy_of(stuck),))
+        return _NearMissesAndRemedies(_shared(stuck.near), (remedy_of(stuck),))
 
-    def _help_in_common(self, case: MessageCase, facts: _Facts) -> _Help:
+    def _help_in_common(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
         """Find the near misses and remedies that all possible verdicts of a case have in common.
 
         There are no common ones if SQL Server contradicts all of these verdicts, since then more is unknown than
@@ -330,15 +343,20 @@ class _Adviser:
         supposed = [(replace(case, verdict=verdict), verdict) for verdict in case.possible]
         alike = (facts, tuple(map(id, case.possible)), case.from_service)
         if alike not in self._known:
-            helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
+            helps = [
+                _NearMissesAndRemedies() if counted.is_on_its_way else self._advise(counted, verdict)
+                for counted, verdict in supposed
+            ]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(case) else set()
             common = remedies.pop() if len(remedies) == 1 else ()
             common = tuple(remedy.with_confidence_at_most(Confidence.LIKELY) for remedy in common)
-            self._known[alike] = _Help(_shared(near_in_common([helped.near for helped in helps])), common)
+            self._known[alike] = _NearMissesAndRemedies(
+                _shared(near_in_common([helped.near for helped in helps])), common
+            )
         helped = self._known[alike]
         is_contradicted = all(
-            one.compared is not None and one.compared.agreement is NumberAgreement.CONTRADICTS
-            for one, _ in supposed
+            counted.compared is not None and counted.compared.agreement is NumberAgreement.CONTRADICTS
+            for counted, _ in supposed
         )
         return helped._replace(remedies=()) if is_contradicted else helped
 
@@ -354,24 +372,26 @@ class _Adviser:
             self._about_routes[gaps] = any(gap.what in OF_ROUTES for gap in gaps)
         return self._about_routes[gaps]
 
-    def make(self, results: Iterable[MessageResult], helped: _Help) -> MessageGroup:
+    def make(self, results: Iterable[MessageResult], helped: _NearMissesAndRemedies) -> MessageGroup:
         """Return the group of messages with one result."""
         ordered = sorted(
             results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
         )
         bare = MessageGroup(ordered, helped.near, ())
         on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
-        answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
-        status_remedies = [GroupAdvice(remedy, count) for remedy, count in answers]
+        counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
+        status_remedies = [GroupAdvice(remedy, count) for remedy, count in counted_remedies]
         if bare.is_silent and not status_remedies and not on_path:
-            status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in self._break_silence(bare)]
+            status_remedies = [
+                GroupAdvice(remedy, bare.unacknowledged) for remedy in self._remedies_of_silence(bare)
+            ]
         is_away = bare.first.case.is_on_its_way
-        every = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
+        all_advice = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
         server = self._estate.server
-        allowed = [replace(one, remedy=allow_on_managed(server, one.remedy)) for one in every]
+        allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near, tuple(allowed))
 
-    def _break_silence(self, bare: MessageGroup) -> list[Remedy]:
+    def _remedies_of_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case
         sent, silent = self._sent(case), self._describe_silence(bare)
         if case.path is not None:
@@ -398,5 +418,5 @@ class _Adviser:
         )
 
     def _sent(self, case: MessageCase) -> SentMessage:
-        who = case.instance, case.database, case.service, case.from_service
-        return SentMessage(*who, self._checked.times[case.instance])
+        place = case.instance, case.database, case.service, case.from_service
+        return SentMessage(*place, self._checked.times[case.instance])

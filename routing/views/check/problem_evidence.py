@@ -67,16 +67,20 @@ class EvidencePlaces:
         self._done = done
         self._first: dict[object, int] = {}
 
-    def find_first(self, what: object, number: int) -> int | None:
+    def find_first(self, fact: object, number: int) -> int | None:
         """Return the earlier problem that shows this fact in full, or None if this problem is the first."""
-        first = self._first.setdefault(what, number)
+        first = self._first.setdefault(fact, number)
         return None if first == number else first
 
     def list_findings(self, number: int, group: MessageGroup) -> Iterator[str]:
         """Yield the findings of lint about objects on the path of a group."""
-        for one in self._done.findings_on(group):
-            first = self.find_first(one, number)
-            yield _state_finding(one) if first is None else f"{one.code} {severity_of(one)}, as in {first}"
+        for finding in self._done.findings_on(group):
+            first = self.find_first(finding, number)
+            yield (
+                _state_finding(finding)
+                if first is None
+                else f"{finding.code} {severity_of(finding)}, as in {first}"
+            )
 
 
 def list_evidence(
@@ -95,7 +99,9 @@ def list_evidence(
     yield from (ListItem(line, indent=1) for line in shorten(lines, most))
     yield from _list_paths(number, problem, knowledge, places, limits)
     findings = list(
-        dict.fromkeys(f"lint: {one}" for group in problem.groups for one in places.list_findings(number, group))
+        dict.fromkeys(
+            f"lint: {finding}" for group in problem.groups for finding in places.list_findings(number, group)
+        )
     )
     yield from (ListItem(line, indent=1) for line in shorten(findings, limits.sentences))
     yield ListItem(_name_oldest(problem), indent=1)
@@ -152,11 +158,11 @@ def _state_brokers(brokers: Counter[str | None]) -> str:
     """Return the broker instances that messages are bound to, with counts if there are several."""
     if set(brokers) == {None}:
         return "bound to no broker instance"
-    ids = Counter({named(each): many for each, many in brokers.items() if each is not None})
+    ids = Counter({named(broker): many for broker, many in brokers.items() if broker is not None})
     plural = "" if len(ids) == 1 else "s"
     is_mixed = None in brokers
-    others = f"; {brokers[None]:,} to none" if is_mixed else ""
-    return f"bound to broker instance{plural} {_count_values(ids, is_mixed=is_mixed)}{others}"
+    unbound = f"; {brokers[None]:,} to none" if is_mixed else ""
+    return f"bound to broker instance{plural} {_count_values(ids, is_mixed=is_mixed)}{unbound}"
 
 
 def _count_values(values: Counter[_V], *, is_mixed: bool = False) -> str:
@@ -183,12 +189,12 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     agreeing = group.agreements[NumberAgreement.AGREES]
     if agreeing:
         yield f"SQL Server reports the same for {count(agreeing, 'message')}"
-    others = [
+    statuses = [
         (status_text, many)
         for status_text, many in group.status_texts.most_common()
         if status_text.text and not _agrees(group, status_text)
     ]
-    ordered = _each_number_first(others)
+    ordered = _each_number_first(statuses)
     for status_text, _ in ordered[:most]:
         meaning = _state_meaning(group, status_text)
         # A status that is the cause is already quoted there.
@@ -198,8 +204,8 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
         elif meaning:
             yield f"the status {meaning}"
     if most is not None and len(ordered) > most:
-        rest = sum(many for _, many in ordered[most:])
-        yield f"SQL Server reports other statuses for {count(rest, 'message')} (--verbose lists all)"
+        other_messages = sum(many for _, many in ordered[most:])
+        yield f"SQL Server reports other statuses for {count(other_messages, 'message')} (--verbose lists all)"
     sent = group.unacknowledged
     silence = state_silence(group)
     if sent and silence != problem.why:
@@ -233,11 +239,11 @@ def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
     return f"{verb} this routing{'.' if compared.why is None else f': {compared.why}'}"
 
 
-def _state_finding(one: LintFinding) -> str:
+def _state_finding(finding: LintFinding) -> str:
     whose = ", ".join(
-        named(name) for name in (one.instance_name, one.database_name, one.object) if name is not None
+        named(name) for name in (finding.instance_name, finding.database_name, finding.object) if name is not None
     )
-    return f"{one.code} {severity_of(one)}, {whose}: {cut(one.message)}"
+    return f"{finding.code} {severity_of(finding)}, {whose}: {cut(finding.message)}"
 
 
 def _list_paths(
@@ -284,19 +290,19 @@ def _list_ways(
     title: str, path_ways: Sequence[PathWay], path: JudgedPath, hops: int | None, most: int | None, indent: int
 ) -> Iterator[Block]:
     failing = set(path.failing)
-    ordered = sorted(path_ways, key=lambda one: one not in failing)
+    ordered = sorted(path_ways, key=lambda path_way: path_way not in failing)
     if len(path_ways) == 1:
         yield ListItem(f"{title}:", indent=indent)
     else:
-        more = " or more" if path.is_cut else ""
-        number = sum(one in failing for one in path_ways)
+        or_more = " or more" if path.is_cut else ""
+        number = sum(path_way in failing for path_way in path_ways)
         fail = "fails" if number == 1 else "fail"
-        which = f"{len(path_ways)}{more} paths that the transport may take; {number or 'none'} {fail}"
+        which = f"{len(path_ways)}{or_more} paths that the transport may take; {number or 'none'} {fail}"
         yield ListItem(f"{title}, by {which}:", indent=indent)
-    for number, one in enumerate(ordered[:most], 1):
+    for number, path_way in enumerate(ordered[:most], 1):
         if len(path_ways) > 1:
             yield Paragraph(f"path {number}", indent + 1)
-        yield from way_blocks(one.hop_path, _ENDINGS, hops, indent + 1)
+        yield from way_blocks(path_way.hop_path, _ENDINGS, hops, indent + 1)
     if most is not None and len(path_ways) > most:
         yield Paragraph(f"and {len(path_ways) - most} more paths (--verbose lists all)", indent + 1)
 

@@ -51,7 +51,7 @@ class MessageProblem:
 
     def keeps(self, result: MessageResult) -> bool:
         """Return True if it keeps this very message."""
-        return any(one is result for one in self.whole.results)
+        return any(kept is result for kept in self.whole.results)
 
     def state_messages(self) -> str:
         """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
@@ -82,10 +82,10 @@ def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
         if failing.get(id(group)) is not None:
             groups_by_cause[failing[id(group)]].append(group)
             continue
-        what, cause = state_outcome(group), _name_cause(group)
+        outcome, cause = state_outcome(group), _name_cause(group)
         remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        groups_by_cause[group.kind, what, cause, remedies, group.gaps, alone].append(group)
+        groups_by_cause[group.kind, outcome, cause, remedies, group.gaps, alone].append(group)
     return [
         _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
         for cause, alike in groups_by_cause.items()
@@ -129,21 +129,21 @@ def _addresses_of(groups: Iterable[MessageGroup]) -> list[str]:
 def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup]) -> MessageProblem:
     addresses = _addresses_of(groups)
     remedy = look_for_one_cause(failure.instance, addresses, failure.error)
-    every = sorted(
+    results = sorted(
         (result for group in groups for result in group.results),
-        key=lambda one: (one.row["enqueue_time"], one.row["message_sequence_number"]),
+        key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"]),
     )
-    advice = [GroupAdvice(remedy, len(every))]
-    whole = replace(groups[0], results=every, advice=advice)
-    what = f"connections to {len(addresses)} addresses fail"
-    return MessageProblem(groups[0].kind, what, state_cause(whole), groups, advice, whole)
+    advice = [GroupAdvice(remedy, len(results))]
+    whole = replace(groups[0], results=results, advice=advice)
+    title = f"connections to {len(addresses)} addresses fail"
+    return MessageProblem(groups[0].kind, title, state_cause(whole), groups, advice, whole)
 
 
 def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
     advice = _sum_advice(groups)
-    every = [result for group in groups for result in group.results]
-    every.sort(key=lambda one: (one.row["enqueue_time"], one.row["message_sequence_number"]))
-    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=every, advice=advice)
+    results = [result for group in groups for result in group.results]
+    results.sort(key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"]))
+    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=results, advice=advice)
     return MessageProblem(groups[0].kind, state_outcome(groups[0]), state_cause(whole), groups, advice, whole)
 
 
@@ -189,7 +189,7 @@ def _state_end(path: JudgedPath | None) -> str:
     if path is None or failure is None:
         return ""
     failed_path, alike = failure.hop_path, path.back if failure.is_return else path.there
-    failing = sum(one in path.failing for one in alike)
+    failing = sum(path_way in path.failing for path_way in alike)
     by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} paths "
     end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
     return f", but {by}{end} {named(failed_path.instance)} ({_name_reason(failure)})"
@@ -248,8 +248,8 @@ def state_silence(group: MessageGroup) -> str:
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
     is_kept = group.verdict is not None and not group.first.case.is_on_its_way
-    what = "no queue has taken them" if is_here else "not sent" if is_kept else "sent and not acknowledged"
-    return f"SQL Server reports nothing for {count(group.unacknowledged, 'message')}, {since}: {what}"
+    state = "no queue has taken them" if is_here else "not sent" if is_kept else "sent and not acknowledged"
+    return f"SQL Server reports nothing for {count(group.unacknowledged, 'message')}, {since}: {state}"
 
 
 def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
@@ -274,8 +274,8 @@ def state_answer(
     line = _state_refused(problems, total, refused)
     if not troubles:
         return line
-    more = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
-    return f"{line[:-1]}; beside them: {troubles[0].what}{more}."
+    more_troubles = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
+    return f"{line[:-1]}; beside them: {troubles[0].what}{more_troubles}."
 
 
 def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int) -> str:
@@ -296,12 +296,16 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
     unknown = _count_unknown_ends(problems)
     end = "ends" if unknown == 1 else "end"
     if kinds[ProblemKind.NOTHING] == total:
-        every = "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
+        all_messages = (
+            "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
+        )
         whose = f"{unknown:,} of them"
         if unknown == total:
             whose, end = ("it", "ends") if total == 1 else ("they", "end")
         return (
-            "; ".join([every, "nothing is stuck", *([f"it is not known where {whose} {end}"] * bool(unknown))])
+            "; ".join(
+                [all_messages, "nothing is stuck", *([f"it is not known where {whose} {end}"] * bool(unknown))]
+            )
             + "."
         )
     parts = list(_state_parts(problems, total))
@@ -316,8 +320,8 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
 
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
     """Count the messages that are on their way to an unknown end."""
-    on_their_way = (one for one in problems if one.kind is ProblemKind.NOTHING)
-    return sum(result.end == NOT_KNOWN for one in on_their_way for result in one.whole.results)
+    on_their_way = (problem for problem in problems if problem.kind is ProblemKind.NOTHING)
+    return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.whole.results)
 
 
 def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
@@ -346,7 +350,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
         for group in problem.groups
     )
     if silent:
-        yield f"{share(silent)} {'was' if silent == 1 else 'were'} sent and {_not(silent)} acknowledged"
+        yield f"{share(silent)} {'was' if silent == 1 else 'were'} sent and {_is_not(silent)} acknowledged"
     if kinds[ProblemKind.PASSING]:
         number = kinds[ProblemKind.PASSING]
         yield f"{share(number)} {'waits' if number == 1 else 'wait'} for the next attempt of SQL Server"
@@ -362,19 +366,21 @@ def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
         parts.append("it is dropped" if stuck == 1 else f"{number} {'is' if dropped == 1 else 'are'} dropped")
     if failing:
         connections = _count_connections(problems)
-        what = "a connection fails" if connections == 1 else f"{connections:,} connections fail"
+        failure = "a connection fails" if connections == 1 else f"{connections:,} connections fail"
         wait = "waits" if failing == 1 else "wait"
-        parts.append(what if failing == stuck else f"{failing:,} {wait} because {what}")
+        parts.append(failure if failing == stuck else f"{failing:,} {wait} because {failure}")
     return f": {', '.join(parts)}" if parts else ""
 
 
-def _not(number: int) -> str:
+def _is_not(number: int) -> str:
     return "is not" if number == 1 else "are not"
 
 
 def _count_connections(problems: Sequence[MessageProblem]) -> int:
     """Count the addresses that instances do not reach."""
-    groups = [group for one in problems if one.kind is ProblemKind.CONNECTION_FAILS for group in one.groups]
+    groups = [
+        group for problem in problems if problem.kind is ProblemKind.CONNECTION_FAILS for group in problem.groups
+    ]
     return len(
         {
             (group.first.row["instance_name"], None if group.verdict is None else group.verdict.address)
@@ -384,7 +390,7 @@ def _count_connections(problems: Sequence[MessageProblem]) -> int:
 
 
 def _count_reported(problems: Sequence[MessageProblem]) -> int:
-    groups = [group for one in problems if one.kind is ProblemKind.REPORTED for group in one.groups]
+    groups = [group for problem in problems if problem.kind is ProblemKind.REPORTED for group in problem.groups]
     return sum(result.status_text.text is not None for group in groups for result in group.results)
 
 
@@ -392,8 +398,10 @@ def state_counts(done: Check) -> str:
     """State the number of waiting messages and the decision time, with counts of outcomes and ends."""
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
-    asked = {result.row["instance_name"] for result in done.results}
-    times = list(dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in asked)))
+    instances = {result.row["instance_name"] for result in done.results}
+    times = list(
+        dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in instances))
+    )
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
     counts_text = f": {', '.join(counts)}" if counts else ""
     return (

@@ -90,19 +90,19 @@ class Trial:
             effect = _effect(is_stuck=number in stuck_after, was_stuck=number in stuck_before)
             if was != now or effect is not OTHER:
                 row = old.row
-                who = (row["instance_name"], row["database_name"], row["to_service_name"])
-                results_by_change[Change(*who, was, now, effect)].append(old)
+                flow = (row["instance_name"], row["database_name"], row["to_service_name"])
+                results_by_change[Change(*flow, was, now, effect)].append(old)
         changes = [
             replace(change, results=sorted(results, key=lambda result: result.row["enqueue_time"]))
             for change, results in results_by_change.items()
         ]
         changes.sort(
-            key=lambda one: (
-                *(_ORDER.index(one.effect), -len(one.results)),
-                *(one.instance, one.database or "", one.service, str(one.before)),
+            key=lambda change: (
+                *(_ORDER.index(change.effect), -len(change.results)),
+                *(change.instance, change.database or "", change.service, str(change.before)),
             )
         )
-        unchanged = len(before) - sum(len(one.results) for one in changes)
+        unchanged = len(before) - sum(len(change.results) for change in changes)
         return cls(before, after, changes, unchanged, stuck_before, stuck_after)
 
     def state(self, script_files: Iterable[str]) -> str:
@@ -111,17 +111,17 @@ class Trial:
         worse = len(self.stuck_after - self.stuck_before)
         stuck = [self.after[number] for number in sorted(self.stuck_before)]
         freed = [self.after[number] for number in sorted(self.stuck_before - self.stuck_after)]
-        lost = sum(result.verdict is None for result in freed)
+        unjudged = sum(result.verdict is None for result in freed)
         freed = [result for result in freed if result.verdict is not None]
         parts = []
         if stuck:
             nouns = "stuck message" if len(stuck) == 1 else "stuck messages"
             of = f"{len(freed):,} of {len(stuck):,} {nouns} would be {_state_arrival(freed)}"
-            parts.append(of if freed or lost else f"{len(stuck):,} {nouns} would stay stuck")
+            parts.append(of if freed or unjudged else f"{len(stuck):,} {nouns} would stay stuck")
         elif not worse:
             parts.append("still no stuck messages")
-        if lost:
-            parts.append(f"of {lost:,} it would not be known")
+        if unjudged:
+            parts.append(f"of {unjudged:,} it would not be known")
         if worse:
             parts.append(f"{count(worse, 'message')} more would get stuck")
         return f"With {join_words(names) or 'the scripts'}: {'; '.join(parts)}."

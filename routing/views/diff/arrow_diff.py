@@ -72,8 +72,8 @@ def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> py
     """Return the files of messages that may hold affected ones."""
     condition: Any = None
     for only in selections:
-        one = condition_of(rows, only)
-        condition = one if condition is None else condition | one
+        file_condition = condition_of(rows, only)
+        condition = file_condition if condition is None else condition | file_condition
     return in_files_with(rows, condition)
 
 
@@ -104,7 +104,7 @@ def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, fi
     """Add the messages of dialogs that are acknowledged, or expire, between two times (microseconds)."""
     import pyarrow.compute as pc
 
-    ids = _turning(dialogs, first, last)
+    ids = _find_changing_dialogs(dialogs, first, last)
     if not len(ids):
         return
     shape = shape_of(messages, "messages")
@@ -115,7 +115,7 @@ def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, fi
             affected.add(instance, service)
 
 
-def _turning(dialogs: Table, first: int, last: int) -> Any:
+def _find_changing_dialogs(dialogs: Table, first: int, last: int) -> Any:
     """Return the folded ids of conversations with a dialog that is acknowledged or expires between two times."""
     import pyarrow
     import pyarrow.compute as pc
@@ -129,7 +129,7 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
         micros = micros_in(rows[name])
         turns = pc.and_(pc.greater(micros, first), pc.less_equal(micros, last))
         parts.append(fold_texts(rows_where(rows[_ID], turns)).cast(pyarrow.string()))
-    return pc.unique(pyarrow.chunked_array([chunk for one in parts for chunk in one.chunks], pyarrow.string()))
+    return pc.unique(pyarrow.chunked_array([chunk for part in parts for chunk in part.chunks], pyarrow.string()))
 
 
 @dataclass

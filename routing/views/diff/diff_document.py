@@ -38,14 +38,14 @@ _WORSE, _BETTER, _NEITHER = 1, -1, 0
 def make_document(done: Diff) -> Document:
     """Describe a `diff`: the changes for the worse, the improvements, other changes, and the compared sides."""
     return [
-        *_answers(done),
+        *_state_answers(done),
         Paragraph(_state_rest(done)),
         *_compared_sides(done),
         *_lists(done),
     ]
 
 
-def _answers(done: Diff) -> Iterator[Block]:
+def _state_answers(done: Diff) -> Iterator[Block]:
     """Yield a sentence each for changes for the worse, improvements, and other changes."""
     if not done.changed:
         yield Paragraph(f"None of {count(done.compared, 'message')} changes.")
@@ -77,16 +77,16 @@ def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -
     """Return a sentence with the known new ends of messages, most frequent first."""
     becoming = Counter[tuple[str, str | None]]()
     for row in rows:
-        what = "outcome", "reason"
+        columns = "outcome", "reason"
         if row["ending_after"] != PathEnd.NOT_KNOWN:
-            what = "ending", "ending_reason"
-        becoming[row[f"{what[0]}_after"], row[f"{what[1]}_after"]] += row["messages"]
+            columns = "ending", "ending_reason"
+        becoming[row[f"{columns[0]}_after"], row[f"{columns[1]}_after"]] += row["messages"]
     parts: list[str | TonedText] = [head]
     for place, ((end, reason), messages) in enumerate(becoming.most_common(_FEW)):
         verb, why = verbs[messages != 1], "" if reason is None else f" ({reason})"
         parts += [f"{', ' if place else ': '}{messages:,} {verb} ", mark_outcome(end), why]
-    rest = sum(becoming.values()) - sum(messages for _, messages in becoming.most_common(_FEW))
-    return (*parts, f", {rest:,} for other reasons." if rest else ".")
+    other_messages = sum(becoming.values()) - sum(messages for _, messages in becoming.most_common(_FEW))
+    return (*parts, f", {other_messages:,} for other reasons." if other_messages else ".")
 
 
 def _state_rest(done: Diff) -> str:
@@ -94,13 +94,13 @@ def _state_rest(done: Diff) -> str:
     if not (done.counts or done.routes or done.findings):
         return "No route in force differs, and no finding of lint comes or goes."
     comes = sum(row["change"] == COMES for row in done.findings)
-    goes = len(done.findings) - comes
+    fixed = len(done.findings) - comes
     worse = "none gets worse" if not done.worse else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
     changes = f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}" if done.changed else "none changes"
     return (
         f"{count(done.compared, 'message')} compared: {changes}; {count(len(done.routes), 'route')} in force"
         f" differ{'s' * (len(done.routes) == 1)}; {count(comes, 'finding')} of lint come{'s' * (comes == 1)},"
-        f" {goes:,} go{'es' * (goes == 1)}"
+        f" {fixed:,} go{'es' * (fixed == 1)}"
     )
 
 
@@ -142,25 +142,25 @@ def _list_rows(title: str, rows: Sequence[ReadRow], words: Callable[[ReadRow], W
 
 
 def _count(row: ReadRow) -> Sequence[Cell]:
-    examples = (f"{_text(one['instance_name'])} {_text(one['message_id'])}" for one in row["examples"])
+    examples = (f"{_text(example['instance_name'])} {_text(example['message_id'])}" for example in row["examples"])
     before, after = (
-        f"{row[f'outcome_{side}']} {row[f'reason_{side}']}" + plain_words(tuple(_end(row, side))) for side in SIDES
+        f"{row[f'outcome_{name}']} {row[f'reason_{name}']}" + plain_words(tuple(_end(row, name))) for name in SIDES
     )
     return row["messages"], before, after, ", ".join(examples)
 
 
-def _end(row: ReadRow, side: str) -> Iterator[str | TonedText]:
+def _end(row: ReadRow, name: str) -> Iterator[str | TonedText]:
     """Yield the end of a message that leaves its instance, if it is or was known."""
-    if row[f"outcome_{side}"] in LEAVES and (row[f"ending_{side}"] != PathEnd.NOT_KNOWN or loses_sight(row)):
-        reason = row[f"ending_reason_{side}"]
-        yield from (", then ", mark_outcome(row[f"ending_{side}"]), "" if reason is None else f" {reason}")
+    if row[f"outcome_{name}"] in LEAVES and (row[f"ending_{name}"] != PathEnd.NOT_KNOWN or loses_sight(row)):
+        reason = row[f"ending_reason_{name}"]
+        yield from (", then ", mark_outcome(row[f"ending_{name}"]), "" if reason is None else f" {reason}")
 
 
 def _key(row: ReadRow) -> Words:
     """Write the place of messages that change, and their decision on each side."""
-    where = _join_names(row, "instance_name", "database_name")
-    who = f"{count(row['messages'], 'message')} of {where} to service {_text(row['to_service_name'])}: "
-    return (who, *_decision(row, "before"), " → ", *_decision(row, "after"), _part(row))
+    sender = _join_names(row, "instance_name", "database_name")
+    messages = f"{count(row['messages'], 'message')} of {sender} to service {_text(row['to_service_name'])}: "
+    return (messages, *_decision(row, "before"), " → ", *_decision(row, "after"), _part(row))
 
 
 def _part(row: ReadRow) -> str:
@@ -177,10 +177,10 @@ def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
         row[f"{name}_{before_or_after}"]
         for name in ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
     )
-    where = f"to {address}" if database is None else f"into {database}"
+    destination = f"to {address}" if database is None else f"into {database}"
     parts = [f" {reason}"]
     parts += [] if route is None else [f"by {route}"]
-    parts += [] if database is None and address is None else [where]
+    parts += [] if database is None and address is None else [destination]
     parts += [] if mirror is None else [f"mirror {mirror}"]
     yield mark_outcome(outcome)
     yield " ".join(parts)
@@ -193,14 +193,14 @@ def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
 def _route(row: ReadRow) -> Words:
     """Write the differences of a route."""
     before, after = list_differences(row, "before"), list_differences(row, "after")
-    says = " → ".join(difference for difference in (before, after) if difference is not None)
-    return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {says}"
+    values = " → ".join(difference for difference in (before, after) if difference is not None)
+    return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {values}"
 
 
 def _finding(row: ReadRow) -> Words:
     """Write a finding of lint, with its place."""
-    where = _join_names(row, "instance_name", "database_name", "object")
-    return f"{row['code']} {row['severity']}, {where}: {row['message']}"
+    place = _join_names(row, "instance_name", "database_name", "object")
+    return f"{row['code']} {row['severity']}, {place}: {row['message']}"
 
 
 def _join_names(row: ReadRow, *names: str) -> str:

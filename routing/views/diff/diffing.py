@@ -68,11 +68,11 @@ def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
     return place
 
 
-def _is_same(one: TableLocation, other: TableLocation) -> bool:
+def _is_same(first: TableLocation, second: TableLocation) -> bool:
     """Return True if two tables are the same, even by different paths."""
-    if not (is_local(one) and is_local(other)):
-        return str(one) == str(other)
-    return Path(one.text).resolve() == Path(other.text).resolve()
+    if not (is_local(first) and is_local(second)):
+        return str(first) == str(second)
+    return Path(first.text).resolve() == Path(second.text).resolve()
 
 
 def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
@@ -248,19 +248,19 @@ def diff(
     if isinstance(tables, Config):
         # Before the settings, so that these are as new as all messages.
         table_cache.open("messages", tables.tables["messages"])
-    both = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
-    before, after = both.both
+    diff_sides = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
+    before, after = diff_sides.both
     writer = None if out is None else find_writer(table_cache.opener, out)
     traffic = _traffic(tables, table_cache, writer)
-    dialogs = _telling(traffic.get("dialogs"), both)
+    dialogs = _read_dialogs_of_sides(traffic.get("dialogs"), diff_sides)
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
     if isinstance(against, Scripts):
         after, done = sides.apply_scripts(before, against.read(moment, _known_instances(before)), after.label)
-        both = DiffSides(before, after)
+        diff_sides = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    changed, frame_cache = _compare(tables, traffic, both, table_cache.opener, with_messages, out, writer)
+    changed, frame_cache = _compare(tables, traffic, diff_sides, table_cache.opener, with_messages, out, writer)
     progress("comparing routes and findings")
     return Diff(
         before,
@@ -268,8 +268,8 @@ def diff(
         changed.compared,
         count_changes(changed),
         list_keys(changed),
-        find_route_changes(both),
-        find_finding_changes(both, dialogs, lint or _lint(tables)),
+        find_route_changes(diff_sides),
+        find_finding_changes(diff_sides, dialogs, lint or _lint(tables)),
         changed.messages,
         done,
         frame_cache,
@@ -301,47 +301,47 @@ def _traffic(
     return {key: traffic[key] for key in TRAFFIC if key in traffic}
 
 
-def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:
+def _read_dialogs_of_sides(dialogs: Table | None, diff_sides: DiffSides) -> Sequence[TableColumns | None]:
     """Read for each side the rows of dialogs that may be at fault or cause a finding at its time."""
     if dialogs is None:
         return None, None
-    first = read_traffic(dialogs, "dialogs", both.before.at)
-    return first, first if both.is_one_time else read_traffic(dialogs, "dialogs", both.after.at)
+    first = read_traffic(dialogs, "dialogs", diff_sides.before.at)
+    return first, first if diff_sides.is_one_time else read_traffic(dialogs, "dialogs", diff_sides.after.at)
 
 
 def _compare(
     tables: Mapping[str, Table] | Config,
     traffic: Mapping[str, Table],
-    both: DiffSides,
+    diff_sides: DiffSides,
     opener: TableOpener,
     with_messages: bool,
-    out: TableLocation | None,
+    location: TableLocation | None,
     writer: LocalTable | UnreadableTable | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
     """Compare the messages in the engine of their tables. Return the changes and Spark's cached frames."""
     return by_engine(
         traffic,
-        spark=lambda: _compare_in_spark(tables, traffic, both, opener, with_messages, out),
-        arrow=lambda: (_compare_in_arrow(traffic, both, opener, with_messages, out, writer), None),
+        spark=lambda: _compare_in_spark(tables, traffic, diff_sides, opener, with_messages, location),
+        arrow=lambda: (_compare_in_arrow(traffic, diff_sides, opener, with_messages, location, writer), None),
     )
 
 
 def _compare_in_arrow(
     traffic: Mapping[str, Table],
-    both: DiffSides,
+    diff_sides: DiffSides,
     opener: TableOpener,
     with_messages: bool,
-    out: TableLocation | None,
+    location: TableLocation | None,
     writer: LocalTable | UnreadableTable | None,
 ) -> MessageChanges:
     """Compare messages of tables that Arrow reads."""
     from routing.views.diff.arrow_diff import ChangedMessages, compare_messages
 
     messages = traffic["messages"]
-    changes = ChangedMessages(compare_messages(messages, traffic.get("dialogs"), both))
+    changes = ChangedMessages(compare_messages(messages, traffic.get("dialogs"), diff_sides))
     changed_rows: Table | None = None
-    if out is not None:
-        changed_rows = replace_table(opener, out, writer, changes)
+    if location is not None:
+        changed_rows = replace_table(opener, location, writer, changes)
     elif with_messages:
         changed_rows = changes.collect()
     else:
@@ -352,10 +352,10 @@ def _compare_in_arrow(
 def _compare_in_spark(
     tables: Mapping[str, Table] | Config,
     traffic: Mapping[str, Table],
-    both: DiffSides,
+    diff_sides: DiffSides,
     opener: TableOpener,
     with_messages: bool,
-    out: TableLocation | None,
+    location: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
     """Compare many messages, or those of tables that Spark alone reads."""
     from routing.run_context import ResolveOptions
@@ -369,7 +369,7 @@ def _compare_in_spark(
     notes: list[str] = []
     with released_on_failure() as frame_cache:
         frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
-        changed = spark_diff.compare(frames, both, options, frame_cache, notes, out=out)
+        changed = spark_diff.compare(frames, diff_sides, options, frame_cache, notes, out=location)
     for note in notes:
         opener.on_note(note)
     if with_messages:

@@ -105,7 +105,7 @@ def compare(
         source = open_source(messages_to_judge, inputs, context, frame_cache)
         return compile_messages(source, find_keys(source))
 
-    before, after = (compile_side(*one) for one in zip(checked, sides.both, strict=True))
+    before, after = (compile_side(*checked_and_side) for checked_and_side in zip(checked, sides.both, strict=True))
     changed = changed_messages(messages_to_judge, before, after)
     stored = frame_cache.keep(changed) if out is None else _write(changed, out)
     return MessageChanges(
@@ -157,8 +157,8 @@ def _has(values: Only) -> Column:
     return reduce(Column.__and__, conditions, F.lit(True))
 
 
-def _write(changed: DataFrame, out: TableLocation) -> DataFrame:
+def _write(changed: DataFrame, location: TableLocation) -> DataFrame:
     """Write the changed messages in one commit, and read them as stored. Raises StorageError."""
-    spark_tables.overwrite(changed, OUT, out, DIFF_JOB, MESSAGE_CHANGES.optional())
+    spark_tables.overwrite(changed, OUT, location, DIFF_JOB, MESSAGE_CHANGES.optional())
     spark = changed.sparkSession
-    return spark_tables.snapshots(ExistingSession(spark), {OUT: out})[OUT].read(spark)
+    return spark_tables.snapshots(ExistingSession(spark), {OUT: location})[OUT].read(spark)

@@ -77,13 +77,13 @@ def state_outcome(message: DecidedMessage) -> Words:
     """Return the sentence with the destination of a message and the reason."""
     outcome, reason = message.verdict["outcome"], message.verdict["reason"]
     if outcome is None or reason is None:
-        word = () if outcome is None else (mark_outcome(outcome), ": ")
-        return (*word, "the outcome depends on its dialog, which is not given: see step 3.")
-    why = f"{_came_back(message)}{_CLAUSES[Reason(reason)](message)}"
+        outcome_part = () if outcome is None else (mark_outcome(outcome), ": ")
+        return (*outcome_part, "the outcome depends on its dialog, which is not given: see step 3.")
+    why = f"{_state_reroute(message)}{_CLAUSES[Reason(reason)](message)}"
     return (mark_outcome(outcome), f": {why}{_consequence(message)}.")
 
 
-def _came_back(message: DecidedMessage) -> str:
+def _state_reroute(message: DecidedMessage) -> str:
     """State that a route of the sender led the message back to msdb, if one did."""
     name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
     if name is None:

@@ -88,9 +88,11 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
     picked = None if search.is_undecided else route_search.pick
     verdicts = sorted(
         (verdict for _, verdict in judged.possible),
-        key=lambda each: (each.broker_instance != picked, each.broker_instance or ""),
+        key=lambda verdict: (verdict.broker_instance != picked, verdict.broker_instance or ""),
     )
-    shown = sorted(verdicts[:SHOWN], key=lambda each: (each.broker_instance != picked, each.route_name or ""))
+    shown = sorted(
+        verdicts[:SHOWN], key=lambda verdict: (verdict.broker_instance != picked, verdict.route_name or "")
+    )
     lines = [
         line(
             "ID",
@@ -105,8 +107,8 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
         )
         for verdict in shown
     ]
-    more = len(verdicts) - SHOWN
-    return [*lines, line("OTHER_IDS", "MORE", **place, count=more)] if more > 0 else lines
+    unlisted = len(verdicts) - SHOWN
+    return [*lines, line("OTHER_IDS", "MORE", **place, count=unlisted)] if unlisted > 0 else lines
 
 
 def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | None:
@@ -125,8 +127,10 @@ def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int
     """
     message, awaited = judged.message, find_awaited(judged, search)
     requests = judged.requests.of(search.route_search.scope, message.service).all()
-    others = [request for request in requests if not request.is_of(message.t, message.message_id)]
-    others.sort(key=lambda each: (each is awaited, each.requested_at, each.message_id), reverse=True)
+    other_requests = [request for request in requests if not request.is_of(message.t, message.message_id)]
+    other_requests.sort(
+        key=lambda request: (request is awaited, request.requested_at, request.message_id), reverse=True
+    )
     return [
         line(
             "REQUEST",
@@ -137,7 +141,7 @@ def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int
             valid_from=request.requested_at,
             valid_to=request.ended_at,
         )
-        for request in others[:SHOWN]
+        for request in other_requests[:SHOWN]
     ]
 
 
@@ -244,7 +248,7 @@ def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstan
     searched_routes = route_lines.searched_routes(judged.message, search, instance)
     routes = route_lines.list_routes(searched_routes, search.number)
     lines = []
-    for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
+    for step in (*(step.number for step in STEPS), MatchingStep.NO_MATCH):
         common = {"search": search.number, "step": int(step)}
         awaited = find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
         asker = None if awaited is None else awaited.message_id
@@ -416,7 +420,7 @@ def explain(
 
 
 def answer(
-    asked: QuestionedMessage,
+    question: QuestionedMessage,
     known_tables: KnownTables,
     background: MessageBackground = NOTHING,
     read_facts: Callable[[], RemedyFacts] | None = None,
@@ -427,7 +431,7 @@ def answer(
     ``read_facts`` returns the facts for remedies. Without it the explanation has none. With ``evidence`` there are
     remedies for the status of SQL Server too.
     """
-    judged = judge_question(asked, known_tables)
+    judged = judge_question(question, known_tables)
     verdict = verdict_row(judged)
     path_lines = path(judged, known_tables, verdict, background)
     remedies: tuple[Remedy, ...] = ()

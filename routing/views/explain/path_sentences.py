@@ -57,8 +57,8 @@ def _message(line: Line) -> str:
     sender = line["database_name"]
     origin = "that arrived over the network," if sender is None else f"sent from {quote_name(sender)}"
     is_initiator = line["reason"] == "INITIATOR"
-    who = "the sender began the dialog (initiator)" if is_initiator else "the sender did not begin it (target)"
-    return f"{kind} {origin} to service {quote_name(line['service_name'])}; {who}"
+    role = "the sender began the dialog (initiator)" if is_initiator else "the sender did not begin it (target)"
+    return f"{kind} {origin} to service {quote_name(line['service_name'])}; {role}"
 
 
 def _time(line: Line) -> str:
@@ -93,16 +93,16 @@ def _dialog(line: Line) -> str:
 
 
 def _scope(line: Line) -> str:
-    where = f"the routes of {quote_name(line['database_name'])}"
+    searched = f"the routes of {quote_name(line['database_name'])}"
     if line["finding"] == "CAME_BACK":
         same_instance = f"{quote_name(line['address'])} is this instance"
-        return f"{same_instance}: {where} are searched, as for an arriving message"
+        return f"{same_instance}: {searched} are searched, as for an arriving message"
     why = (
         "the message was sent from it"
         if line["finding"] == "SENT_HERE"
         else "the message arrived over the network"
     )
-    return f"scope: {where}, since {why}"
+    return f"scope: {searched}, since {why}"
 
 
 def _reply(line: Line) -> str:
@@ -207,8 +207,8 @@ def _request(line: Line) -> str:
 
 def _tier(line: Line) -> str:
     names = ", ".join(quote_name(name) for name in line["routes"])
-    more = line["count"] - len(line["routes"])
-    names += f" and {more:,} more" if more else ""
+    unlisted = line["count"] - len(line["routes"])
+    names += f" and {unlisted:,} more" if unlisted else ""
     answer = {"USED": "used", "NOT_REACHED": "not reached"}.get(line["finding"])
     if answer is None:
         answer = f"cannot be used, {line['reason']}"
@@ -223,8 +223,8 @@ def _location(line: Line) -> str:
         return f"located in database {quote_name(line['database_name'])}"
     hold = "holds" if line["count"] == 1 else "hold"
     holders = f"{line['count']} of its databases {hold} it" if line["count"] else "none of its databases holds it"
-    what = f"service {quote_name(line['service_name'])}{whose}"
-    return f"not located in this instance: {what}; {holders} ({line['reason']})"
+    subject = f"service {quote_name(line['service_name'])}{whose}"
+    return f"not located in this instance: {subject}; {holders} ({line['reason']})"
 
 
 def _database(line: Line) -> str:
@@ -254,8 +254,8 @@ def _hops(line: Line) -> str:
 
 
 def _own_address(line: Line) -> str:
-    what = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this instance"
-    return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
+    subject = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this instance"
+    return f"{subject}: a loop" if line["finding"] == "LOOP" else f"{subject}: the message comes back"
 
 
 def _request_path(line: Line) -> str:
@@ -276,8 +276,8 @@ def _request_hop(line: Line) -> str:
     by = [] if line["step"] is None else [f"step {line['step']}"]
     by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
     is_sent = line["outcome"] in (Outcome.SENT, Outcome.FORWARDED)
-    what = f"{line['outcome']}{_to(line['address']) if is_sent else ''} ({line['reason']})"
-    return f"{quote_name(line['instance_name'])}, {quote_name(line['database_name'])}: {', '.join([*by, what])}"
+    result = f"{line['outcome']}{_to(line['address']) if is_sent else ''} ({line['reason']})"
+    return f"{quote_name(line['instance_name'])}, {quote_name(line['database_name'])}: {', '.join([*by, result])}"
 
 
 def _request_end(line: Line) -> str:
@@ -309,9 +309,9 @@ def _instance(line: Line) -> str:
 
 
 def _import(line: Line) -> str:
-    what = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
+    subject = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
     why = "their current state is used, because only routes have a history"
-    return f"{what} {format_time(line['at'])}, after this time: {why}"
+    return f"{subject} {format_time(line['at'])}, after this time: {why}"
 
 
 _EVENTS = {
@@ -338,8 +338,8 @@ def _status(line: Line) -> str:
         "SAYS_NOTHING": "it says nothing about routing",
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
-    what = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
-    sentences = [f"SQL Server's {what} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
+    source = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
+    sentences = [f"SQL Server's {source} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
     return " ".join(sentence for sentence in sentences if sentence is not None)
 
 

@@ -125,8 +125,8 @@ def searched_routes(message: RoutedMessage, search: ShownSearch, instance: SqlIn
     """Return every route of the searched table."""
     route_search, t = search.route_search, message.t
     by_service = instance.routes.get(route_search.scope, {})
-    asked = SpelledName(message.service)
-    spellings = {named: [] if named is None else asked.list_differences(named) for named in by_service}
+    spelled_service = SpelledName(message.service)
+    spellings = {named: [] if named is None else spelled_service.list_differences(named) for named in by_service}
     match_key = MatchKey(message.service, route_search.broker)
     searched = routes_to_search(match_key, instance, route_search.scope)
     in_force = [route for route in searched if route.is_live(t)]
@@ -149,8 +149,8 @@ def _searched(
 ) -> SearchedRoute:
     actual = step_of(match_key, route)
     # The step in which the route would match a message to its own service and broker instance.
-    wanted = None if match_key.broker is None else route.broker or match_key.broker
-    home = actual or step_of(MatchKey(route.service, wanted), route) or MatchingStep.ANY_SERVICE
+    broker = None if match_key.broker is None else route.broker or match_key.broker
+    home = actual or step_of(MatchKey(route.service, broker), route) or MatchingStep.ANY_SERVICE
     reasons = tuple(_reasons(route, match_key, actual, t, spelling))
     finding = NO_MATCH if candidate is None else _finding(candidate, search)
     is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
@@ -206,11 +206,11 @@ def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
             near[searched.home].append(searched)
     by_step = {}
     for step, mine in near.items():
-        shown = sorted(mine, key=lambda each: each.place)[:SHOWN]
+        shown = sorted(mine, key=lambda route: route.place)[:SHOWN]
         by_step[step] = [_route_line(searched, number) for searched in shown]
         if len(mine) > SHOWN:
-            more = len(mine) - SHOWN
-            by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=more))
+            unlisted = len(mine) - SHOWN
+            by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=unlisted))
     far = sum(not searched.is_near for searched in routes)
     return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
 

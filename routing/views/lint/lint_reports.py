@@ -70,9 +70,11 @@ def describe_findings(
     for row in findings:
         by_code.setdefault(row["code"], []).append(row)
     defaults = [] if lists_all else [code for code in by_code if code in kinds and kinds[code].is_default]
-    listed = [code for code in by_code if code not in defaults]
-    listed.sort(key=lambda code: (list(Severity).index(by_code[code][0]["severity"]), code))
-    groups = (block for code in listed for block in _describe_rule(by_code[code], kinds.get(code), lists_all))
+    listed_codes = [code for code in by_code if code not in defaults]
+    listed_codes.sort(key=lambda code: (list(Severity).index(by_code[code][0]["severity"]), code))
+    groups = (
+        block for code in listed_codes for block in _describe_rule(by_code[code], kinds.get(code), lists_all)
+    )
     counted = _count_defaults([row for code in defaults for row in by_code[code]])
     return [*groups, *counted, *remarks, _count_all(findings, suppressed)]
 
@@ -85,8 +87,10 @@ def count_codes(counts: Mapping[str, int]) -> str:
 def _count_all(findings: Sequence[ReadRow], suppressed: int) -> DocumentHeading:
     counts = Counter(row["severity"] for row in findings)
     error, warning = (count(counts[severity], severity) for severity in (Severity.ERROR, Severity.WARNING))
-    more = "; more: sbroute lint --explain CODE" if findings else ""
-    return DocumentHeading(f"{error}, {warning}, {counts[Severity.INFO]:,} info, {suppressed:,} suppressed{more}")
+    explain_hint = "; more: sbroute lint --explain CODE" if findings else ""
+    return DocumentHeading(
+        f"{error}, {warning}, {counts[Severity.INFO]:,} info, {suppressed:,} suppressed{explain_hint}"
+    )
 
 
 def _describe_rule(rows: Sequence[ReadRow], kind: LintRule | None, lists_all: bool) -> Iterator[Block]:
@@ -291,13 +295,13 @@ def fingerprints(findings: Iterable[ReadRow]) -> list[str]:
 
     Messages may hold times and counts, and lines move. Findings with the same digest are numbered.
     """
-    seen: Counter[str] = Counter()
+    equal_findings: Counter[str] = Counter()
     hashes = []
     for row in findings:
         about = [row[name] for name in ("code", "instance_name", "database_name", "object")]
         if row["object"] is None:
             about.append(row["message"])
         text = json.dumps(about)
-        seen[text] += 1
-        hashes.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest()[:32])
+        equal_findings[text] += 1
+        hashes.append(hashlib.sha256(f"{text}{equal_findings[text]}".encode()).hexdigest()[:32])
     return hashes

@@ -113,12 +113,12 @@ def ask(
     )
 
 
-def _words(what: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple[str, ...]:
+def _words(kind: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple[str, ...]:
     """Convert words to the case of the tables. Raises QuestionError."""
     words = [str(word) for word in vocabulary]
     for text in texts:
         if text.upper() not in words:
-            raise QuestionError.unknown_word(what, text, words)
+            raise QuestionError.unknown_word(kind, text, words)
     return tuple(text.upper() for text in texts)
 
 
@@ -144,15 +144,15 @@ class SelectedMessages:
 
 
 def select(
-    resolved: TrafficTable, asked: MessageFilter, queued: TrafficTable | TableColumns | None
+    resolved: TrafficTable, message_filter: MessageFilter, queued: TrafficTable | TableColumns | None
 ) -> SelectedMessages:
     """Return the selected messages. ``queued`` limits them to its keys (columns `MESSAGE_KEY`)."""
-    messages, only = resolved.last_attempts(READ), dict(asked.only)
+    messages, only = resolved.last_attempts(READ), dict(message_filter.only)
     if queued is not None:
         messages, only = messages.matching(queued, MESSAGE_KEY, names=READ, only=only), {}
     counts = _count(messages, _VERDICT, only)
     outcomes = {row["outcome"] for row in counts}
-    rows = with_moments(_list_first(messages, only, asked, outcomes), (_AGE, "decided_at"))
+    rows = with_moments(_list_first(messages, only, message_filter, outcomes), (_AGE, "decided_at"))
     groups = _count(messages, GROUP, {**only, **_find_levels(rows)})
     levels = {tuple(row[name] for name in LEVELS) for row in rows}
     return SelectedMessages(
@@ -166,22 +166,24 @@ def select(
     )
 
 
-def _list_first(messages: TrafficTable, only: Filter, asked: MessageFilter, outcomes: set[str]) -> list[TableRow]:
+def _list_first(
+    messages: TrafficTable, only: Filter, message_filter: MessageFilter, outcomes: set[str]
+) -> list[TableRow]:
     """Return the messages to be listed: the oldest of each rank, or of all."""
-    if asked.oldest:
-        return list(messages.rows(READ, only=only, order=_ORDER, limit=asked.limit).dicts())
+    if message_filter.oldest:
+        return list(messages.rows(READ, only=only, order=_ORDER, limit=message_filter.limit).dicts())
     rows: list[TableRow] = []
     # Usually the delayed messages fill the list, so that only they are sorted.
     for rank in (*([outcome] for outcome in STUCK), sorted(outcomes.difference(STUCK))):
-        left = asked.limit - len(rows)
-        if left and not outcomes.isdisjoint(rank):
-            rows += messages.rows(READ, only={**only, "outcome": rank}, order=_ORDER, limit=left).dicts()
+        remaining = message_filter.limit - len(rows)
+        if remaining and not outcomes.isdisjoint(rank):
+            rows += messages.rows(READ, only={**only, "outcome": rank}, order=_ORDER, limit=remaining).dicts()
     return rows
 
 
-def _find_levels(listed: Sequence[ReadRow]) -> Filter:
+def _find_levels(rows: Sequence[ReadRow]) -> Filter:
     """Return the values of listed messages in the columns of their groups."""
-    values = {name: sorted({row[name] for row in listed}) for name in LEVELS}
+    values = {name: sorted({row[name] for row in rows}) for name in LEVELS}
     # Only tables of older releases hold invalid UTF-8, which a condition cannot contain.
     return {
         name: texts for name, texts in values.items() if not any(isinstance(text, UndecodedText) for text in texts)
@@ -195,11 +197,11 @@ def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[R
 
 
 def _find_oldest_stuck(
-    messages: TrafficTable, only: Filter, listed: Sequence[ReadRow], outcomes: Collection[str]
+    messages: TrafficTable, only: Filter, listed_rows: Sequence[ReadRow], outcomes: Collection[str]
 ) -> datetime | None:
     """Return the enqueue time of the oldest stuck message, or None without one."""
     times: dict[str, datetime] = {}
-    for row in listed:
+    for row in listed_rows:
         # The first listed message of an outcome is its oldest.
         times.setdefault(row["outcome"], row[_AGE])
     unlisted = [outcome for outcome in STUCK if outcome in outcomes and outcome not in times]

@@ -59,8 +59,10 @@ def newest_statuses(
     for only, key in ((of_queues, _id), (of_events, _conversation)):
         for row in observed.rows(_READ, only={"instance_name": instances, **only}).dicts():
             rows_by_key.setdefault(key(row), []).append(row)
-    every = ((row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages)
-    return [_newest(rows, row, latest) for row, rows in every]
+    messages_with_rows = (
+        (row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages
+    )
+    return [_newest(rows, row, latest) for row, rows in messages_with_rows]
 
 
 def _id(row: ReadRow) -> tuple[str, str]:
@@ -166,7 +168,7 @@ class MessageList:
 
 
 def _open_tables(
-    config: Config, opener: TableOpener, asked: MessageFilter
+    config: Config, opener: TableOpener, message_filter: MessageFilter
 ) -> tuple[dict[str, Table], datetime | None]:
     """Open ``resolved_routes`` as the last run that counts left it, and the tables that import keeps.
 
@@ -174,7 +176,7 @@ def _open_tables(
     InputError if no run counts yet, ContractError if it cannot be known which messages wait.
     """
     missing = [f"tables.{key}" for key in KEPT if key not in config.import_tables]
-    if asked.waiting and missing:
+    if message_filter.waiting and missing:
         raise ContractError(
             f"--waiting needs {' and '.join(missing)}", "name the tables that sbroute import keeps"
         )
@@ -236,7 +238,7 @@ def list_messages(
     selected = select(open_traffic(tables["resolved_routes"]), asked, keys)
     latest = None if clock is None else micros_of(latest_time(clock))
     statuses = newest_statuses(observed, selected.rows, latest)
-    rows = [_listed(row, status, micros_of(now)) for row, status in zip(selected.rows, statuses, strict=True)]
+    rows = [_make_row(row, status, micros_of(now)) for row, status in zip(selected.rows, statuses, strict=True)]
     if "imports" in tables:
         waiting = (_waits(row, status, newest) for row, status in zip(rows, statuses, strict=True))
         rows = [{**row, "is_waiting": waits} for row, waits in zip(rows, waiting, strict=True)]
@@ -252,11 +254,11 @@ def list_messages(
 
 
 def list_stored(
-    config: Config, opener: TableOpener, asked: MessageFilter, *, now: datetime, clock: datetime | None
+    config: Config, opener: TableOpener, message_filter: MessageFilter, *, now: datetime, clock: datetime | None
 ) -> MessageList:
     """List messages of a configuration's outputs, as `list_messages` does."""
-    tables, last_checked = _open_tables(config, opener, asked)
-    return replace(list_messages(tables, asked, now=now, clock=clock), last_checked=last_checked)
+    tables, last_checked = _open_tables(config, opener, message_filter)
+    return replace(list_messages(tables, message_filter, now=now, clock=clock), last_checked=last_checked)
 
 
 def _age(enqueue_time: datetime, now: int) -> int:
@@ -264,13 +266,13 @@ def _age(enqueue_time: datetime, now: int) -> int:
     return (now - micros_of(enqueue_time)) // SECOND
 
 
-def _listed(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
+def _make_row(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
     """Return a message in the columns of a list."""
     since = row["decided_at"] if row["outcome"] == Outcome.DELAYED else None
-    listed = {**row, "age_seconds": _age(row["enqueue_time"], now), "delayed_since": since}
+    listed_row = {**row, "age_seconds": _age(row["enqueue_time"], now), "delayed_since": since}
     if status is not None:
         status_text, compared = compare_status(row, status)
-        listed |= {
+        listed_row |= {
             "status_observed_at": moment_of(status_text.observed_at),
             "status_source": status["source"],
             "status_outcome": None if status_text.outcome is None else str(status_text.outcome),
@@ -281,7 +283,7 @@ def _listed(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
             "agreement_why": compared.why,
             "conversation_handle": status["conversation_handle"],
         }
-    return {name: listed.get(name) for name in LISTED_MESSAGES.names}
+    return {name: listed_row.get(name) for name in LISTED_MESSAGES.names}
 
 
 def _waits(row: ReadRow, status: ReadRow | None, newest: Mapping[Queue, int]) -> bool:

@@ -84,10 +84,10 @@ def _time(time: datetime) -> str:
 
 def _state_others(done: MessageList) -> Iterator[Block]:
     """Yield the numbers of messages that are not stuck, by outcome and reason."""
-    others = [row for row in done.counts if not _is_stuck(row)]
-    if others:
-        counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in others)
-        whole = "Of the others" if len(others) < len(done.counts) else f"Of {count(done.total, 'message')}"
+    not_stuck = [row for row in done.counts if not _is_stuck(row)]
+    if not_stuck:
+        counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in not_stuck)
+        whole = "Of the others" if len(not_stuck) < len(done.counts) else f"Of {count(done.total, 'message')}"
         yield Paragraph(f"{whole}: {counts}.")
 
 
@@ -137,14 +137,14 @@ def _list_groups(done: MessageList) -> Iterator[Block]:
         columns = ("age", "database", "message", *_own_columns(rows))
         lines = [(_row_age(row), row["database_name"], row["message_id"], *_own_cells(row, rows)) for row in rows]
         yield DataTable(make_columns(columns, ["age"]), lines, title, sizes[group] - len(rows))
-    yield from _more(done)
+    yield from _state_unlisted(done)
 
 
-def _more(done: MessageList) -> Iterator[Block]:
+def _state_unlisted(done: MessageList) -> Iterator[Block]:
     """Yield the number of messages that are not listed."""
-    more = done.total - len(done.messages)
-    if more:
-        yield Paragraph(f"and {more:,} more; --limit N lists more")
+    unlisted = done.total - len(done.messages)
+    if unlisted:
+        yield Paragraph(f"and {unlisted:,} more; --limit N lists more")
 
 
 def _group_of(row: ReadRow) -> tuple[str, ...]:
@@ -167,9 +167,11 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
             (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{delayed}{status_clause}"),
             f"{number}.",
         )
-    yield from _more(done)
-    listed = Counter(map(_group_of, done.messages))
-    lines = [(*(row[name] for name in _GROUPED), row["messages"], listed[_group_of(row)]) for row in done.groups]
+    yield from _state_unlisted(done)
+    listed_counts = Counter(map(_group_of, done.messages))
+    lines = [
+        (*(row[name] for name in _GROUPED), row["messages"], listed_counts[_group_of(row)]) for row in done.groups
+    ]
     yield DataTable(make_columns(_GROUPS, ["messages", "listed"]), lines, "Groups of these")
 
 

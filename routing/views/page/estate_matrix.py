@@ -52,16 +52,16 @@ def list_places(tables: Mapping[str, TableColumns]) -> list[EstateInstance]:
 
 def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) -> EstateMatrix:
     """Return the matrix of some flows, without rows and columns of places that have no messages."""
-    network = EstateNetwork(list_instances([(one.instance, None, one.addresses) for one in places], ()))
+    network = EstateNetwork(list_instances([(place.instance, None, place.addresses) for place in places], ()))
     messages: Counter[str] = Counter()
     trouble: Counter[str] = Counter()
     senders, ends, addresses = set[str](), set[str | None](), set[str]()
-    known: dict[tuple[object, ...], str | None] = {}
+    end_by_key: dict[tuple[object, ...], str | None] = {}
     for flow in flows:
         key = flow.instance, flow.outcome, flow.address, flow.end, flow.ending_instance
-        if key not in known:
-            known[key] = _end_of(flow, network)
-        end = known[key]
+        if key not in end_by_key:
+            end_by_key[key] = _end_of(flow, network)
+        end = end_by_key[key]
         senders.add(flow.instance)
         ends.add(end)
         if end is not None and end != flow.ending_instance and end not in network.instances:
@@ -81,8 +81,8 @@ def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) ->
 
 def _titles(ranked: Sequence[str], most: int, noun: str, plural: str | None = None) -> dict[str, str]:
     """Return each name's title: its own among the first, one for all others together."""
-    others = count(len(ranked) - most, noun, plural)
-    return {name: name if place < most else others for place, name in enumerate(ranked)}
+    others_title = count(len(ranked) - most, noun, plural)
+    return {name: name if place < most else others_title for place, name in enumerate(ranked)}
 
 
 def _end_of(flow: MessageFlow, network: EstateNetwork) -> str | None:

@@ -184,11 +184,16 @@ def _moments(points: Iterable[TimePoint]) -> _Moments:
 def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames) -> _Moments:
     folded: _Moments = {}
     for (instance, service, at, ending), messages in moments.items():
-        key = (_fold_told(instances, instance), _fold_told(services, service), at, ending)
+        key = (
+            _fold_unless_unseparated(instances, instance),
+            _fold_unless_unseparated(services, service),
+            at,
+            ending,
+        )
         folded[key] = folded.get(key, 0) + messages
     return folded
 
 
-def _fold_told(names: ShownNames, name: str | None) -> str | None:
+def _fold_unless_unseparated(names: ShownNames, name: str | None) -> str | None:
     """Fold a name as `ShownNames.fold` does, but keep the name of values that the series does not separate."""
     return name if name == UNTOLD else names.fold(name)

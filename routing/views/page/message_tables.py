@@ -178,11 +178,11 @@ class TableFiller:
     def name(self, column: str, value: str | None) -> str:
         """Return the displayed name for a value of a column."""
         if column in ("instance", "service") and value is None:
-            return _others(column, self.cube.instances if column == "instance" else self.cube.services)
+            return _count_others(column, self.cube.instances if column == "instance" else self.cube.services)
         return _BLANKS[column] if value is None else shown(value)
 
 
-def _others(kind: str, names: ShownNames) -> str:
+def _count_others(kind: str, names: ShownNames) -> str:
     return count(names.others, f"other {kind}") if names.names else f"all {count(names.others, kind)}"
 
 
@@ -213,7 +213,7 @@ def fill_tables(report: Report, cube: ReportCube, filler: TableFiller) -> tuple[
         [(number, filler.name(column, value)) for value, number in of_column.items() if value != UNTOLD]
         for column, of_column in numbers.items()
     )
-    tables = {name: one.made for name, one in (filled | over_time).items()}
+    tables = {name: filled_table.made for name, filled_table in (filled | over_time).items()}
     return tables, PageFilter(instances, services, data)
 
 
@@ -230,7 +230,7 @@ def _coded(
     numbers: Mapping[str, Mapping[str | None, int]],
     filled: Iterable[FilledGrid],
 ) -> list[list[int]]:
-    grids = [one.rows for one in filled]
+    grids = [filled_table.rows for filled_table in filled]
     endings = {word: place for place, word in enumerate(ENDINGS)}
     return [
         [

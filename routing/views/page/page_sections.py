@@ -60,9 +60,9 @@ def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, Page
     """Return every balanced service as a part, the unfair ones first and open, as many as there is room for."""
     parts: list[PageSection] = []
     room = MOST_BYTES
-    for one in order_balances(balances)[:_SERVICES]:
+    for balance in order_balances(balances)[:_SERVICES]:
         name = f"balance-{len(parts)}"
-        part = _shared(one, name, [charts[f"{name}-picture"]] if f"{name}-picture" in charts else [])
+        part = _shared(balance, name, [charts[f"{name}-picture"]] if f"{name}-picture" in charts else [])
         room -= sum(_ROW + sum(map(size_of, row)) for page_table in part.tables for row in page_table.rows)
         if parts and room < 0:
             break
@@ -72,23 +72,23 @@ def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, Page
         if balances
         else "No service is balanced among several broker instances."
     )
-    left = len(balances) - len(parts)
+    hidden_count = len(balances) - len(parts)
     return PageSection(
         "balance",
         "Balance",
         "Balance",
         introduction,
         parts=parts,
-        more=f"and {left:,} more services" if left else "",
+        more=f"and {hidden_count:,} more services" if hidden_count else "",
     )
 
 
 def order_balances(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
     """Return the balances in the order of the page: first those with a share outside its band."""
-    return sorted(balances, key=lambda one: one.is_fair is not False)
+    return sorted(balances, key=lambda balance: balance.is_fair is not False)
 
 
-def _shared(one: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageSection:
+def _shared(balance: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageSection:
     heads = (
         ("Broker instance", WORD),
         ("Database", ""),
@@ -97,15 +97,15 @@ def _shared(one: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageS
         ("Band", NUMBER),
         ("Where", WORD),
     )
-    picks = [_pick(pick) for pick in one.picks]
+    picks = [_pick(pick) for pick in balance.picks]
     tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was balanced")]
-    if one.never:
+    if balance.never:
         names = (("Broker instance", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
-        never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
+        never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in balance.never]
         tables.append(table(f"{name}-never", "Routes to broker instances that get no dialogs", names, never))
-    title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
-    is_unfair = one.is_fair is False
-    return PageSection(name, title, "", _judged(one), charts, tables, is_open=is_unfair)
+    title = f"{words(balance.service)} from {words(balance.instance)}.{words(balance.database)}"
+    is_unfair = balance.is_fair is False
+    return PageSection(name, title, "", _judged(balance), charts, tables, is_open=is_unfair)
 
 
 def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
@@ -119,18 +119,18 @@ def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
     return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, position
 
 
-def _judged(one: DialogBalance) -> str:
+def _judged(balance: DialogBalance) -> str:
     """Return the span of time, and if the shares are fair."""
-    since = None if one.since is None else f"since {instant(one.since)}"
-    until = None if one.until is None else f"until {instant(one.until)}"
+    since = None if balance.since is None else f"since {instant(balance.since)}"
+    until = None if balance.until is None else f"until {instant(balance.until)}"
     span = " ".join(word for word in (since, until) if word)
     when = f"The set of ids has been the same {span}." if span else "The set of ids was always the same."
-    if one.why_no_band is not None:
-        return f"{when} No band: {words(one.why_no_band)}."
-    outside = sum(not pick.is_fair for pick in one.picks)
+    if balance.why_no_band is not None:
+        return f"{when} No band: {words(balance.why_no_band)}."
+    outside = sum(not pick.is_fair for pick in balance.picks)
     if not outside:
         return f"{when} Fair: every share is in the band."
-    return f"{when} Unfair: {count(outside, 'share')} of {len(one.picks):,} outside the band."
+    return f"{when} Unfair: {count(outside, 'share')} of {len(balance.picks):,} outside the band."
 
 
 _SEVERITIES = tuple(map(str, Severity))
@@ -169,23 +169,23 @@ def _problems(report: Report) -> PageSection:
     problems = list_reasons(report) if report.problems is None else report.problems
     parts: list[PageSection] = []
     room = _ROOM
-    for one in problems:
+    for problem in problems:
         part = PageSection(
-            *(f"problem-{len(parts)}", shown(one.title, _LONGEST_TITLE), ""),
-            blocks=one.blocks,
-            evidence=one.evidence,
-            mark=one.ending,
+            *(f"problem-{len(parts)}", shown(problem.title, _LONGEST_TITLE), ""),
+            blocks=problem.blocks,
+            evidence=problem.evidence,
+            mark=problem.ending,
         )
-        room -= sum(size_of(write_html([block])) for block in (*one.blocks, *one.evidence))
+        room -= sum(size_of(write_html([block])) for block in (*problem.blocks, *problem.evidence))
         if parts and room < 0:
             break
         parts.append(part)
-    left = len(problems) - len(parts)
+    hidden_count = len(problems) - len(parts)
     return PageSection(
         *("problems", "Stuck messages and their reasons", "Problems"),
         "" if parts else "No message is stuck.",
         parts=parts,
-        more=f"and {left:,} more" if left else "",
+        more=f"and {hidden_count:,} more" if hidden_count else "",
     )
 
 
@@ -193,22 +193,24 @@ def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
     """Describe the troubles that no waiting message shows, the worst first."""
     parts = [
         PageSection(
-            *(f"trouble-{number}", shown(_title(one), _LONGEST_TITLE), ""),
-            blocks=tuple(list_remedy(one.remedy, f"what to do on {named(one.remedy.instance)}")),
-            mark=str(one.kind),
+            *(f"trouble-{number}", shown(_title(trouble), _LONGEST_TITLE), ""),
+            blocks=tuple(list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}")),
+            mark=str(trouble.kind),
         )
-        for number, one in enumerate(troubles[:_MOST_REASONS])
+        for number, trouble in enumerate(troubles[:_MOST_REASONS])
     ]
-    left = len(troubles) - len(parts)
+    hidden_count = len(troubles) - len(parts)
     return PageSection(
         *("troubles", "Beside the messages", "Beside", "No waiting message shows these troubles."),
         parts=parts,
-        more=f"and {left:,} more" if left else "",
+        more=f"and {hidden_count:,} more" if hidden_count else "",
     )
 
 
-def _title(one: EstateTrouble) -> str:
-    return f"{one.kind}: {one.what} ({where(one.remedy.place.instance, one.remedy.place.database)})"
+def _title(trouble: EstateTrouble) -> str:
+    return (
+        f"{trouble.kind}: {trouble.what} ({where(trouble.remedy.place.instance, trouble.remedy.place.database)})"
+    )
 
 
 def list_reasons(report: Report) -> list[ReportProblem]:
@@ -220,17 +222,17 @@ def list_reasons(report: Report) -> list[ReportProblem]:
     ordered = sorted(groups.items(), key=lambda item: (-_sum(item[1]), str(item[0])))
     problems = [
         ReportProblem(
-            f"{number}. {' '.join(filter(None, (ending, reason)))}: {_who(flows)}",
+            f"{number}. {' '.join(filter(None, (ending, reason)))}: {_state_messages(flows)}",
             ending,
             tuple(_reason_blocks(ending, reason, flows, report.made_at)),
         )
         for number, ((ending, reason), flows) in enumerate(ordered[:_MOST_REASONS], 1)
     ]
-    left = [flow for _, flows in ordered[_MOST_REASONS:] for flow in flows]
-    if left:
+    hidden_flows = [flow for _, flows in ordered[_MOST_REASONS:] for flow in flows]
+    if hidden_flows:
         title = f"and {count(len(ordered) - _MOST_REASONS, 'more reason')}"
-        more = Paragraph(f"{count(_sum(left), 'message')}: see the table of reasons.")
-        problems.append(ReportProblem(title, "", (more,)))
+        hint = Paragraph(f"{count(_sum(hidden_flows), 'message')}: see the table of reasons.")
+        problems.append(ReportProblem(title, "", (hint,)))
     return problems
 
 
@@ -238,7 +240,7 @@ def _sum(flows: Iterable[MessageFlow]) -> int:
     return sum(flow.messages for flow in flows)
 
 
-def _who(flows: Sequence[MessageFlow]) -> str:
+def _state_messages(flows: Sequence[MessageFlow]) -> str:
     """Return the number of messages with sender and target: "4 messages from 'A' to service '//b'"."""
     instances = count_places((flow.instance for flow in flows), "instance")
     services = count_places((flow.service for flow in flows), "service")
@@ -310,7 +312,10 @@ def _observed(observed: ObservedCounts) -> PageSection:
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
-    total = {kind: sum(number for (_, one), number in observed.classes.items() if one == kind) for kind in kinds}
+    total = {
+        kind: sum(number for (_, kind_of_class), number in observed.classes.items() if kind_of_class == kind)
+        for kind in kinds
+    }
     observed_episodes = sum(total.values()) - total[PairClass.NOT_OBSERVED]
     matching = total[PairClass.CONFIRMED] + total[PairClass.COMPATIBLE]
     share = (
@@ -318,14 +323,20 @@ def _observed(observed: ObservedCounts) -> PageSection:
         if observed_episodes
         else ""
     )
-    causes = [(one.instance, one.cause, one.episodes, one.words) for one in observed.causes]
+    causes = [(cause.instance, cause.cause, cause.episodes, cause.words) for cause in observed.causes]
     heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("Likely causes", TEXT))
     off = [
         (
-            *(one.instance, one.database, one.service, one.seen_outcome, one.seen_number and str(one.seen_number)),
-            *(one.outcome, one.reason, one.episodes, one.why),
+            *(
+                contradiction.instance,
+                contradiction.database,
+                contradiction.service,
+                contradiction.seen_outcome,
+                contradiction.seen_number and str(contradiction.seen_number),
+            ),
+            *(contradiction.outcome, contradiction.reason, contradiction.episodes, contradiction.why),
         )
-        for one in observed.contradictions
+        for contradiction in observed.contradictions
     ]
     heads_off = (
         *(("Instance", ""), ("Database", ""), ("Service", NAME), ("SQL Server", OUTCOME), ("Number", WORD)),
@@ -342,10 +353,10 @@ def _observed(observed: ObservedCounts) -> PageSection:
 def _findings(report: Report) -> PageSection:
     """List the findings. Defaults of every instance are only counted, so that they do not hide other findings."""
     order = {word: place for place, word in enumerate(_SEVERITIES)}
-    every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
-    rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
+    all_findings = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
+    rows = [row for row in all_findings if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
     summary = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
-    defaults = len(every) - len(rows)
+    defaults = len(all_findings) - len(rows)
     if defaults:
         summary.append(f"{defaults:,} more that every instance has by default are not listed")
     heads = (
@@ -400,7 +411,10 @@ def _changes(changes: ReportChanges) -> PageSection:
     ]
     if changes.routes is not None:
         names = (("Change", WORD), ("Instance", ""), ("Database", ""), ("Route", NAME), ("What changed", TEXT))
-        routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
+        routes = [
+            (change.change, change.instance, change.database, change.route, change.words)
+            for change in changes.routes
+        ]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
         title, sentences = (
@@ -419,5 +433,8 @@ def _changes(changes: ReportChanges) -> PageSection:
 
 def _counts(word: str, counts: Sequence[WordCount], kind: str) -> PageTable:
     heads = ((word.capitalize(), kind), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
-    lines = [(one.word, one.before, one.now, f"{one.now - one.before:+,}") for one in counts]
+    lines = [
+        (word_count.word, word_count.before, word_count.now, f"{word_count.now - word_count.before:+,}")
+        for word_count in counts
+    ]
     return table(f"{word}s-before", f"Messages by {word}, before and now", heads, lines)

@@ -79,9 +79,9 @@ def table(
     name: str, caption: str, heads: Heads, rows: Iterable[Sequence[Any]], nothing: str = "none"
 ) -> PageTable:
     """Return a table of any values, the first `SHOWN` of them, or as many as `MOST_BYTES` hold."""
-    every = list(rows)
-    shown_rows = first_of([words(value) for value in row] for row in every[:SHOWN])
-    return PageTable(name, caption, heads, shown_rows, len(every) - len(shown_rows), nothing)
+    all_rows = list(rows)
+    shown_rows = first_of([words(value) for value in row] for row in all_rows[:SHOWN])
+    return PageTable(name, caption, heads, shown_rows, len(all_rows) - len(shown_rows), nothing)
 
 
 def first_of(rows: Iterable[Sequence[str]], most_bytes: int = MOST_BYTES) -> list[Sequence[str]]:

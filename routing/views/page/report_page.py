@@ -108,10 +108,10 @@ def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTab
         pictures.append(("times-picture", "Messages over time", over_time.outcomes_over_time(series)))
         if over_time.delay_rows(series):
             pictures.append(("delays-picture", "Stuck messages over time", over_time.delays_by_service(series)))
-    unfair = [one for one in order_balances(report.balances or ()) if one.is_fair is False]
+    unfair = [balance for balance in order_balances(report.balances or ()) if balance.is_fair is False]
     pictures += [
-        (f"balance-{place}-picture", f"Dialogs to {words(one.service)}", bar_pictures.balance(one))
-        for place, one in enumerate(unfair[:_MOST_BALANCES])
+        (f"balance-{place}-picture", f"Dialogs to {words(balance.service)}", bar_pictures.balance(balance))
+        for place, balance in enumerate(unfair[:_MOST_BALANCES])
     ]
     for name, title, picture in pictures:
         yield PageChart(name, title, _description(picture), to_svg(picture, WIDE), to_svg(picture, NARROW))
@@ -158,27 +158,31 @@ def _tiles(report: Report) -> list[ReadRow]:
     ]
 
 
-def _sentences(every: Sequence[str]) -> ReadRow:
+def _sentences(sentences: Sequence[str]) -> ReadRow:
     """Return the first sentences, which are shown, the folded ones, and the number left out."""
-    listed = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
-    return {"first": listed[:_SENTENCES], "rest": listed[_SENTENCES:], "more": len(every) - len(listed)}
+    listed_sentences = [sentence for [sentence] in first_of([words(sentence)] for sentence in sentences[:SHOWN])]
+    return {
+        "first": listed_sentences[:_SENTENCES],
+        "rest": listed_sentences[_SENTENCES:],
+        "more": len(sentences) - len(listed_sentences),
+    }
 
 
 def _folded(cube: ReportCube) -> list[str]:
     """List the notes on names that the page leaves out to stay small."""
     pairs = (("instances", cube.instances), ("services", cube.services))
     return [
-        f"This page names {len(names.names):,} of {names.all:,} {what}, and adds up all others."
-        for what, names in pairs
+        f"This page names {len(names.names):,} of {names.all:,} {kind}, and adds up all others."
+        for kind, names in pairs
         if names.others
     ]
 
 
 def _card_heads(sections: Sequence[PageSection]) -> str:
     """Return the style that puts the head of its column before each cell of rows shown as cards."""
-    every = [table for section in sections for part in (section, *section.parts) for table in part.tables]
+    tables = [table for section in sections for part in (section, *section.parts) for table in part.tables]
     selectors: dict[str, list[str]] = defaultdict(list)
-    for table in every:
+    for table in tables:
         for place, (head, _) in enumerate(table.heads[1:], 2):
             selectors[head].append(f"#{table.id} td:nth-child({place})::before")
     rules = (f"{','.join(selector)}{{content:{_css_text(head)}}}" for head, selector in selectors.items())

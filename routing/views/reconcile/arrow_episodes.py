@@ -57,11 +57,11 @@ def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarr
     waiting: list[pyarrow.Table] = []
     names = [name for name in shape if name in (*_READ, *_ALWAYS, "is_from_network")]
     for batch in _scan(rows, [shape[name] for name in names]):
-        there = pyarrow.table(batch).rename_columns(names)
-        lacking.update({name: there[name].null_count for name in _ALWAYS})
+        observations = pyarrow.table(batch).rename_columns(names)
+        lacking.update({name: observations[name].null_count for name in _ALWAYS})
         if lacking.total():
             continue
-        read = _normalize(there)
+        read = _normalize(observations)
         if messages is None or not read[_SERVICE].null_count:
             yield read
             continue
@@ -88,18 +88,20 @@ def _scan(rows: pyarrow.dataset.Dataset, names: list[str]) -> Iterator[pyarrow.R
     yield from scanner.to_batches()
 
 
-def _normalize(there: pyarrow.Table) -> pyarrow.Table:
+def _normalize(observations: pyarrow.Table) -> pyarrow.Table:
     """Return observations in the columns of `_READ`, times as microseconds, with ``is_arrival``."""
     import pyarrow
     import pyarrow.compute as pc
 
     kinds = {field.name: field for field in arrow_schema(OBSERVED_ROUTING)}
     columns = {
-        name: there[name].cast(kind.type) if name in there.column_names else pyarrow.nulls(len(there), kind.type)
+        name: observations[name].cast(kind.type)
+        if name in observations.column_names
+        else pyarrow.nulls(len(observations), kind.type)
         for name, kind in kinds.items()
         if name != "observed_at"
     }
-    columns["observed_at"] = micros_in(there["observed_at"])
+    columns["observed_at"] = micros_in(observations["observed_at"])
     columns["conversation_id"] = fold_texts(columns["conversation_id"])
     forwarded = pc.is_in(columns["source"], pyarrow.array(OF_ARRIVALS))
     columns["is_arrival"] = pc.or_(forwarded, pc.fill_null(columns["is_from_network"], False))
@@ -188,8 +190,8 @@ def _differs(values: pyarrow.Array) -> pyarrow.Array:
     if pyarrow.types.is_string(values.type):
         values = values.dictionary_encode().indices
     now, before = values[1:], values[:-1]
-    other = pc.fill_null(pc.not_equal(now, before), False)
-    return pc.or_(other, pc.not_equal(pc.is_null(now), pc.is_null(before)))
+    differs = pc.fill_null(pc.not_equal(now, before), False)
+    return pc.or_(differs, pc.not_equal(pc.is_null(now), pc.is_null(before)))
 
 
 def count_observations(observed: Table) -> int:
@@ -233,7 +235,8 @@ class ReadTables:
         """Yield the episodes, those of a bucket at a time, with the columns `OWN`."""
         for bucket in range(self.observed.count):
             observed, messages, dialogs = (
-                None if one is None else one.read(bucket) for one in (self.observed, self.messages, self.dialogs)
+                None if sorted_rows is None else sorted_rows.read(bucket)
+                for sorted_rows in (self.observed, self.messages, self.dialogs)
             )
             folded = None if observed is None else fold(observed)
             if messages is not None:
@@ -297,13 +300,15 @@ def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Ta
     import pyarrow
 
     shape = shape_of(table, key)
-    there = [name for name in names if name in shape]
+    read_names = [name for name in names if name in shape]
     kinds = {field.name: field.type for field in arrow_schema(TABLES[key].optional())}
-    for batch in _scan(as_dataset(table), [shape[name] for name in there]):
-        rows = dict(zip(there, batch.columns, strict=True))
+    for batch in _scan(as_dataset(table), [shape[name] for name in read_names]):
+        rows = dict(zip(read_names, batch.columns, strict=True))
         columns = {name: rows[name] if name in rows else pyarrow.nulls(len(batch), kinds[name]) for name in names}
         texts = {name for name in names if kinds[name] == pyarrow.string()}
-        yield pyarrow.table({n: one.cast(pyarrow.string()) if n in texts else one for n, one in columns.items()})
+        yield pyarrow.table(
+            {n: column.cast(pyarrow.string()) if n in texts else column for n, column in columns.items()}
+        )
 
 
 def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:

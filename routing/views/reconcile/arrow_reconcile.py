@@ -348,13 +348,17 @@ class BucketedEpisodes:
             return
         for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
             columns = {}
-            for one in arrow_schema(RECONCILIATION):
-                if one.name in answers.column_names:
-                    columns[one.name] = answers[one.name].combine_chunks().take(places[_PLACE].combine_chunks())
+            for output_field in arrow_schema(RECONCILIATION):
+                if output_field.name in answers.column_names:
+                    columns[output_field.name] = (
+                        answers[output_field.name].combine_chunks().take(places[_PLACE].combine_chunks())
+                    )
                     continue
-                name = RENAMED.get(one.name, one.name)
+                name = RENAMED.get(output_field.name, output_field.name)
                 column = episodes[name].combine_chunks()
-                columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
+                columns[output_field.name] = (
+                    used_words(column).array() if name in _SHARED else column.cast(output_field.type)
+                )
             yield pyarrow.table(columns)
 
 

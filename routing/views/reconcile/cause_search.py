@@ -54,14 +54,14 @@ def lanes_of(groups: Iterable[EpisodeGroup]) -> dict[ObservedPlace, ObservedLane
     """Return the lanes of groups. Groups without a service have no lane."""
     lanes: dict[ObservedPlace, ObservedLane] = {}
     for group in groups:
-        one = group.answers
-        if one.service is None:
+        group_answers = group.answers
+        if group_answers.service is None:
             continue
-        place = ObservedPlace(one.instance, scope_of(one.database), one.service)
+        place = ObservedPlace(group_answers.instance, scope_of(group_answers.database), group_answers.service)
         lane = lanes.setdefault(place, ObservedLane(place))
-        if one.kind is PairClass.CONTRADICTED:
+        if group_answers.kind is PairClass.CONTRADICTED:
             lane.off.append(group)
-        elif one.kind in MATCHING:
+        elif group_answers.kind in MATCHING:
             lane.right.append(group)
     return lanes
 
@@ -97,15 +97,25 @@ def when(micros: int) -> str:
 def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
     """Return a route of a lane that was right until a time, and wrong since a later one.
 
-    Right was an answer that the tables still predict, and that was not seen again since.
+    The earlier answer was right if the tables still predict it and SQL Server has not given it again since.
     """
-    wrong_since = min(one.first_at for one in lane.off if _seen(one.answers) == _seen(group.answers))
-    before = [one for one in lane.right if _is_predicted(one.answers, lane) and one.last_at < wrong_since]
-    again = {_seen(one.answers) for one in lane.right if one.last_at >= wrong_since}
-    gone = [one for one in before if _seen(one.answers) not in again and _differs(one.answers, group.answers)]
-    if not gone:
+    wrong_since = min(
+        wrong_group.first_at
+        for wrong_group in lane.off
+        if _observed_facts(wrong_group.answers) == _observed_facts(group.answers)
+    )
+    before = [
+        earlier for earlier in lane.right if _is_predicted(earlier.answers, lane) and earlier.last_at < wrong_since
+    ]
+    again = {_observed_facts(later.answers) for later in lane.right if later.last_at >= wrong_since}
+    no_longer_seen = [
+        earlier
+        for earlier in before
+        if _observed_facts(earlier.answers) not in again and _differs(earlier.answers, group.answers)
+    ]
+    if not no_longer_seen:
         return None
-    last = max(gone, key=lambda one: one.last_at)
+    last = max(no_longer_seen, key=lambda earlier: earlier.last_at)
     named = _named(last.answers, routes_in(instance, lane.place))
     sentence = (
         f"{named} changed between {when(last.last_at)} and {when(wrong_since)}: {where(lane.place)} were"
@@ -117,13 +127,13 @@ def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
 
 def _named(right: GroupAnswers, routes: Sequence[EstateRoute]) -> str:
     """Name the route of a right answer: of several that are balanced, the one with its id or address."""
-    by_broker = [one.name for one in routes if one.broker is not None and one.broker == right.broker]
-    by_hop = [one.name for one in routes if right.next_hop in (one.compared, one.compared_mirror)]
+    by_broker = [route.name for route in routes if route.broker is not None and route.broker == right.broker]
+    by_hop = [route.name for route in routes if right.next_hop in (route.compared, route.compared_mirror)]
     name = next(iter((*by_broker, *(by_hop if right.next_hop else ()), right.route_name)), None)
     return "the routes" if name is None else f"route {quote(name)}"
 
 
-def _seen(answers: GroupAnswers) -> tuple[object, ...]:
+def _observed_facts(answers: GroupAnswers) -> tuple[object, ...]:
     return answers.seen_outcome, answers.error_number, answers.next_hop, answers.broker
 
 
@@ -134,7 +144,7 @@ def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
 
 def _is_predicted(right: GroupAnswers, lane: ObservedLane) -> bool:
     """Return True if the tables still predict the earlier correct route for contradicted groups."""
-    return any(right.route_name == one.answers.route_name for one in lane.off)
+    return any(right.route_name == wrong_group.answers.route_name for wrong_group in lane.off)
 
 
 def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
@@ -151,10 +161,13 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     }
     if answers.next_hop is not None and answers.next_hop in hops:
         return None
-    goes = "to LOCAL" if not went_on or answers.seen_outcome is Outcome.DELIVERED else ""
-    goes = f"to {quote(answers.next_hop)}" if answers.next_hop is not None else goes or "over the network"
+    direction = "to LOCAL" if not went_on or answers.seen_outcome is Outcome.DELIVERED else ""
+    direction = (
+        f"to {quote(answers.next_hop)}" if answers.next_hop is not None else direction or "over the network"
+    )
     sentence = (
-        f"a route {goes} is in force and not in the tables: {where(lane.place)} were {describe_answer(answers)},"
+        f"a route {direction} is in force and not in the tables:"
+        f" {where(lane.place)} were {describe_answer(answers)},"
         f" where the tables say {answers.outcome} ({answers.reason}); import the routes of"
         f" {quote(lane.place.scope)} again"
     )
@@ -178,12 +191,12 @@ def is_near(name: str, other: str) -> bool:
     """
     if name == other:
         return False
-    (whole, one, counted), (whole_too, two, counted_too) = _compared(name), _compared(other)
+    (whole, first, counted), (whole_too, second, counted_too) = _compared(name), _compared(other)
     if whole == whole_too:
         return True
-    if min(len(one), len(two)) < _SHORTEST or abs(len(one) - len(two)) > 1:
+    if min(len(first), len(second)) < _SHORTEST or abs(len(first) - len(second)) > 1:
         return False
-    return counted != counted_too and _is_one_slip(one, two)
+    return counted != counted_too and _is_one_slip(first, second)
 
 
 # The names of an estate are compared repeatedly.
@@ -199,14 +212,18 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return min((other for other in names if is_near(name, other)), default=None)
 
 
-def _is_one_slip(one: str, two: str) -> bool:
+def _is_one_slip(first: str, second: str) -> bool:
     """Return True if one letter differs, is missing in one of them, or two have changed places."""
-    start = next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-    rest, other = one[start:], two[start:]
-    if len(rest) != len(other):
-        longer, shorter = sorted((rest, other), key=len, reverse=True)
+    start = next(
+        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    first_rest, second_rest = first[start:], second[start:]
+    if len(first_rest) != len(second_rest):
+        longer, shorter = sorted((first_rest, second_rest), key=len, reverse=True)
         return longer[1:] == shorter
-    return rest[1:] == other[1:] or (rest[:2] == other[1::-1] and rest[2:] == other[2:])
+    return first_rest[1:] == second_rest[1:] or (
+        first_rest[:2] == second_rest[1::-1] and first_rest[2:] == second_rest[2:]
+    )
 
 
 # Instances and databases of events that are missing in the tables.
@@ -294,9 +311,9 @@ class CauseSearch:
     def note(self, groups: Iterable[EpisodeGroup]) -> None:
         """Note the names that are in use."""
         for group in groups:
-            one = group.answers
-            if one.service is not None and one.service in self._named:
-                self.in_use.add(one.service)
+            group_answers = group.answers
+            if group_answers.service is not None and group_answers.service in self._named:
+                self.in_use.add(group_answers.service)
 
     def find_causes(self, groups: Iterable[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
         """Return the likely cause of each group that contradicts the tables or has no prediction, if there is one.
@@ -331,5 +348,11 @@ class CauseSearch:
     def _named(self) -> set[str]:
         """The services that routes name, or instances hold."""
         instances = self.network.instances.values()
-        routed = {service for one in instances for routes in one.routes.values() for service in routes if service}
-        return routed.union(*(one.holders for one in instances))
+        routed = {
+            service
+            for instance in instances
+            for routes in instance.routes.values()
+            for service in routes
+            if service
+        }
+        return routed.union(*(instance.holders for instance in instances))

@@ -109,7 +109,7 @@ class ObservedEpisode(NamedTuple):
         broker = text.broker_id(to_broker_instance)
         status = text.empty_as_null(status_text)
         seen_outcome, number = known_outcome(outcome), error_number or None
-        seen = SeenMessage(
+        seen_message = SeenMessage(
             source,
             seen_outcome,
             number,
@@ -133,7 +133,7 @@ class ObservedEpisode(NamedTuple):
             observations,
             broker,
             is_arrival,
-            seen,
+            seen_message,
             status,
         )
 

@@ -54,7 +54,7 @@ class EpisodePrediction(NamedTuple):
     rejections: tuple[str, ...] = ()
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     """An episode as a message with its dialog, and the decisions for equal messages."""
 
     message: RoutedMessage
@@ -82,32 +82,34 @@ class EpisodePredictor:
     def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
         """Find out which episodes open a request for a route (section 5)."""
         asking = asking_instances(self.messages)
-        self.messages.find_openers(self.list_messages(one for one in episodes if one.instance in asking))
+        self.messages.find_openers(
+            self.list_messages(episode for episode in episodes if episode.instance in asking)
+        )
 
     def list_messages(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
         """Yield the messages of predictable episodes with their dialogs."""
-        asked = map(self._ask, episodes)
-        return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
+        answers_to_ask = map(self._ask, episodes)
+        return ((episode.message, episode.dialog) for episode in answers_to_ask if isinstance(episode, _Question))
 
     def predict(self, episode: ObservedEpisode) -> EpisodePrediction:
         """Predict an episode as of its start, and compare."""
-        asked = self._ask(episode)
-        if not isinstance(asked, _Asked):
+        question = self._ask(episode)
+        if not isinstance(question, _Question):
             return EpisodePrediction(
-                None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(asked)), asked
+                None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(question)), question
             )
-        message = asked.message
-        verdict = self.messages.verdict(message, asked.dialog)
-        picks = {decision.pick for decision in asked.decisions}
-        others = () if len(picks) < 2 else self._others(asked)
+        message = question.message
+        verdict = self.messages.verdict(message, question.dialog)
+        picks = {decision.pick for decision in question.decisions}
+        alternatives = () if len(picks) < 2 else self._alternatives(question)
         in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
-        compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
+        compared = reconciling.compare(episode.seen, verdict, alternatives, in_msdb=in_msdb)
         return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
 
-    def _others(self, asked: _Asked) -> list[Verdict]:
+    def _alternatives(self, question: _Question) -> list[Verdict]:
         """Return the verdicts of all broker instances that may be picked."""
-        hops = asked.message.hops_remaining
-        return [asked.keyed.verdict_of(decision, hops) for decision in asked.decisions]
+        hops = question.message.hops_remaining
+        return [question.keyed.verdict_of(decision, hops) for decision in question.decisions]
 
     def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
         """Return the further facts that decide an episode: times, the dialog-ID hash, and requests.
@@ -115,21 +117,21 @@ class EpisodePredictor:
         The times (microseconds) are those at which decisions for such messages change. The number is the divisor
         of the hash. The last value is True if the episode asks for a route, so that it needs its own question.
         """
-        asked = self._ask(episode)
-        if not isinstance(asked, _Asked):
+        question = self._ask(episode)
+        if not isinstance(question, _Question):
             return (), 1, False
-        timelines = [asked.keyed.timeline]
+        timelines = [question.keyed.timeline]
         if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
             # An event's id is a pick or the message's own id, depending on the time.
             for broker in (episode.broker_told, self.named.get(_end_of(episode))):
-                message = replace(asked.message, broker=broker)
-                timelines.append(self._of_key(message, asked.dialog).keyed.timeline)
+                message = replace(question.message, broker=broker)
+                timelines.append(self._of_key(message, question.dialog).keyed.timeline)
         changes = sorted({moment for timeline in timelines for moment in timeline.changes})
         decided = [timeline.at(t).choices for timeline in timelines for t in ((changes or [0])[0] - 1, *changes)]
-        asks = any(one.asks or one.asks_again for decisions in decided for one in decisions)
+        asks = any(decision.asks or decision.asks_again for decisions in decided for decision in decisions)
         return tuple(changes), lcm(*map(len, decided)), asks
 
-    def _ask(self, episode: ObservedEpisode) -> _Asked | tuple[str, ...]:
+    def _ask(self, episode: ObservedEpisode) -> _Question | tuple[str, ...]:
         """Return the message of an episode, or the codes that prevent a prediction."""
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
@@ -152,7 +154,7 @@ class EpisodePredictor:
             named_broker,
             hops,
         )
-        asked = self._of_key(message, dialog)
+        question = self._of_key(message, dialog)
         event_broker = episode.broker_told
         if (
             is_queued
@@ -160,13 +162,13 @@ class EpisodePredictor:
             or episode_end in self.named
             or bound_broker(message, dialog) is not None
         ):
-            return asked
+            return question
         # The id of an event is the picked one, or otherwise the earlier id of the message.
-        picked = {decision.pick for decision in asked.decisions}
-        return asked if event_broker in picked else self._of_key(replace(message, broker=event_broker), dialog)
+        picked = {decision.pick for decision in question.decisions}
+        return question if event_broker in picked else self._of_key(replace(message, broker=event_broker), dialog)
 
-    def _of_key(self, message: RoutedMessage, dialog: DialogFacts) -> _Asked:
-        return _Asked(message, dialog, self.messages.keyed(message, dialog))
+    def _of_key(self, message: RoutedMessage, dialog: DialogFacts) -> _Question:
+        return _Question(message, dialog, self.messages.keyed(message, dialog))
 
     def _rejections(self, episode: ObservedEpisode) -> tuple[str, ...]:
         """Return the codes that prevent a prediction, as in ``rejected_messages``."""
@@ -275,7 +277,7 @@ class JudgedEpisodes:
         else:
             self.groups[place].add(EpisodeCount(episodes, observations, since, until))
         self.group_of.append(place)
-        if prediction.broker_instances and episode.service and _tells_pick(episode):
+        if prediction.broker_instances and episode.service and _shows_pick(episode):
             key = (episode.instance, episode.service, prediction.broker_instances)
             picks = self.balanced.setdefault(key, PickedInstances())
             picks.episodes += episodes
@@ -289,17 +291,17 @@ class JudgedEpisodes:
 
 def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
     """Return the facts that episodes of one group share."""
-    verdict, seen = predicted.verdict, episode.seen
+    verdict, seen_message = predicted.verdict, episode.seen
     return GroupAnswers(
         episode.instance,
         episode.database,
         episode.service,
         predicted.compared.kind,
         episode.source,
-        seen.outcome,
-        seen.error_number,
-        None if seen.next_hop is None else comparable_address(seen.next_hop),
-        seen.broker_instance,
+        seen_message.outcome,
+        seen_message.error_number,
+        None if seen_message.next_hop is None else comparable_address(seen_message.next_hop),
+        seen_message.broker_instance,
         None if verdict is None else verdict.outcome,
         None if verdict is None else verdict.reason,
         None if verdict is None else verdict.route_name,
@@ -328,6 +330,6 @@ def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
     )
 
 
-def _tells_pick(episode: ObservedEpisode) -> bool:
+def _shows_pick(episode: ObservedEpisode) -> bool:
     """Return True if SQL Server picked the observed id. A queue holds the message's own id."""
     return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE

@@ -72,8 +72,8 @@ def _answer(done: Reconciliation) -> Words:
     if not otherwise and not beyond:
         return (TonedText(f"SQL Server decided {_all_of(observed)} as the tables predict", Tone.GOOD), ".")
     sentence = f"SQL Server decided {otherwise:,} of {count(observed, 'episode')} differently from the tables"
-    more = f"; the tables predict nothing for {count(beyond, 'other')}" if beyond else ""
-    return (TonedText(sentence, Tone.BAD if otherwise else Tone.STRONG), f"{more}.")
+    unpredicted = f"; the tables predict nothing for {count(beyond, 'other')}" if beyond else ""
+    return (TonedText(sentence, Tone.BAD if otherwise else Tone.STRONG), f"{unpredicted}.")
 
 
 def _all_of(episodes: int) -> str:
@@ -99,8 +99,8 @@ def _describe_picks(done: Reconciliation) -> Iterator[DataTable]:
     if len(done.balanced):
         columns = ("instance", "service", "broker instances", "episodes", "as predicted")
         rows = _balanced(done)
-        more = len(done.balanced) - len(rows)
-        yield DataTable(make_columns(columns, columns[2:]), rows, "Picks of balanced services", more)
+        unlisted = len(done.balanced) - len(rows)
+        yield DataTable(make_columns(columns, columns[2:]), rows, "Picks of balanced services", unlisted)
 
 
 def _by_instance(done: Reconciliation) -> list[tuple[Any, ...]]:

@@ -158,8 +158,10 @@ def reconcile(
     progress("reading the tables")
     place = look_at_output(config, opener)
     opened = open_tables(config, opener, place)
-    metadata = metadata_of({key: one.version for key, one in opened.items()})
-    return _reconcile({key: one.rows for key, one in opened.items()}, progress, place, metadata, with_rows)
+    metadata = metadata_of({key: opened_table.version for key, opened_table in opened.items()})
+    return _reconcile(
+        {key: opened_table.rows for key, opened_table in opened.items()}, progress, place, metadata, with_rows
+    )
 
 
 def _reconcile(
@@ -217,7 +219,10 @@ def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
         observed_episodes.observations,
         _rows(
             RECONCILED_COUNTS,
-            ((instance, str(kind), one.episodes, one.observations) for (instance, kind), one in counts),
+            (
+                (instance, str(kind), group_count.episodes, group_count.observations)
+                for (instance, kind), group_count in counts
+            ),
         ),
         _rows(
             RECONCILED_CAUSES,
@@ -226,11 +231,11 @@ def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
                     instance,
                     str(cause.kind),
                     cause.text,
-                    one.episodes,
-                    moment_of(one.first_at),
-                    moment_of(one.last_at),
+                    group_count.episodes,
+                    moment_of(group_count.first_at),
+                    moment_of(group_count.last_at),
                 )
-                for (instance, cause), one in causes
+                for (instance, cause), group_count in causes
             ),
         ),
         _rows(BALANCED_PICKS, ((*key, picks.episodes, picks.same) for key, picks in balanced)),

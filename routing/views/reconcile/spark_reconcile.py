@@ -108,8 +108,8 @@ def _episodes(rows: DataFrame) -> DataFrame:
     before = F.lag("observed_at").over(by_side)
     differs = [~F.lag(name).over(by_side).eqNullSafe(F.col(name)) for name in ANSWER]
     begins = before.isNull() | (F.col("observed_at") - before >= APART)
-    for one in differs:
-        begins = begins | one
+    for differs_in_column in differs:
+        begins = begins | differs_in_column
     numbered = rows.withColumns({"begins": begins, "place": F.row_number().over(by_side)})
     so_far = by_side.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     episodes = numbered.withColumn("episode", F.sum(F.col("begins").cast("int")).over(so_far))
@@ -169,15 +169,15 @@ def open_episodes(
     progress("judging episodes")
     network = network_of(settings)
     with FrameCache() as frame_cache:
-        asked = _Asked(network, frame_cache.store(asking.withColumn(_KEY, _key())))
-        questions = asked.questions()
-        answers = asked.judge(questions)
+        asked_episodes = _AskedEpisodes(network, frame_cache.store(asking.withColumn(_KEY, _key())))
+        questions = asked_episodes.questions()
+        answers = asked_episodes.judge(questions)
         judged = answers.judged
         progress("looking for causes")
         search = CauseSearch(network)
         search.note(judged.groups)
         causes = search.find_causes(judged.groups)
-        counted = ObservedEpisodes(observations, _count_unobserved(messages, asked.episodes))
+        counted = ObservedEpisodes(observations, _count_unobserved(messages, asked_episodes.episodes))
         counted.add(judged.groups, causes, judged.balanced)
         yield JudgedFrames(counted, _rows(questions, answers, causes))
 
@@ -207,14 +207,14 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in _OWN}
     if messages is not None:
         read = read_brokers(messages, own="to_broker_instance")
-        ends = _ends(read).groupBy(*_same(END)).agg(F.min("own").alias("own"))
+        ends = _with_conversation_end(read).groupBy(*_prefixed(END)).agg(F.min("own").alias("own"))
         ends = ends if dialogs is not None else ends.where("own IS NOT NULL")
         episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
         del nulls["own"], nulls["is_named"]
     if dialogs is not None:
         mattering = dialogs.where(_may_change_decision())
         times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
-        own_dialogs = _ends(mattering.withColumns(times)).select(*_same(END), *DIALOG_COLUMNS)
+        own_dialogs = _with_conversation_end(mattering.withColumns(times)).select(*_prefixed(END), *DIALOG_COLUMNS)
         episodes = _joined(episodes, own_dialogs)
         for name in DIALOG_COLUMNS:
             del nulls[name]
@@ -226,11 +226,11 @@ def _may_change_decision() -> Column:
     return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
 
-def _same(names: Sequence[str]) -> list[str]:
+def _prefixed(names: Sequence[str]) -> list[str]:
     return [f"_{name}" for name in names]
 
 
-def _ends(rows: DataFrame) -> DataFrame:
+def _with_conversation_end(rows: DataFrame) -> DataFrame:
     """Add columns with the end of the conversation of each row."""
     ends = {
         "conversation_id": F.lower("conversation_id"),
@@ -243,7 +243,7 @@ def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
     """Join episodes with the row of their end, of which there is one at most."""
     # Null matches null, because arrivals have no database.
     same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in END]
-    return episodes.join(ends, same, how="left").drop(*_same(END))
+    return episodes.join(ends, same, how="left").drop(*_prefixed(END))
 
 
 def _key() -> Column:
@@ -271,7 +271,7 @@ _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedEpisodes:
     """Episodes with a question for the rules: the columns of `_READ`, and the key."""
 
     network: EstateNetwork
@@ -284,12 +284,14 @@ class _Asked:
         varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
         varying_keys = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
         # Keys are unique there.
-        asked = self.episodes.join(varying_keys, _KEY, how="inner")
+        varying_episodes = self.episodes.join(varying_keys, _KEY, how="inner")
         span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
-        rest = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
+        remainder = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
         single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
-        question = F.to_json(F.struct(F.col(_KEY), span.alias("span"), rest.alias("rest"), single.alias("single")))
-        return asked.withColumn(_QUESTION, question).drop(*_VARYING.names)
+        question = F.to_json(
+            F.struct(F.col(_KEY), span.alias("span"), remainder.alias("rest"), single.alias("single"))
+        )
+        return varying_episodes.withColumn(_QUESTION, question).drop(*_VARYING.names)
 
     def judge(self, questions: DataFrame) -> _Answers:
         """Return one episode of each question, judged, which counts for all of them."""
@@ -321,7 +323,9 @@ class _Answers:
         """Return the answers by their questions (columns of `_TOLD`)."""
         predictions, judged = self.judged.predictions, self.judged
         places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
-        return frame_of_tuples(spark, ((one, *predictions[place], group) for one, place, group in places), _TOLD)
+        return frame_of_tuples(
+            spark, ((question, *predictions[place], group) for question, place, group in places), _TOLD
+        )
 
 
 def _first() -> Column:

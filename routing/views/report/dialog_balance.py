@@ -74,7 +74,7 @@ def find_choices(tables: Mapping[str, TableColumns], now: int) -> list[InstanceC
     return [
         _choice(scope, routes, instances[scope.instance], planner, owners, now)
         for scope, routes in sorted(_named(whole["routes"], now).items())
-        if scope.instance in instances and len({one.route.broker for one in routes}) > 1
+        if scope.instance in instances and len({routing_row.route.broker for routing_row in routes}) > 1
     ]
 
 
@@ -117,7 +117,7 @@ def _choice(
     # Arrivals find the same ids as messages that msdb sends, and only the latter may come back.
     key = RoutingKey.of_names(instance, scope.database, scope.service, None, is_initiator=True)
     spans = _around(planner.timeline(key, instance).intervals(), now)
-    span = next(one for one in spans if _is_not_over(one, now))
+    span = next(span_of_choice for span_of_choice in spans if _is_not_over(span_of_choice, now))
     counted, _ = _competing(span)
     return InstanceChoice(
         scope,
@@ -150,7 +150,13 @@ def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str
 def _never(named: Sequence[_Named], decisions: Sequence[Decision], now: int) -> Iterator[NeverPicked]:
     """Yield why routes that no dialog takes by a pick are there in vain, in the order of ids and names."""
     picked = {decision.first.pick: decision for decision in decisions}
-    for route, lifetime in sorted(named, key=lambda one: (one.route.broker or "", one.route.name or "")):
+    for route, lifetime in sorted(
+        named,
+        key=lambda route_and_lifetime: (
+            route_and_lifetime.route.broker or "",
+            route_and_lifetime.route.name or "",
+        ),
+    ):
         decision = picked.get(route.broker)
         if route.is_live(now):
             why = _unreached(decisions[0]) if decision is None else _behind_another(route, decision)
@@ -169,7 +175,7 @@ def _unreached(decision: Decision) -> _Why:
     search = decision.first
     if search.match is None:
         return BROKER_OFF, f"the broker of {quote_name(search.scope)} is off: its routes are not searched"
-    route_names = quote_name(list_names(each.name or "" for each in search.match.routes))
+    route_names = quote_name(list_names(route.name or "" for route in search.match.routes))
     return SHADOWED, f"open dialogs take {route_names}, which names the service and no broker instance"
 
 
@@ -178,10 +184,10 @@ def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
     search = decision.first
     if route.name == search.route_name:
         return None if decision.again is None else (COMES_BACK, _COMES_BACK)
-    if not search.choice.is_usable or route.name in {each.name for each in search.choice.routes}:
+    if not search.choice.is_usable or route.name in {other.name for other in search.choice.routes}:
         return None
     first = f"{quote_name(search.route_name)} names the same id, which has one share"
-    if route.name in {each.name for each in search.routes}:
+    if route.name in {other.name for other in search.routes}:
         return DOUBLED, f"{first}, and is used before this one"
     return DOUBLED, f"{first}, and the same address"
 
@@ -240,21 +246,21 @@ def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalanc
     counts = [counted.get(broker, 0) for broker in choice.owners]
     expected = sum(counts) / len(counts) if counts else 0.0
     # If an id comes back, msdb may show some of its arrived dialogs. The other ids get fair shares of the rest.
-    coming_back = {one.broker_instance for one in choice.never if one.why == COMES_BACK}
-    others = sorted(counted.keys() - choice.owners.keys() - coming_back)
+    coming_back = {balanced_id.broker_instance for balanced_id in choice.never if balanced_id.why == COMES_BACK}
+    other_brokers = sorted(counted.keys() - choice.owners.keys() - coming_back)
     picks = [
         BalancedInstance(broker, owner, count, expected, None, None)
         for (broker, owner), count in zip(choice.owners.items(), counts, strict=True)
     ]
     # Ids that were picked under earlier routes have no expected share today.
-    picks += [BalancedInstance(broker, None, counted[broker], 0.0, None, None) for broker in others]
-    why_no_band = _why_no_band(counts, others)
+    picks += [BalancedInstance(broker, None, counted[broker], 0.0, None, None) for broker in other_brokers]
+    why_no_band = _why_no_band(counts, other_brokers)
     return DialogBalance(*choice.scope, *choice.bounds, tuple(picks), choice.never, why_no_band)
 
 
-def _why_no_band(counts: Sequence[int], others: Sequence[str]) -> str | None:
+def _why_no_band(counts: Sequence[int], other_brokers: Sequence[str]) -> str | None:
     """Return the reason why there is no band, or None if there is one."""
-    if others:
+    if other_brokers:
         return "dialogs got broker instances that do not compete by these routes: others were valid then"
     if not counts:
         return "no broker instance has dialogs that can be counted"
@@ -270,16 +276,16 @@ def _why_no_band(counts: Sequence[int], others: Sequence[str]) -> str | None:
 
 def _with_bands(balances: Sequence[DialogBalance]) -> Iterator[DialogBalance]:
     """Yield balances with their bands, which are wider the more of them there are (Bonferroni)."""
-    ids = [len(one.picks) for one in balances if one.why_no_band is None]
+    ids = [len(balance.picks) for balance in balances if balance.why_no_band is None]
     # Two ids share one band, because the excess of one is the lack of the other.
-    bands = sum(1 if each == 2 else each for each in ids)
+    bands = sum(1 if id_count == 2 else id_count for id_count in ids)
     deviations = NormalDist().inv_cdf(1 - _OUTSIDE / 2 / max(bands, 1))
-    for one in balances:
-        if one.why_no_band is None:
-            picks = tuple(_with_band(pick, 1 / len(one.picks), deviations) for pick in one.picks)
-            yield replace(one, picks=picks)
+    for balance in balances:
+        if balance.why_no_band is None:
+            picks = tuple(_with_band(pick, 1 / len(balance.picks), deviations) for pick in balance.picks)
+            yield replace(balance, picks=picks)
         else:
-            yield one
+            yield balance
 
 
 def _with_band(pick: BalancedInstance, share: float, deviations: float) -> BalancedInstance:

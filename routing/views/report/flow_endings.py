@@ -43,7 +43,7 @@ class FlowEndings:
     """
 
     network: EstateNetwork
-    _known: dict[object, list[tuple[int, int | None, FlowEnd]]] = field(default_factory=dict)
+    _intervals: dict[object, list[tuple[int, int | None, FlowEnd]]] = field(default_factory=dict)
 
     @cached_property
     def _planner(self) -> PathPlanner:
@@ -66,7 +66,7 @@ class FlowEndings:
         for _ in range(_MOST_INTERVALS):
             if t is None or t > last:
                 break
-            t, end = self._at(key, sender, key.address, t)
+            t, end = self._find_at(key, sender, key.address, t)
             if ending is not None and end != ending:
                 # They may have the same ending at different instances.
                 end = FlowEnd(end.ending) if end.ending == ending.ending else _UNKNOWN
@@ -75,11 +75,11 @@ class FlowEndings:
                 break
         return _UNKNOWN if ending is None or (t is not None and t <= last) else ending
 
-    def _at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
+    def _find_at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
         """Return the end of messages that are decided at a time, and the end of its interval."""
         owners = tuple(owner.name for owner in self.network.owners(address, sender))
         place = owners or text.comparable_address(address)
-        intervals = self._known.setdefault((place, key.service, key.broker_instance, key.is_initiator), [])
+        intervals = self._intervals.setdefault((place, key.service, key.broker_instance, key.is_initiator), [])
         for since, until, end in intervals:
             if since <= t and (until is None or t < until):
                 return until, end

@@ -85,7 +85,9 @@ def choose_scale(counted: CountedFlows, most_services: int, most_instances: int)
         _by_instance(trouble), most_instances
     )
     seconds = choose_seconds(counted.first or 0, counted.last or 0)
-    return ReportScale(seconds, sorted(one for one in services if one[0] in instances), sorted(instances))
+    return ReportScale(
+        seconds, sorted(service for service in services if service[0] in instances), sorted(instances)
+    )
 
 
 def choose_seconds(first: int, last: int) -> int:
@@ -143,7 +145,8 @@ def count_traffic(
     counted = _count_flows(messages, find_end)
     scale = choose_scale(counted, most_services, most_instances)
     points = (
-        TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances, counted.endings)
+        TimePoint(*point)
+        for point in messages.points(scale.step, scale.services, scale.instances, counted.endings)
     )
     ordered = sorted(points, key=_place_of_point)
     return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
@@ -167,8 +170,8 @@ def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlo
         numbers[0] += number
         numbers[1] = min(numbers[1], oldest)
     flows = [MessageFlow(*flow, *numbers, *(end or ())) for (flow, end), numbers in summed.items()]
-    known = {key: end.ending for key, end in ends.items() if end.ending != NOT_KNOWN}
-    return CountedFlows(flows, min(first, default=None), max(last, default=None), known)
+    known_endings = {key: end.ending for key, end in ends.items() if end.ending != NOT_KNOWN}
+    return CountedFlows(flows, min(first, default=None), max(last, default=None), known_endings)
 
 
 def _find_ends(
@@ -177,17 +180,17 @@ def _find_ends(
     """Return the end of the messages of each key that left their instance. Messages of a key share one end."""
     spans: dict[SentKey, tuple[int, int]] = {}
     for key, begin, end in zip(keys, first, last, strict=True):
-        known = spans.get(key, (begin, end))
-        spans[key] = min(begin, known[0]), max(end, known[1])
+        known_span = spans.get(key, (begin, end))
+        spans[key] = min(begin, known_span[0]), max(end, known_span[1])
     endings = ((key, find_end(key, *span)) for key, span in spans.items())
     return {key: end for key, end in endings if end is not None}
 
 
 def _place_of_flow(flow: MessageFlow) -> SortKey:
     # The outputs contain no empty texts.
-    where = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
+    place = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
     ends = (flow.ending or "", flow.ending_reason or "", flow.ending_instance or "")
-    return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "", *ends)
+    return (-flow.messages, *place, flow.route or "", flow.address or "", flow.destination_database or "", *ends)
 
 
 def _place_of_point(point: TimePoint) -> SortKey:

@@ -113,8 +113,8 @@ def of_tables(tables: Mapping[str, Table]) -> ReportTables:
     tables = take_tables(tables, (*_ALL, _RESOLVED))
     tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
-    seen = {key: tables[key] for key in SEEN if key in tables}
-    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION), seen=seen)
+    observed = {key: tables[key] for key in SEEN if key in tables}
+    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION), seen=observed)
 
 
 def of_config(config: Config, opener: TableOpener) -> ReportTables:
@@ -131,32 +131,32 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     as_read: dict[str, _Input] = {}
     not_known: list[str] = []
     for key in (key for key in READ if key in config.tables):
-        one = _Input(opener, key, config.tables[key], last.input_versions.get(key))
-        table = one.open_as_read()
+        table_input = _Input(opener, key, config.tables[key], last.input_versions.get(key))
+        table = table_input.open_as_read()
         if table is None:
-            not_known.append(one.not_known)
+            not_known.append(table_input.not_known)
         else:
-            as_read[key] = one
-        tables[key] = one.open_newest() if table is None else table
+            as_read[key] = table_input
+        tables[key] = table_input.open_newest() if table is None else table
     # At the version read before, because a run may be recorded in between.
     runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
     [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
     place = config.other_outputs.get(RECONCILIATION)
     reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
     unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
-    notes = (*_not_told(run), *unfinished, *not_known)
+    notes = (*_note_rejected(run), *unfinished, *not_known)
     places = {key: config.import_tables[key] for key in SEEN if key in config.import_tables}
     located = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
-    seen = {key: opened.rows for key, opened in located.items() if opened is not None}
+    observed = {key: opened.rows for key, opened in located.items() if opened is not None}
     reconciled = None if reconciliation is None else reconciliation.rows
-    return ReportTables(tables, run, notes, as_read, runs, reconciled, seen)
+    return ReportTables(tables, run, notes, as_read, runs, reconciled, observed)
 
 
-def read_troubles(seen: Mapping[str, Table]) -> list[EstateTrouble] | None:
+def read_troubles(observed_tables: Mapping[str, Table]) -> list[EstateTrouble] | None:
     """Return the troubles that the tables of queues and endpoints show, or None without both."""
-    if not seen:
+    if not observed_tables:
         return None
-    rows = {key: read_rows(table, SEEN[key]) for key, table in seen.items()}
+    rows = {key: read_rows(table, SEEN[key]) for key, table in observed_tables.items()}
     return find_troubles(evidence_of_tables(rows.get("queues", ()), rows.get("endpoint_counts", ())))
 
 
@@ -165,7 +165,7 @@ def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, Tabl
 
     Deleted files of a version are noticed only while reading. Such a table is read at its newest version.
     """
-    gone: dict[str, str] = {}
+    not_known: dict[str, str] = {}
 
     def read(key: str) -> TableColumns:
         try:
@@ -176,22 +176,22 @@ def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, Tabl
         except Exception:
             if key not in report_tables.as_read:
                 raise
-            gone[key] = report_tables.as_read[key].not_known
+            not_known[key] = report_tables.as_read[key].not_known
             return read_one(report_tables.as_read[key].open_newest(), key, now)
 
     columns_by_key = read_each(report_tables.settings, read)
-    return columns_by_key, (*report_tables.not_known, *(gone[key] for key in READ if key in gone))
+    return columns_by_key, (*report_tables.not_known, *(not_known[key] for key in READ if key in not_known))
 
 
-def _not_told(run: ReadRow) -> list[str]:
+def _note_rejected(run: ReadRow) -> list[str]:
     rejected = run["rows_rejected"]
     # An incremental run counts only its own messages.
     earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []
     if not rejected:
         return earlier
     were, their = ("was", "its") if rejected == 1 else ("were", "their")
-    who = f"{count(rejected, 'message')} {were} rejected by the run"
-    return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
+    subject = f"{count(rejected, 'message')} {were} rejected by the run"
+    return [f"{subject}, and {their} outcome is not known: see rejected_messages.", *earlier]
 
 
 # Changes since the previous run: the recorded counts, and the routes that both read.
@@ -228,11 +228,11 @@ def _route_changes(
     location: TableLocation, before: ReadRow, now: ReadRow, table_cache: TableCache
 ) -> Sequence[RouteChange] | None:
     """Return the routes that differ, or None if those of a run are unavailable."""
-    here = {str(location), str(table_cache.opener.placed("tables.routes", location))}
+    locations = {str(location), str(table_cache.opener.placed("tables.routes", location))}
     read = [
         (json.loads(run["settings"])["tables"]["routes"], run["input_versions"]["routes"]) for run in (before, now)
     ]
-    if any(place not in here or version is None for place, version in read):
+    if any(place not in locations or version is None for place, version in read):
         return None
     try:
         routes_by_version = {version: _routes_at(table_cache, location, version) for _, version in read}

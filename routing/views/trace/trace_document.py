@@ -44,7 +44,7 @@ _SHOWN = 20
 def make_document(done: TraceResult) -> Document:
     """Describe a trace: the end of the message, the actions, then each path there and back."""
     return [
-        *_answers(done),
+        *_state_answers(done),
         *_what_to_do(done),
         Paragraph(""),
         Paragraph(_head(done)),
@@ -52,7 +52,7 @@ def make_document(done: TraceResult) -> Document:
     ]
 
 
-def _answers(done: TraceResult) -> Iterator[Block]:
+def _state_answers(done: TraceResult) -> Iterator[Block]:
     """Yield a sentence for each path that the message may take."""
     if len(done.paths) == 1:
         yield Paragraph(_state_path(done, done.paths[0]))
@@ -66,19 +66,19 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
     """Return the sentences about the end of a path (D17), and about a partner that does not deliver."""
     judged = path.judged
     parts = _state_end(done, path)
-    failing = sum(one in judged.failing for one in judged.there)
+    failing = sum(path_way in judged.failing for path_way in judged.there)
     if failing and len(judged.there) > 1:
         total = len(judged.there)
         which = f"All {total}" if failing == total else f"{failing} of {total}"
         parts.append(f" {which} paths that the transport may take fail.")
-    return [*parts, *(part for one in judged.spared for part in _state_spared(one))]
+    return [*parts, *(part for path_way in judged.spared for part in _state_spared(path_way))]
 
 
 def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
     judged = path.judged
     mark = mark_outcome(judged.end)
     if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
-        path_way = next(one for one in judged.there if one.end is judged.end)
+        path_way = next(path_way for path_way in judged.there if path_way.end is judged.end)
         arrival = [mark, f": the message {_end_clause(path_way)}"]
         if judged.end is PathEnd.NO_RETURN_PATH:
             return [*arrival, ", but ", *_state_lost(judged)]
@@ -87,11 +87,11 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
         return [mark, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
     if judged.failing:
         return [mark, f": the message {_end_clause(judged.failing[0])}."]
-    unknown = next((one for one in judged.there if one.end is PathEnd.NOT_KNOWN), judged.there[0])
+    unknown = next((path_way for path_way in judged.there if path_way.end is PathEnd.NOT_KNOWN), judged.there[0])
     if unknown.hop_path.ending is not Ending.DELIVERED:
         return [mark, f": the message {_end_clause(unknown)}."]
     sentence = [mark, f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known"]
-    back = next((one for one in judged.back if one.end is PathEnd.NOT_KNOWN), None)
+    back = next((path_way for path_way in judged.back if path_way.end is PathEnd.NOT_KNOWN), None)
     return [*sentence, f": {_why_unknown(done)}." if back is None else f": it {_end_clause(back)}."]
 
 
@@ -104,7 +104,7 @@ def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
         return [f"; whether a reply comes back is not known: {_why_unknown(done)}."]
     if path.back is None:
         return ["."]
-    stuck = next((one for one in path.back.hop_paths if one.ending is not Ending.DELIVERED), None)
+    stuck = next((hop_path for hop_path in path.back.hop_paths if hop_path.ending is not Ending.DELIVERED), None)
     if stuck is None:
         return [", and a reply ", TonedText("comes back", Tone.GOOD), "."]
     clause = _END_CLAUSES[stuck.ending](stuck)
@@ -119,28 +119,34 @@ def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
 
 def _state_lost(judged: JudgedPath) -> Parts:
     """Return the sentence on an acknowledgement that does not come back."""
-    lost = next(one for one in judged.failing if one.is_return)
-    where = f", it {_end_clause(lost)}"
-    if lost.hop_path.ending is Ending.DELIVERED:
-        where += ", which did not send the message"
+    failing_reply = next(path_way for path_way in judged.failing if path_way.is_return)
+    ending = f", it {_end_clause(failing_reply)}"
+    if failing_reply.hop_path.ending is Ending.DELIVERED:
+        ending += ", which did not send the message"
     return [
         TonedText("no acknowledgement comes back", Tone.BAD),
         ": ",
-        mark_outcome(lost.hop_path.ending),
-        f"{where}. The sender keeps its message and keeps resending it.",
+        mark_outcome(failing_reply.hop_path.ending),
+        f"{ending}. The sender keeps its message and keeps resending it.",
     ]
 
 
 def _state_spared(path_way: PathWay) -> Parts:
     """Return the sentence on a path that fails while another partner of the same route delivers."""
-    what = (
+    subject = (
         "an acknowledgement that takes the other partner"
         if path_way.is_return
         else "a message that takes its partner"
     )
     end = path_way.hop_path.ending if path_way.end is PathEnd.NO_RETURN_PATH else path_way.end
-    lost = " and is not acknowledged" if path_way.end is PathEnd.NO_RETURN_PATH and not path_way.is_return else ""
-    return [" The other partner does not: ", mark_outcome(end), f", {what} {_end_clause(path_way)}{lost}."]
+    unacknowledged = (
+        " and is not acknowledged" if path_way.end is PathEnd.NO_RETURN_PATH and not path_way.is_return else ""
+    )
+    return [
+        " The other partner does not: ",
+        mark_outcome(end),
+        f", {subject} {_end_clause(path_way)}{unacknowledged}.",
+    ]
 
 
 def _end_clause(path_way: PathWay) -> str:
@@ -205,9 +211,9 @@ def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
         yield from way_blocks(trace.hop_paths[0], indent=1)
         return
     agree = {True: "all end alike", False: "they end differently", None: "not all are followed"}[trace.ways_agree]
-    more = " or more" if trace.is_cut else ""
+    or_more = " or more" if trace.is_cut else ""
     yield DocumentHeading(
-        f"{direction}, by {len(trace.hop_paths)}{more} paths that the transport may take; {agree}:", 3
+        f"{direction}, by {len(trace.hop_paths)}{or_more} paths that the transport may take; {agree}:", 3
     )
     for number, hop_path in enumerate(shown_paths, 1):
         yield Paragraph(f"path {number}", 1)
@@ -287,8 +293,8 @@ def _state_ends(done: WrittenPaths) -> Words:
     arrived = done.ends.get(PathEnd.DELIVERED, 0)
     are = "is" if arrived == 1 else "are"
     sentence = [f"{arrived:,} of {count(done.traced, 'message')} {are} ", mark_outcome(Ending.DELIVERED)]
-    others = sorted(set(done.ends) - {PathEnd.DELIVERED}, key=lambda word: (-done.ends[word], word))
-    for number, word in enumerate(others):
+    other_ends = sorted(set(done.ends) - {PathEnd.DELIVERED}, key=lambda word: (-done.ends[word], word))
+    for number, word in enumerate(other_ends):
         sentence += [f"{', ' if number else '; '}{done.ends[word]:,} ", mark_outcome(word)]
     return [*sentence, "."]
 

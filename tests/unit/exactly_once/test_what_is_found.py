@@ -261,7 +261,9 @@ def test_a_row_of_somebody_is_found_below_any_maintenance(tables: LogsInMemory) 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])
 @pytest.mark.parametrize("what", OF_RUNS)
-def test_runs_restored_and_maintained(tables: LogsInMemory, what: str, is_cleaned: bool) -> None:
+def test_runs_continue_after_the_runs_table_is_restored_and_maintained(
+    tables: LogsInMemory, what: str, is_cleaned: bool
+) -> None:
     """The turns of runs are known by the RESTORE, and by the end of the log where that is gone."""
     _three_runs(tables)
     OF_RUNS[what](tables)

@@ -169,7 +169,7 @@ def test_json_without_the_name_of_its_view(tmp_path: Path) -> None:
     assert only_row(read(tmp_path, "result.json", json.dumps([row])), "routes")["name"] == "ToBilling"
 
 
-def test_two_grids_in_one_file_and_the_lines_between(tmp_path: Path) -> None:
+def test_two_grids_in_one_file_are_two_result_sets(tmp_path: Path) -> None:
     text = f"these do not move:\r\n\r\n{GRID}\r\n{grid(ROUTE_COLUMNS, ROUTE)}"
     export = read(tmp_path, "case.txt", text)
     assert only_row(export, "transmission_queue")["to_service_name"] == "//billing"

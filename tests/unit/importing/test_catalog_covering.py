@@ -116,7 +116,7 @@ def test_endpoints_that_were_exported_and_are_none_are_not_missing(tmp_path: Pat
     ]
 
 
-def test_the_origin_of_a_far_broker_id_is_not_claimed(tmp_path: Path) -> None:
+def test_an_export_never_sets_the_acknowledgement_of_a_dialog(tmp_path: Path) -> None:
     first, second = covered_of(tmp_path, conversation_endpoints=ENDPOINTS).rows["dialogs"]
     assert (first["far_broker_instance"], second["far_broker_instance"]) == (None, "X-Y")
     for row in (first, second):
@@ -165,7 +165,7 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
     assert covered.is_doubtful("databases", {"instance_name": "hub", "name": "A"})
 
 
-def test_doubts_of_a_broken_row(tmp_path: Path) -> None:
+def test_an_object_of_a_broken_row_is_doubtful(tmp_path: Path) -> None:
     covered = covered_of(
         tmp_path,
         databases="name,service_broker_guid\nodd,no guid\n",

@@ -145,7 +145,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_a_folder_at_any_depth_and_skipped_files(tmp_path: Path) -> None:
+def test_folders_are_read_at_any_depth_and_skipped_files_are_noted(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "routes.csv").write_text(SSMS, encoding="utf-8")
     (tmp_path / "a" / "b" / "services.csv").write_text("name\n//stock\n", encoding="utf-8")

@@ -165,7 +165,7 @@ def test_only_the_time_of_the_export_is_on_the_clock(tmp_path: Path) -> None:
     assert [note for note in export.notes if "missing" not in note] == []
 
 
-def test_a_time_read_as_utc_is_noted_once_a_view(tmp_path: Path) -> None:
+def test_a_time_read_as_utc_is_noted_once_for_each_view(tmp_path: Path) -> None:
     (tmp_path / "services.csv").write_text("name,exported_at\n//a,2026-01-05 12:00:00\n", encoding="utf-8")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "services.csv").write_text("name,exported_at\n//a,2026-01-04 12:00:00\n", encoding="utf-8")

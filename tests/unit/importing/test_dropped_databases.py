@@ -91,7 +91,7 @@ def test_sys_databases_alone_decides(
     assert ends == ({TUESDAY} if "Bar" not in expected["routes"] else {None})
 
 
-def test_leftovers_of_an_earlier_import_go_with_the_next(tmp_path: Path) -> None:
+def test_the_next_import_removes_leftovers_of_an_earlier_import(tmp_path: Path) -> None:
     """As release 0.2.0 left it: the database is gone from its table, and nothing else is."""
     import pyarrow
     from deltalake import DeltaTable, write_deltalake

@@ -155,7 +155,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), EVENTS)
-def test_facts_of_an_event(text: str, expected: dict[str, Any]) -> None:
+def test_an_event_becomes_a_row_with_its_facts(text: str, expected: dict[str, Any]) -> None:
     read = read_event(parse_event(text), "hub")
     assert read is not None
     row = {**read.row}
@@ -239,7 +239,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", list(HOSTILE))
-def test_rejected_events(what: str) -> None:
+def test_hostile_events_are_rejected(what: str) -> None:
     text, why = HOSTILE[what]
     with pytest.raises(BrokenEventError, match=why):
         read_event(parse_event(text), "hub")

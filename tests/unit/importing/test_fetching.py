@@ -103,7 +103,7 @@ def test_an_address_with_a_secret_is_not_given_to_spark(named: str) -> None:
     assert "abc" not in str(caught.value)
 
 
-def test_the_reason_for_a_session_is_given_without_one() -> None:
+def test_the_error_says_why_a_session_is_needed() -> None:
     def start() -> NoReturn:
         raise EnvironmentFault.no_package("pyspark", "local")
 
@@ -161,7 +161,7 @@ def test_a_file_over_the_bound_is_fetched_alone_and_twice_where_it_is_read_twice
     assert bucket.fetched == [["1.csv"], ["1.csv"], ["2.csv"]]
 
 
-def test_places_that_are_neither_file_nor_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_files_and_files_used_as_folders_raise_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     in_session(monkeypatch, **{"d__1.csv": b"1"})
     reach = reach_by(opener())
     with pytest.raises(NotADirectoryError):

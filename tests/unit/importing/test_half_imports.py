@@ -17,7 +17,7 @@ ROWS = [pytest.param(name, marks=[] if name in AT_ONCE else [pytest.mark.long]) 
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_any_next_import_completes_it(name: str, tmp_path: Path) -> None:
+def test_any_next_import_completes_a_half_import(name: str, tmp_path: Path) -> None:
     assert tell_differences(SCENARIOS[name], tmp_path) == []
 
 

@@ -38,7 +38,7 @@ def test_a_first_import_is_valid_from_the_beginning() -> None:
     assert changes.counts == {"added": 1}
 
 
-def test_a_snapshot_closes_opens_and_keeps() -> None:
+def test_a_snapshot_closes_opens_and_keeps_versions_of_routes() -> None:
     stored = [
         version("same", "LOCAL", None),
         version("changed", "tcp://a:1", None),
@@ -250,7 +250,7 @@ def test_a_view_is_no_script_of_its_name() -> None:
         assert not import_order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
 
-def test_instances_without_imported_routes() -> None:
+def test_instances_without_imported_routes_are_found() -> None:
     known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
     assert import_order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
 

@@ -180,7 +180,7 @@ def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
     assert "instance_name" not in str(caught.value).replace(str(tmp_path), "")
 
 
-def test_a_wider_number_stays_unchanged(tmp_path: Path) -> None:
+def test_a_wider_number_type_stays_unchanged(tmp_path: Path) -> None:
     import pyarrow
     from deltalake import DeltaTable, write_deltalake
 

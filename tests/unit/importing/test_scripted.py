@@ -64,7 +64,7 @@ def test_nothing_changes_nothing(change: Change) -> None:
     assert not any(change("").values())
 
 
-def test_ended_routes_do_not_exist(change: Change) -> None:
+def test_a_route_can_be_created_after_one_of_that_name_ended(change: Change) -> None:
     changes = change("CREATE ROUTE ended WITH ADDRESS = 'LOCAL'")
     assert versions(changes["routes"]) == [("Shop", "ended", AT, None)]
 

@@ -182,7 +182,7 @@ def test_a_text_that_runs_in_every_database(read: ReadText, text: str) -> None:
         "RAISERROR('no such route', 16, 1)",
     ],
 )
-def test_texts_that_are_not_about_routing(read: ReadText, text: str) -> None:
+def test_texts_that_are_not_about_routing_are_ignored(read: ReadText, text: str) -> None:
     script = read(f"{_declare(text)}\n{text}\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     assert script.problems == ()

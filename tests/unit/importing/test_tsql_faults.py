@@ -214,7 +214,7 @@ def test_valid_batches_run(read: ReadText, text: str, frame: str) -> None:
         "-- a comment\n;\nCREATE DEFAULT d AS 1",
     ],
 )
-def test_statements_that_must_come_first_in_a_batch(read: ReadText, text: str) -> None:
+def test_statements_that_must_come_first_in_a_batch_are_valid_there(read: ReadText, text: str) -> None:
     assert read_numbers(read, f"{text}\nGO\n{ROUTE}") == (set(), ["r"])
 
 

@@ -96,7 +96,7 @@ def test_a_goto_under_a_condition_that_the_state_answers(read: ReadText) -> None
     assert _applied(script, "x") == ["a", "b"]
 
 
-def test_error_handling_of_old_scripts(read: ReadText) -> None:
+def test_error_handling_with_goto_and_return_is_understood(read: ReadText) -> None:
     script = read(
         """BEGIN TRAN
         DROP ROUTE a

@@ -111,7 +111,7 @@ def test_skipped_text_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None
     assert sum(len(applied.statements) for _, applied, _ in found) > 8
 
 
-def test_a_grant_finds_no_to_after_skipped_text() -> None:
+def test_a_grant_ends_before_skipped_text() -> None:
     text = "GRANT SELECT ON x\n" + "INSERT INTO T VALUES (1)\n" * 100 + "CREATE ROUTE TO WITH ADDRESS = 'LOCAL'"
     [problem] = read_script(text, file="f", scripted_at=AT).problems
     assert problem.line == 102

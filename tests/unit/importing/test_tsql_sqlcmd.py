@@ -350,7 +350,7 @@ _LINES = st.text(st.sampled_from("GOgo \t;05x/-"), max_size=12)
 @example("GO 5;;")
 @example("GO;5")
 @example(" GO 0 ; ")
-def test_go_equals_this_expression(line: str) -> None:
+def test_go_lines_are_those_that_a_regular_expression_matches(line: str) -> None:
     """Which takes time by the square of the blanks, and is not used for that."""
     match = re.fullmatch(r"\s*GO(?:\s+(\S+?))?\s*;?\s*", line, re.IGNORECASE)
     found = _go(line)

@@ -71,7 +71,7 @@ def test_no_word_swallows_later_words(word: str) -> None:
         ("a /* b /* c */\n", 0, "comment"),
     ],
 )
-def test_a_text_that_ends_too_early_keeps_its_beginning(text: str, row: int, what: str) -> None:
+def test_an_unclosed_text_keeps_the_tokens_before_it(text: str, row: int, what: str) -> None:
     tokens = tokenize(text)
     assert (tokens.cut, tokens.cut_in) == (row, what)
     assert tokens.lexemes[0].text == "a"

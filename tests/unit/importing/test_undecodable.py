@@ -49,7 +49,7 @@ HOLDS = "it contains bytes that cannot be decoded, or half a character: "
         (b"\x90" * 3, r"\x90\x90\x90"),
     ],
 )
-def test_a_byte_outside_its_code_page(data: bytes, shown: str, tmp_path: Path) -> None:
+def test_a_row_with_a_byte_outside_the_code_page_is_rejected(data: bytes, shown: str, tmp_path: Path) -> None:
     rows = b"caf\xe9,//a,LOCAL\r\n" + data + b",//b,LOCAL\r\n"
     export = exported(tmp_path, "routes.csv", HEAD + rows)
     # The other name may be of that code page as well, so its row is refused too.
@@ -73,7 +73,9 @@ def test_two_services_do_not_become_one(tmp_path: Path) -> None:
         pytest.param(b"\xff\xfe\x00\x00", "utf-32-le", b"\x00\xd8\x00\x00", id="half a character in UTF-32"),
     ],
 )
-def test_bytes_outside_the_encoding(head: bytes, encoding: str, bad: bytes, tmp_path: Path) -> None:
+def test_a_row_with_bytes_outside_the_encoding_is_rejected(
+    head: bytes, encoding: str, bad: bytes, tmp_path: Path
+) -> None:
     lines = [line.encode(encoding) for line in ("name,address\r\nA,LOCAL\r\nB", ",LOCAL\r\nC\ufffd,LOCAL\r\n")]
     export = exported(tmp_path, "routes.csv", head + bad.join(lines))
     assert names(export) == ["A", "C\ufffd"]
@@ -252,6 +254,6 @@ def test_words_of_the_command_line(line: list[Any], capsys: pytest.CaptureFixtur
         (decode_utf8(b"\x81"), r"\x81"),
     ],
 )
-def test_texts_that_a_table_can_store(text: str, shown: str | None) -> None:
+def test_a_table_can_store_only_unicode_text(text: str, shown: str | None) -> None:
     assert is_writable(text) is (shown is None)
     assert as_shown(text) == (text if shown is None else shown)

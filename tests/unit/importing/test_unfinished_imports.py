@@ -63,7 +63,7 @@ def routes_of(config: Config) -> set[str]:
     return {row["name"] for row in rows_at(config.tables["routes"])}
 
 
-def test_content_of_the_journal(tmp_path: Path) -> None:
+def test_the_journal_has_the_changes_that_are_left(tmp_path: Path) -> None:
     config = half_done(tmp_path)
     rows = {(row["table_key"], row["action"], row["part"]): row for row in rows_at(journal_of(config))}
     put = {(key, "put", 1) for key in ("databases", "services", "routes", "imports")}

@@ -25,7 +25,7 @@ def test_the_tests_own_resolver(case: askers.Case) -> None:
 
 @pytest.mark.parametrize("order", [1, -1], ids=["in order", "the last first"])
 @_CASES
-def test_single_messages(case: askers.Case, order: int) -> None:
+def test_messages_judged_one_by_one_open_and_wait_as_expected(case: askers.Case, order: int) -> None:
     tables = askers.estate_of(case)
     tables["messages"] = tables["messages"][::order]
     arrow_tables = arrow(tables)

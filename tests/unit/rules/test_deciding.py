@@ -133,7 +133,7 @@ def test_a_name_that_nothing_names() -> None:
         assert decision.last.reads_address is (named is not NameAddress.NONE)
 
 
-def test_reports_of_a_leg() -> None:
+def test_a_search_reports_its_routes_and_address() -> None:
     hub = instance({"Orders": [route("m", "S", C, "tcp://a:1", "tcp://b:1"), route("n", "S", C, "tcp://a:1")]})
     (decision,) = decide_at(key_of(hub), hub, 10)
     leg = decision.first

@@ -68,7 +68,7 @@ def _only(tables: Tables) -> tuple[ways.Path, PathWithReturn, PathWithReturn]:
 
 @pytest.mark.parametrize(("widths", "is_cut"), [((10, 10), False), ((10, 10, 1), False), ((101,), True)])
 @pytest.mark.parametrize("one_target", [True, False])
-def test_a_hundred_and_one_paths(widths: tuple[int, ...], is_cut: bool, one_target: bool) -> None:
+def test_paths_after_the_hundredth_are_cut(widths: tuple[int, ...], is_cut: bool, one_target: bool) -> None:
     tables = _layers(*widths, one_target=one_target)
     path, walked, planned = _only(tables)
     assert walked == planned
@@ -118,7 +118,7 @@ def test_forwarders_that_balance_each_by_itself(counts: tuple[int, ...]) -> None
         assert walked.there.has_multiple_targets is (len(picked) > 1)
 
 
-def test_more_picks_than_the_limit() -> None:
+def test_more_picks_than_the_limit_end_as_too_many_paths() -> None:
     """7 times 11 times 13 are 1001."""
     path, walked, planned = _only(_balancing(7, 11, 13))
     assert path.there.end == walked.there.ending == planned.there.ending == "TOO_MANY_WAYS"

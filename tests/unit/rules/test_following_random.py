@@ -48,7 +48,9 @@ def _pairs() -> Iterator[tuple[Followed, followed.Sent, dict[str, Any]]]:
         pytest.param(Followed.planned, 0.7, id="plans of keys, but for messages that wait or are over"),
     ],
 )
-def test_all_methods_agree(find: Callable[[Followed, Sent], FoundPath | None], share: float) -> None:
+def test_walks_and_plans_agree_with_the_reference(
+    find: Callable[[Followed, Sent], FoundPath | None], share: float
+) -> None:
     found = [(find(by_rules, message), message.row, path) for by_rules, message, path in _pairs()]
     paths = [(followed.path(one, row), row, path) for one, row, path in found if one is not None]
     differing = [(row, got, path) for got, row, path in paths if got != path]

@@ -75,14 +75,14 @@ def test_the_joint_end(there: list[str], back: list[str], end: str, spared: list
     assert [one.hop_path.instance for one in judged.spared] == spared
 
 
-def test_the_decision_of_its_own_instance_is_the_end() -> None:
+def test_a_path_of_one_hop_ends_with_its_decision() -> None:
     for outcome in ("DELIVERED", "DELAYED", "DROPPED"):
         hop = _hop("a", None, None, Outcome(outcome), Reason.LOCAL_SERVICE)
         trace = MessageTrace((HopPath((hop,), Ending(outcome), None, "a", "Sales"),))
         assert judge_path(trace, ("a", "Sales"), lambda _: None).end == outcome
 
 
-def test_too_many_paths_leave_it_open() -> None:
+def test_the_end_of_a_cut_path_is_known_only_if_it_fails() -> None:
     trace = MessageTrace((_way("a R b: DELIVERED"),), is_cut=True)
     assert (
         judge_path(trace, ("a", "Sales"), lambda _: MessageTrace((_way("b R a: DELIVERED"),))).end == "NOT_KNOWN"

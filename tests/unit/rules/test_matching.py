@@ -140,7 +140,7 @@ def test_the_order_of_the_steps() -> None:
             assert matching.comes_before(step, other) is (int(step) < int(other))
 
 
-def test_candidates_of_step_3() -> None:
+def test_step_3_picks_between_the_broker_instances_of_routes() -> None:
     twice = (route("1", "S", D), route("2", "S", B.upper()), route("3", "S", B), route("4", "S", C))
     of_d, of_b, of_c = twice[:1], twice[1:3], twice[3:]
     assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice, asks=False)) == [

@@ -41,7 +41,7 @@ DIFFERENCES = [
 
 
 @pytest.mark.parametrize(("name", "its_core", "around"), AROUND)
-def test_differences_around_a_name(name: str, its_core: str, around: tuple[str, str]) -> None:
+def test_a_name_is_split_into_its_core_and_edges(name: str, its_core: str, around: tuple[str, str]) -> None:
     assert (name_core(name), name_edges(name)) == (its_core, around)
 
 

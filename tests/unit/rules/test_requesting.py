@@ -129,7 +129,7 @@ def test_a_message_waits_where_any_pending_request_is_its_own(
 
 
 @hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"))
-def test_requests_on_record_are_looked_up_as_single_ones(record: list[RouteRequest], t: int, name: str) -> None:
+def test_looking_up_requests_equals_checking_each_of_them(record: list[RouteRequest], t: int, name: str) -> None:
     scope = RequestScope(tuple(record))
     assert scope.is_pending_on_record(t, name) == any(request.is_pending(t, name) for request in record)
     assert scope.is_on_record(t, name) == any(request.is_of(t, name) for request in record)

@@ -112,23 +112,23 @@ class LargestPlaces:
         return {"place": place, field: self.labels[place], "others": place == self.others}
 
 
-def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -> LargestPlaces:
+def largest(counted: Iterable[tuple[str, int]], most: int, others_label: str | None) -> LargestPlaces:
     """Rank names by their messages, given (name, messages), and keep the first ``most``.
 
-    All others share one more place ("12 other services"), or are left out if ``others`` is None.
+    All others share one more place ("12 other services"), or are left out if ``others_label`` is None.
     """
     totals: Counter[str] = Counter()
     for name, messages in counted:
         totals[name] += messages
     ordered = sorted(totals, key=lambda name: (-totals[name], name))
     # A single further name is shown, because "1 other" would take the same room.
-    shown = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
-    left = ordered[len(shown) :]
+    shown = ordered if others_label is not None and len(ordered) == most + 1 else ordered[:most]
+    hidden = ordered[len(shown) :]
     labels = [picture_theme.drawn_text(name) for name in shown]
-    if others is None or not left:
+    if others_label is None or not hidden:
         return LargestPlaces(labels, {name: place for place, name in enumerate(shown)})
     places = {name: min(place, len(shown)) for place, name in enumerate(ordered)}
-    return LargestPlaces([*labels, f"{len(left):,} {others}"], places, len(shown))
+    return LargestPlaces([*labels, f"{len(hidden):,} {others_label}"], places, len(shown))
 
 
 # Messages by instance, by reason and by service, the largest first.
@@ -282,8 +282,8 @@ def balance(shared: DialogBalance) -> picture_theme.Picture:
     words = f"format(datum.dialogs, ',') + ', fair ' + {fair}"
     numbered = draw_numbers(base, words, end="max(datum.dialogs, datum.high)")
     layers = [bars, band.encode(x="low:Q", x2="high:Q"), line.encode(x="expected:Q"), named, numbered]
-    what = "Bars: the dialogs of each broker instance, with an even share and the band of fair shares."
-    return dressed(layers, what)
+    description = "Bars: the dialogs of each broker instance, with an even share and the band of fair shares."
+    return dressed(layers, description)
 
 
 def pick_rows(shared: DialogBalance) -> list[ReadRow]:
@@ -349,10 +349,10 @@ def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
     for name, key in named:
         for before_or_after in _BARS:
             # The end of the messages if it is known, otherwise the outcome at their own instance.
-            what = "outcome", "reason"
+            columns = "outcome", "reason"
             if key[f"ending_{before_or_after}"] != PathEnd.NOT_KNOWN:
-                what = "ending", "ending_reason"
-            end, reason = (key[f"{name}_{before_or_after}"] for name in what)
+                columns = "ending", "ending_reason"
+            end, reason = (key[f"{name}_{before_or_after}"] for name in columns)
             verdict = _COLOURED.get(end, end), reason or end
             counted.setdefault((largest_places.place[name], before_or_after), Counter())[verdict] += key[
                 "messages"

@@ -105,7 +105,9 @@ def cell_rows(matrix: EstateMatrix, cells: Cells, links: Mapping[tuple[str, str]
     """Yield the rows of `estate_of`, in the order of rows and columns."""
     rows = {title: place for place, title in enumerate(matrix.rows)}
     columns = {title: place for place, title in enumerate(matrix.columns)}
-    for (source, target), counts in sorted(cells.items(), key=lambda one: (rows[one[0][0]], columns[one[0][1]])):
+    for (source, target), counts in sorted(
+        cells.items(), key=lambda cell: (rows[cell[0][0]], columns[cell[0][1]])
+    ):
         place, whole = columns[target], sum(counts.values())
         stuck = sum(counts.get(word, 0) for word in STUCK)
         names = {"from": picture_theme.drawn_text(source), "to": picture_theme.drawn_text(target)}
@@ -130,8 +132,8 @@ def _parts(counts: Mapping[str, int]) -> dict[str, float]:
     ordered = [word for word in (*STUCK, *ENDINGS) if counts.get(word)]
     whole = sum(counts.values())
     parts = {word: max(_LEAST_PART, counts[word] / whole) for word in ordered}
-    every = sum(parts.values())
-    return {word: part / every for word, part in parts.items()}
+    total = sum(parts.values())
+    return {word: part / total for word, part in parts.items()}
 
 
 def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, high: float) -> list[alt.Chart]:
@@ -162,10 +164,12 @@ def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> 
         )
         for titles in (matrix.rows, matrix.columns)
     )
-    left = alt.MarkDef(type="text", style="name", align="right", dx=-8, limit=0.8 * (room - 12), fontSize=12)
+    row_names = alt.MarkDef(type="text", style="name", align="right", dx=-8, limit=0.8 * (room - 12), fontSize=12)
     above = alt.MarkDef(type="text", style="name", align="left", angle=315, dx=4, dy=-4, limit=110, fontSize=12)
     return [
-        marked(rows, left).encode(x=alt.value(0), y=alt.Y("at:Q", axis=None, scale=scales["y"]), text="name:N"),
+        marked(rows, row_names).encode(
+            x=alt.value(0), y=alt.Y("at:Q", axis=None, scale=scales["y"]), text="name:N"
+        ),
         marked(columns, above).encode(
             y=alt.value(0), x=alt.X("at:Q", axis=None, scale=scales["x"]), text="name:N"
         ),

@@ -47,10 +47,10 @@ def followed(done: TraceResult) -> picture_theme.Picture:
 def station_rows(way_rows: Iterable[ReadRow], hops: Iterable[ReadRow]) -> list[ReadRow]:
     """Return the rows of `followed`, from rows of `TRACED_WAYS` and `TRACED_HOPS` (`result_schemas`)."""
     stations = {key: list(hop_rows) for key, hop_rows in groupby(hops, key=_way_key)}
-    listed = list(way_rows)
+    all_rows = list(way_rows)
     return [
-        {"place": place, "head": _head(way_row, listed), "at": at, **station}
-        for place, way_row in enumerate(listed[:WAYS])
+        {"place": place, "head": _head(way_row, all_rows), "at": at, **station}
+        for place, way_row in enumerate(all_rows[:WAYS])
         for at, station in enumerate(_cut(list(_stations_of(way_row, stations.get(_way_key(way_row), [])))))
     ]
 
@@ -61,10 +61,10 @@ def _way_key(row: ReadRow) -> tuple[int, str, int]:
 
 def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
     """Write the heading of a path: its direction, and its number if there are several."""
-    others = [other for other in way_rows if other["direction"] == way_row["direction"]]
-    if len(others) == 1:
+    same_direction = [row for row in way_rows if row["direction"] == way_row["direction"]]
+    if len(same_direction) == 1:
         return _HEADS[way_row["direction"]]
-    return f"{_HEADS[way_row['direction']]}, path {others.index(way_row) + 1} of {len(others)}"
+    return f"{_HEADS[way_row['direction']]}, path {same_direction.index(way_row) + 1} of {len(same_direction)}"
 
 
 def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]:
@@ -95,8 +95,11 @@ def _cut(stations: list[ReadRow]) -> list[ReadRow]:
     """Return the stations to draw. If some are left out, the last one has their number."""
     if len(stations) <= STATIONS:
         return stations
-    left = len(stations) - STATIONS + 1
-    return [*stations[: STATIONS - 1], {**stations[-1], "instance": f"{left} more, to {stations[-1]['instance']}"}]
+    hidden_count = len(stations) - STATIONS + 1
+    return [
+        *stations[: STATIONS - 1],
+        {**stations[-1], "instance": f"{hidden_count} more, to {stations[-1]['instance']}"},
+    ]
 
 
 def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
