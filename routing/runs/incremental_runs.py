@@ -61,7 +61,7 @@ class Work:
     versions: dict[str, int]
     stored: increment.StoredOutputs
     arrived: increment.Arrived
-    tried: retries.Retries
+    tried: increment.Retries
     checked: CheckedInputs | None
     digests: Mapping[str, str]
     taken_out: TakenOut
@@ -112,11 +112,10 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     if work.is_idle and (tried.inputs_are_same or checked is not None):
         return work
     with clock.stage("validate"):
-        reduced = increment.reduce_dialogs(tables, arrived, tried.rows, dialog_changes, stored, inputs.notes)
+        reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
         if checked is None or reduced is not None:
-            # The reduced dialogs include all those that changed since the last run found no fault.
-            is_valid = checked is not None or not dialog_changes.are_unknown
-            checked = validate.check(tables, reduced=reduced, is_valid=is_valid)
+            suspects = dialog_changes.suspects if checked is None else validate.Suspects.NONE
+            checked = validate.check(tables, reduced=reduced, suspects=suspects)
     return replace(work, checked=checked)
 
 
@@ -133,7 +132,7 @@ def decide(
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
     with clock.stage("lookups"):
         source = join_lookups(step.messages, asking, inputs.context)
-    return step, compile_messages(source, find_keys(source))
+    return step, compile_messages(source, find_keys(source), are_held=True)
 
 
 @dataclass
@@ -183,14 +182,26 @@ class _Outputs:
     def _commit_pending(self, groups: Groups) -> PendingCounts:
         """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
         inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
-        if _PENDING not in versions or _PENDING in self.tables.lacking:
+        is_first = _PENDING not in versions or _PENDING in self.tables.lacking
+        any_waits = any(pending.tries_again(group.outcome, group.database) for group in groups)
+        if is_first or (any_waits and self._are_all_new()):
             with inputs.clock.stage(_PENDING):
                 rows = increment.still_pending(plan, step, self.now)
-                versions |= commit_outputs(inputs, {_PENDING: rows}, adds=False)
-        elif step.tried_again is not None or any(pending.tries_again(g.outcome, g.database) for g in groups):
+                versions |= commit_outputs(inputs, {_PENDING: rows}, adds=not is_first)
+        elif step.tried_again is not None or any_waits:
             with inputs.clock.stage(_PENDING):
                 changed = increment.changed_pending(plan, step, self.now)
                 versions[_PENDING] = protocol.merge(self.tables, inputs.start, _PENDING, changed, pending.KEY)
         counts = count_pending(inputs, versions[_PENDING])
         check_pending(counts, groups)
         return counts
+
+    def _are_all_new(self) -> bool:
+        """Return whether no message of the run can have a row in ``pending_messages``.
+
+        A stored message there has a row in ``resolved_routes``, where the run has looked for duplicates. A window
+        of time or a deletion may hide that row.
+        """
+        inputs = self.inputs
+        is_searched = inputs.config.resolve.duplicates_within is None and not inputs.start.thinned
+        return is_searched and self.step.tried_again is None
