@@ -101,7 +101,7 @@ def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str |
     if opened.version is None:
         raise OutputError.without_versions(str(runs))
     is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
-    listed = read_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
+    listed = read_rows(opened.rows, _LISTED) if is_a_table_of_runs else []
     # A newer release may have other columns.
     refuse_newer((str(row["release"]) for row in listed), str(runs))
     check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
@@ -109,7 +109,8 @@ def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str |
         raise RecordedAlready.by_id(str(coming), str(runs))
     if not listed:
         return None
-    only_newest = {"run_id": [listed[0]["run_id"]]}
+    newest = max(listed, key=lambda row: (row["finished_at"], row["run_id"]))
+    only_newest = {"run_id": [newest["run_id"]]}
     [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=only_newest)
     settings = json.loads(row["settings"])
     row["input_versions"] = {key: read for key, read in row["input_versions"].items() if read is not None}

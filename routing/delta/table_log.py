@@ -161,14 +161,10 @@ class TableLog:
         return len(self._rows) > known
 
     def _read_block(self) -> None:
-        rows = sql_statements.describe_history(self._asked.spark, self.location, self._limit).collect()
+        rows = sql_statements.describe_history(self._asked.spark, self.location, self._limit)
         oldest = self._rows[-1][0] if self._rows else None
         # A commit that was added meanwhile is newer than those that were read.
-        self._rows += [
-            (int(row["version"]), row.asDict(recursive=True))
-            for row in rows
-            if oldest is None or row["version"] < oldest
-        ]
+        self._rows += [(int(row["version"]), row) for row in rows if oldest is None or row["version"] < oldest]
         self._is_read, self._is_whole = True, len(rows) < self._limit
 
     def _digest_of_file(self, version: int) -> str | None:

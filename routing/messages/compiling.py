@@ -101,10 +101,12 @@ def compile_messages(
     counts: KeyCounts,
     *,
     decide: DecideKeys = decide_keys,
+    are_held: bool = False,
 ) -> RoutePlan:
     """Return the plan of messages with known keys.
 
-    ``decide`` decides the keys of an instance if a choice needs more than the result of `decide_keys`.
+    ``decide`` decides the keys of an instance if a choice needs more than the result of `decide_keys`. With
+    ``are_held``, few messages are not read from a table, and two outputs need their choices.
     """
     clock, options, frame_cache = source.context.clock, source.options, source.lookups.frame_cache
     with clock.stage("plan") as tally:
@@ -114,7 +116,7 @@ def compile_messages(
         tally.rows = len(counts.keys)
     # To open a table takes longer than to read few rows, and each pass would open it anew.
     are_few = counts.rows_read <= frame_cache.limits.held_rows
-    if are_few and not counts.is_exact:
+    if are_few and not (counts.is_exact or are_held):
         # Whether messages are rejected is looked for in all of them.
         source = replace(source, messages=frame_cache.store(source.messages))
     fits = decided.size <= source.broadcasts.limit
@@ -127,9 +129,9 @@ def compile_messages(
     keyed = source.resolvable(checks_rows=may_reject(source, counts), checks_scopes=has_strays)
     choices = results.choose(keyed, decided, source.dialog_hash, fits=fits)
     plan = RoutePlan(source, counts, decided, choices)
+    if are_few and (plan.may_ask or are_held):
+        plan = replace(plan, choices=frame_cache.store(choices))
     if not plan.may_ask:
         return plan
-    if are_few:
-        plan = replace(plan, choices=frame_cache.store(choices))
     with clock.stage("requests"):
         return replace(plan, requests=find_requests(plan))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from enum import Enum
 from functools import reduce
 from typing import Any
 
@@ -76,28 +77,36 @@ def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
     return FrameCache(limits).carry(conformed) if frames.has_arrow() else CarriedFrame(conformed, None)
 
 
+class Suspects(Enum):
+    """The dialogs of Spark that may have faults: all, those that a run needs, or none."""
+
+    ALL = "all"
+    NEEDED = "needed"
+    NONE = "none"
+
+
 def check(
     inputs: InputTables,
     *,
     reduced: DataFrame | None = None,
-    is_valid: bool = False,
+    suspects: Suspects = Suspects.ALL,
     quarantines: bool = False,
 ) -> CheckedInputs:
     """Raise InputError if a row of the configuration or of dialogs has a fault (see `check_inputs`).
 
-    ``reduced`` has the only dialogs of Spark that a run needs. With ``is_valid``, the dialogs are known to be
-    valid, and no other is read.
+    ``reduced`` has the only dialogs of Spark that a run needs, None if it needs all. Dialogs that are not
+    ``suspects`` are known to be valid.
     """
     frame, in_arrow = inputs.frame, inputs.in_arrow
     if frame is None or inputs.stored_dialogs is None:
         dialogs, survey = in_arrow if frame is None else frame, survey_dialogs(in_arrow)
         return check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines)
-    needed = frame if reduced is None else reduced
-    survey = _survey(needed)
-    if not (is_valid or reduced is None):
-        whole = _survey(frame)
-        survey = replace(whole, rows=survey.rows, ending=survey.ending)
-    return check_inputs(inputs.settings, needed, survey, quarantines=quarantines)
+    if reduced is None:
+        return check_inputs(inputs.settings, frame, _survey(frame), quarantines=quarantines)
+    survey = _survey(reduced) if suspects is Suspects.NEEDED else _count(reduced)
+    if suspects is Suspects.ALL:
+        survey = replace(_survey(frame), rows=survey.rows, ending=survey.ending)
+    return check_inputs(inputs.settings, reduced, survey, quarantines=quarantines)
 
 
 def may_change_decision() -> Column:
@@ -106,6 +115,12 @@ def may_change_decision() -> Column:
     Of plain columns only: a text that turns out to be no broker instance does no harm later on, and is rare.
     """
     return reduce(Column.__or__, (F.col(name).isNotNull() for name in MATTERS))
+
+
+def _count(dialogs: DataFrame) -> DialogSurvey:
+    """Count valid dialogs."""
+    counts = dialogs.agg(F.count_if(may_change_decision()), F.count("lifetime")).collect()[0]
+    return DialogSurvey(int(counts[0]), int(counts[1]))
 
 
 def _survey(dialogs: DataFrame) -> DialogSurvey:
@@ -262,16 +277,21 @@ def find_doubles(
     broadcasts: BroadcastBudget,
     count: int | None = None,
 ) -> DoubledKeys:
-    """Find duplicate keys with Spark, in any number. ``count`` is the number of new rows, if it is known."""
+    """Find duplicate keys with Spark, in any number. ``count`` is the number of new rows, if it is known.
+
+    Stored keys are found by a 64-bit hash, which Spark looks up faster than texts. A stored key that only has the
+    hash of a new one has no new row.
+    """
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
-    twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
-    doubled = twice.select(*KEY, F.lit(False).alias("is_stored"))
+    rows = new.select(*KEY, F.lit(1).alias("rows"), F.lit(False).alias("is_stored"))
     if stored is not None:
-        new_keys = broadcasts.join_side("the keys of the new messages", new, count)
-        hits = stored.select(*KEY).join(new_keys.with_hint(), KEY, how="left_semi")
-        doubled = doubled.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
-    keys = frame_cache.keep(doubled.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
-    return DoubledKeys(keys, keys.count())
+        new_hashes = new.select(F.xxhash64(*KEY).alias("hash"))
+        side = broadcasts.join_side("the keys of the new messages", new_hashes, count)
+        alike = stored.select(*KEY).join(side.with_hint(), F.xxhash64(*KEY) == F.col("hash"), how="left_semi")
+        rows = rows.unionByName(alike.select(*KEY, F.lit(0).alias("rows"), F.lit(True).alias("is_stored")))
+    found = rows.groupBy(*KEY).agg(F.sum("rows").alias("rows"), F.bool_or("is_stored").alias("is_stored"))
+    is_doubled = (F.col("rows") > 1) | ((F.col("rows") > 0) & F.col("is_stored"))
+    return DoubledKeys(*frame_cache.keep_counted(found.where(is_doubled).select(*KEY, "is_stored"), count))
 
 
 def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:

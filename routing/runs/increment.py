@@ -86,10 +86,17 @@ class NewMessages:
     withheld: DataFrame | None = None
     withheld_count: int = 0
 
-    @property
-    def has_stored(self) -> bool:
-        """Whether rows of ``pending_messages`` may change, even if no message is delayed."""
-        return self.tried_again is not None or self.withheld is not None
+
+@dataclass(frozen=True)
+class Retries:
+    """The rows of ``pending_messages`` that a run decides again, or None, and their number.
+
+    ``inputs_are_same`` is true if the last run validated the same inputs, apart from the messages.
+    """
+
+    rows: DataFrame | None
+    count: int
+    inputs_are_same: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ def find_arrived(
 def reduce_dialogs(
     tables: validate.InputTables,
     arrived: Arrived,
-    tried_again: DataFrame | None,
+    tried: Retries,
     changes: DialogChanges,
     stored: StoredOutputs,
     notes: list[str],
@@ -167,15 +174,17 @@ def reduce_dialogs(
     dialogs = tables.stored_dialogs
     if dialogs is None or stored.last is None:
         return None
-    messages = [arrived.messages, *([] if tried_again is None else [tried_again])]
-    id_of = spark_forms.conversation_id(F.col("conversation_id"))
-    ids = reduce(DataFrame.unionByName, (rows.select(id_of.alias("id")) for rows in messages))
-    wanted = ids.where("id IS NOT NULL")
+    # Dialogs are found by a 64-bit hash, which Spark looks up faster than texts. A few others may have the same
+    # one. A changed dialog may lack its id, which is a fault: null has a hash too.
+    hash_of = F.xxhash64(spark_forms.conversation_id(F.col("conversation_id")))
+    messages = [arrived.messages, *([] if tried.rows is None else [tried.rows])]
+    hashes = [rows.select(hash_of.alias("hash")) for rows in messages]
     if changes.conversations is not None:
-        wanted = wanted.unionByName(changes.conversations)
-    side = stored.broadcasts(notes).join_side("the conversations of a run", wanted.distinct())
-    # A changed dialog may lack its id, which is a fault.
-    return stored.frame_cache.store(dialogs.join(side.with_hint(), id_of.eqNullSafe(F.col("id")), how="left_semi"))
+        hashes.append(changes.conversations.select(F.xxhash64("id").alias("hash")))
+    count = None if arrived.count is None else arrived.count + tried.count + changes.count
+    wanted = reduce(DataFrame.unionByName, hashes)
+    side = stored.broadcasts(notes).join_side("the conversations of a run", wanted, count)
+    return stored.frame_cache.store(dialogs.join(side.with_hint(), hash_of == F.col("hash"), how="left_semi"))
 
 
 def read(
@@ -228,7 +237,7 @@ def _withhold(
 def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -> DataFrame:
     """Return the stored rows among which duplicates of new messages are looked for."""
     rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
-    if stored.last is not None and stored.last.quarantined_instances and arrived.pending is not None:
+    if stored.last is not None and stored.last.rows_quarantined and arrived.pending is not None:
         # These messages have no row in resolved_routes yet.
         names = [*pending.KEY, "enqueue_time"]
         rows = rows.select(*names).unionByName(arrived.pending.where("attempt = 0").select(*names))

@@ -65,7 +65,7 @@ class Work:
     versions: dict[str, int]
     stored: increment.StoredOutputs
     arrived: increment.Arrived
-    tried: retries.Retries
+    tried: increment.Retries
     checked: CheckedInputs | None
     digests: Mapping[str, str]
     taken_out: TakenOut
@@ -126,12 +126,13 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
         note_quarantine(inputs, checked)
         return work
     with clock.stage("validate"):
-        reduced = increment.reduce_dialogs(tables, arrived, tried.rows, dialog_changes, stored, inputs.notes)
+        reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
         if checked is None or reduced is not None:
-            # The reduced dialogs include all those that changed since the last run found no fault.
-            may_be_faulty = dialog_changes.are_unknown or (last is not None and last.quarantined_instances)
-            is_valid = not may_be_faulty if checked is None else not checked.quarantine.instances
-            checked = validate.check(tables, reduced=reduced, is_valid=is_valid, quarantines=inputs.quarantines)
+            suspects = dialog_changes.suspects if checked is None else validate.Suspects.NONE
+            if (last and last.quarantined_instances) or (checked and checked.quarantine.instances):
+                # Faulty dialogs need not be among those of this run's messages.
+                suspects = validate.Suspects.ALL
+            checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
     note_quarantine(inputs, checked)
     return replace(work, checked=checked)
 
@@ -149,7 +150,7 @@ def decide(
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
     with clock.stage("lookups"):
         source = join_lookups(step.messages, asking, inputs.context)
-    return step, compile_messages(source, find_keys(source))
+    return step, compile_messages(source, find_keys(source), are_held=True)
 
 
 @dataclass
@@ -200,14 +201,28 @@ class _Outputs:
     def _commit_pending(self, groups: Groups) -> PendingCounts:
         """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
         inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
-        if _PENDING not in versions or _PENDING in self.tables.lacking:
+        is_first = _PENDING not in versions or _PENDING in self.tables.lacking
+        any_waits = step.withheld is not None or any(
+            pending.tries_again(group.outcome, group.database) for group in groups
+        )
+        if is_first or (any_waits and self._are_all_new()):
             with inputs.clock.stage(_PENDING):
                 rows = increment.still_pending(plan, step, self.now)
-                versions |= commit_outputs(inputs, {_PENDING: rows}, adds=False)
-        elif step.has_stored or any(pending.tries_again(g.outcome, g.database) for g in groups):
+                versions |= commit_outputs(inputs, {_PENDING: rows}, adds=not is_first)
+        elif step.tried_again is not None or any_waits:
             with inputs.clock.stage(_PENDING):
                 changed = increment.changed_pending(plan, step, self.now)
                 versions[_PENDING] = protocol.merge(self.tables, inputs.start, _PENDING, changed, pending.KEY)
         counts = count_pending(inputs, versions[_PENDING])
         check_pending(counts, groups)
         return counts
+
+    def _are_all_new(self) -> bool:
+        """Return whether no message of the run can have a row in ``pending_messages``.
+
+        A stored message there has a row in ``resolved_routes``, where the run has looked for duplicates. A window
+        of time or a deletion may hide that row.
+        """
+        inputs = self.inputs
+        is_searched = inputs.config.resolve.duplicates_within is None and not inputs.start.thinned
+        return is_searched and self.step.tried_again is None

@@ -13,6 +13,7 @@ from routing.delta.appended_rows import check_detectable, files_of, read_appende
 from routing.delta.job_outputs import ErasingTables
 from routing.delta.spark_tables import TableSnapshot
 from routing.messages import deletes
+from routing.messages.validate import Suspects
 from routing.runs.run_tables import conform_messages
 from routing.runs.run_work import RunInputs
 from routing.schemas import DIALOGS, OUTPUTS
@@ -54,7 +55,9 @@ def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameC
         changed = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
         new = conform_messages(inputs, changed.rows)
         if changed.removed is None:
-            return NewAndDeleted(new, changed.count if inputs.config.resolve.instances is None else new.count())
+            count = changed.count if inputs.config.resolve.instances is None else new.count()
+            are_few = count is not None and 0 < count <= frame_cache.limits.held_rows
+            return NewAndDeleted(frame_cache.keep(new, count) if are_few else new, count)
     with inputs.clock.stage("deletes"):
         with files_of(TableSnapshot(messages.location, since)):
             net = frame_cache.keep(deletes.net_changes(new, conform_messages(inputs, changed.removed)))
@@ -68,21 +71,17 @@ def _find_deleted(
     """Find the messages that lost a row and have none left. A note says how many there are."""
     setting = inputs.config.resolve.broadcast_limit
     broadcasts = BroadcastBudget.of_setting(setting, inputs.notes, frame_cache.limits)
-    removed = frame_cache.keep(deletes.removed_messages(net))
-    removed_count = removed.count()
+    removed, removed_count = frame_cache.keep_counted(deletes.removed_messages(net))
     if not removed_count:
         return None
     side = broadcasts.join_side("the deleted messages", removed, removed_count)
     stored = conform(messages.read(inputs.outputs.spark), "messages")
-    left = frame_cache.keep(deletes.still_stored(stored, side))
-    left_count = left.count()
+    left, left_count = frame_cache.keep_counted(deletes.still_stored(stored, side), removed_count)
     if not left_count:
         gone, count = removed, removed_count
     else:
-        gone = frame_cache.keep(
-            deletes.without(removed, broadcasts.join_side("the messages left", left, left_count))
-        )
-        count = gone.count()
+        others = deletes.without(removed, broadcasts.join_side("the messages left", left, left_count))
+        gone, count = frame_cache.keep_counted(others, removed_count)
     if not count:
         return None
     if not inputs.erases:
@@ -99,16 +98,24 @@ class DialogChanges:
     """The conversations whose dialogs changed since the last run that counts.
 
     ``conversations`` has their ids in the form that is compared (column ``id``, null for rows without one). None
-    means that no dialog changed, or with ``are_unknown`` that any may have changed.
+    means that no dialog changed, or with ``are_unknown`` that any may have changed. ``count`` is their number.
     """
 
     conversations: DataFrame | None = None
     are_unknown: bool = False
+    count: int = 0
 
     @property
     def is_none(self) -> bool:
         """Whether the dialogs are those of the last run."""
         return self.conversations is None and not self.are_unknown
+
+    @property
+    def suspects(self) -> Suspects:
+        """The dialogs that the last run has not validated. A run needs all those that changed."""
+        if self.are_unknown:
+            return Suspects.ALL
+        return Suspects.NONE if self.is_none else Suspects.NEEDED
 
 
 def find_dialog_changes(inputs: RunInputs, frame_cache: FrameCache) -> DialogChanges:
@@ -130,8 +137,8 @@ def find_dialog_changes(inputs: RunInputs, frame_cache: FrameCache) -> DialogCha
         if changed.removed is not None:
             rows = deletes.net_changes(rows, conform(changed.removed, "dialogs"))
         ids = rows.select(conversation_id(F.col("conversation_id")).alias("id")).distinct()
-        conversations = frame_cache.keep(ids)
-        return DialogChanges(None if conversations.isEmpty() else conversations)
+        conversations, count = frame_cache.keep_counted(ids)
+        return DialogChanges(conversations if count else None, count=count)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.delta.counted_runs import has_other_settings
@@ -19,7 +19,7 @@ from routing.delta.job_outputs import LastRun
 from routing.messages.due_times import SERVICE_KEY
 from routing.messages.keying import look_up
 from routing.messages.pending import is_withheld
-from routing.runs.increment import Arrived, StoredOutputs
+from routing.runs.increment import Arrived, Retries, StoredOutputs
 from routing.runs.message_changes import DialogChanges
 from routing.runs.run_work import RunInputs
 from routing.tables.cached_frames import BroadcastBudget
@@ -39,18 +39,6 @@ def _digest_rows(columns: TableColumns) -> str:
     return hashlib.sha256(
         "\n".join((repr([*columns.values]), *rows)).encode("utf-8", "backslashreplace")
     ).hexdigest()
-
-
-@dataclass(frozen=True)
-class Retries:
-    """The rows of ``pending_messages`` that a run decides again, or None, and their number.
-
-    ``inputs_are_same`` is true if the last run validated the same inputs, apart from the messages.
-    """
-
-    rows: DataFrame | None
-    count: int
-    inputs_are_same: bool = False
 
 
 def choose(
@@ -77,9 +65,11 @@ def choose(
     if changes.is_none and arrived.count == 0 and not any_due and "resolved_routes" not in inputs.start.thinned:
         return Retries(None, 0, inputs_are_same=True)
     with inputs.clock.stage("pending"):
+        if changes.conversations is None and _count_reachable(waiting, changes, now) == 0:
+            return Retries(None, 0, changes.is_none)
         new = None if arrived.count == 0 else arrived.messages
-        chosen = stored.frame_cache.keep(_select(waiting, new, changes, now, stored.broadcasts(inputs.notes)))
-        count = chosen.count()
+        selected = _select(waiting, new, changes, now, stored.broadcasts(inputs.notes))
+        chosen, count = stored.frame_cache.keep_counted(selected, arrived.pending_count)
     return Retries(chosen if count else None, count, changes.is_none)
 
 
@@ -127,6 +117,21 @@ def _compare(
     return _InputChanges(reaches_all, reaches_asking, dialogs.conversations)
 
 
+def _count_reachable(pending: DataFrame, changes: _InputChanges, now: datetime) -> int:
+    """Count the rows that are due, and those that may ask for a route. Only narrow columns are read."""
+    return int(pending.agg(F.count_if(_is_due(changes, now) | F.col("may_ask"))).collect()[0][0])
+
+
+def _is_due(changes: _InputChanges, now: datetime) -> Column:
+    """Return whether time may have changed the decision of a row, or the row has lost its last row.
+
+    If the inputs are the same, so are the instances in quarantine, and their messages wait. The result is never
+    null.
+    """
+    is_due = F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull()
+    return F.coalesce(F.when(is_withheld(), F.lit(not changes.is_none)), is_due)
+
+
 def _select(
     pending: DataFrame,
     new: DataFrame | None,
@@ -146,13 +151,10 @@ def _select(
         # A conversation has one row there, so the join keeps the number of rows.
         pending = pending.join(dialogs.with_hint(), same, how="left").drop("id")
         is_reached = F.col("is_reached").isNotNull()
-    # A row without a digest has lost its last row. The same inputs leave the same instances in quarantine.
-    is_due = F.coalesce(
-        F.when(is_withheld(), F.lit(not changes.is_none)),
-        F.coalesce(F.col("due_at") <= F.lit(now), F.lit(False)) | F.col("decision_digest").isNull() | is_reached,
-    )
+    is_due = _is_due(changes, now) | is_reached
+    pending = pending.where(is_due | F.col("may_ask"))
     if changes.reaches_asking:
-        return pending.where(is_due | F.col("may_ask")).drop("is_reached")
+        return pending.drop("is_reached")
     services = pending.where(is_due).select(*SERVICE_KEY)
     if new is not None:
         services = services.unionByName(new.select(*SERVICE_KEY))

@@ -295,9 +295,9 @@ def with_quarantine(
     run: RunInputs, done: RunResult, waiting: PendingCounts | None, quarantine: Quarantine
 ) -> RunResult:
     """Add the instances in quarantine to the counts of a run, and their messages in ``pending_messages``."""
-    if not run.quarantines:
-        return done
     count = 0 if waiting is None else waiting.quarantined
+    if not (run.quarantines or count):
+        return done
     return replace(done, quarantined=count, quarantined_instances=sorted(quarantine.instances))
 
 

@@ -71,12 +71,13 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     arrived = increment.find_arrived(messages, NewAndDeleted(rows, None), stored, inputs.start, inputs.context)
     dialog_changes = find_dialog_changes(inputs, frame_cache)
     with clock.stage("validate"):
-        reduced = increment.reduce_dialogs(tables, arrived, None, dialog_changes, stored, inputs.notes)
-        is_valid = not (dialog_changes.are_unknown or last.quarantined_instances)
-        checked = validate.check(tables, reduced=reduced, is_valid=is_valid, quarantines=inputs.quarantines)
+        tried = increment.Retries(None, 0)
+        reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
+        suspects = validate.Suspects.ALL if last.quarantined_instances else dialog_changes.suspects
+        checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
     note_quarantine(inputs, checked)
     digests = retries.digest_inputs(tables.settings)
-    work = Work(versions, stored, arrived, retries.Retries(None, 0), checked, digests, TakenOut())
+    work = Work(versions, stored, arrived, tried, checked, digests, TakenOut())
     step, plan = decide(inputs, work, checked, now)
     with clock.stage("write"):
         if plan.requests is not None:

@@ -87,16 +87,27 @@ class FrameCache:
             if error is None:
                 raise
 
-    def keep(self, small: DataFrame) -> DataFrame:
+    def keep(self, small: DataFrame, most_rows: int | None = None) -> DataFrame:
         """Compute a small frame once, now. The driver holds few rows, block storage holds more.
 
         If the session cannot cache frames, the client holds the rows. Each pass computes a frame again if it has
-        too many rows for the client.
+        too many rows for the client. ``most_rows`` is as in `keep_sized`.
         """
+        return self._keep(small, most_rows).rows
+
+    def keep_counted(self, small: DataFrame, most_rows: int | None = None) -> tuple[DataFrame, int]:
+        """Compute a small frame as `keep` does, and return it with the number of its rows."""
+        kept = self._keep(small, most_rows)
+        return kept.rows, kept.rows.count() if kept.row_count is None else kept.row_count
+
+    def _keep(self, small: DataFrame, most_rows: int | None) -> CarriedFrame:
+        few_rows = self._carry_few(small, most_rows)
+        if few_rows is not None:
+            return few_rows
         if not takes_persist(small.sparkSession):
-            return self._carry_by_client(small).rows
+            return self._carry_by_client(small)
         stored = self.store(small)
-        return self._instead(stored, self.carry(stored)).rows
+        return self._instead(stored, self.carry(stored))
 
     def keep_sized(self, small: DataFrame, most_rows: int | None = None) -> CarriedFrame:
         """Compute a frame that other cached frames are made of, once and now, and return it with its size.
@@ -108,10 +119,9 @@ class FrameCache:
         first, because storing takes a task for each shuffle partition. A frame with long rows is then computed
         twice.
         """
-        if most_rows is not None and most_rows <= self.limits.held_rows:
-            few_rows = _carry(small, self._mark_long(small), most_rows)
-            if few_rows.rows is not small:
-                return self._read_by_workers_once(few_rows)
+        few_rows = self._carry_few(small, most_rows)
+        if few_rows is not None:
+            return few_rows
         if not takes_persist(small.sparkSession):
             return self._carry_by_client(small)
         stored = self.store(small)
@@ -128,6 +138,13 @@ class FrameCache:
         """Read a frame of few and short rows into the driver, or return it unchanged."""
         # A limit as the last step of a plan needs no exchange for a single partition.
         return _carry(frame, self._mark_long(frame).limit(self.limits.held_rows + 1), self.limits.held_rows)
+
+    def _carry_few(self, small: DataFrame, most_rows: int | None) -> CarriedFrame | None:
+        """Read a frame into the driver if ``most_rows`` says that it has few rows, and none of them is long."""
+        if most_rows is None or most_rows > self.limits.held_rows:
+            return None
+        few_rows = _carry(small, self._mark_long(small), most_rows)
+        return None if few_rows.rows is small else self._read_by_workers_once(few_rows)
 
     def _mark_long(self, frame: DataFrame) -> DataFrame:
         return _without_long(frame, bytes_of_texts(frame.schema) > self.limits.held_bytes)
@@ -176,7 +193,7 @@ def released_on_failure(limits: FrameLimits = FRAME_LIMITS) -> Iterator[FrameCac
 
 
 class CarriedFrame(NamedTuple):
-    """A frame and the bytes of its values, or None if the driver does not hold them.
+    """A frame with the bytes of its values and the number of its rows, or None if the driver does not hold them.
 
     ``values`` has the rows if the driver holds them as an Arrow table.
     """
@@ -184,6 +201,7 @@ class CarriedFrame(NamedTuple):
     rows: DataFrame
     size: int | None
     values: pyarrow.Table | None = None
+    row_count: int | None = None
 
 
 def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
@@ -198,14 +216,15 @@ def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
         if not is_small:
             return CarriedFrame(frame, None)
         values = table.select(frame.columns)
-        return CarriedFrame(_as_rows(spark, values, frame.schema), values.nbytes, values)
+        return CarriedFrame(_as_rows(spark, values, frame.schema), values.nbytes, values, values.num_rows)
     plain = marked.select(_IS_LONG, *_columns_as(frame.schema, _AS_PLAIN))
     rows = [tuple(row) for row in plain.collect()]
     if len(rows) > most or any(is_long for is_long, *_ in rows):
         return CarriedFrame(frame, None)
     plain_values = [row[1:] for row in rows]
     plain_rows = spark.createDataFrame(plain_values, StructType(_nullable(plain.schema).fields[1:]))
-    return CarriedFrame(plain_rows.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(plain_values))
+    kept = plain_rows.select(*_columns_as(frame.schema, _AS_READ))
+    return CarriedFrame(kept, _bytes_of(plain_values), row_count=len(plain_values))
 
 
 def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:
@@ -351,9 +370,11 @@ class BroadcastBudget:
     def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
         """Measure the rows and choose how to join them. ``what`` names them in the notes.
 
-        The rows are not read if ``count``, their number, is enough to decide.
+        The rows are not read if ``count``, their number or an upper limit of it, is enough to decide.
         """
         least = (count or 0) * bytes_of_columns(rows.schema)
+        if count is not None and not any(isinstance(column.dataType, _OF_ANY_SIZE) for column in rows.schema):
+            return self.of_size(what, rows, least)
         if least > self.limit:
             # The exact size is unknown.
             return self._without(what, rows, f"at least {least} bytes", _MERGE)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
 from routing.rules.timeline import TimeRange, micros_of
 from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
+from routing.sessions.existing_session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, Row, SparkSession
@@ -102,10 +104,19 @@ def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWri
     return writer.option("replaceWhere", condition)
 
 
-def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> DataFrame:
+def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> list[dict[str, Any]]:
     """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
-    text = _sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit)
-    return spark.sql(text).selectExpr(_sql("*"), _sql("unix_micros(timestamp) AS micros"))
+    rows = spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit))
+    if is_connect(spark):
+        # A client does not tell the two hours apart that a clock shows twice. Elsewhere this would be another job.
+        rows = rows.selectExpr(_sql("*"), _sql("unix_micros(timestamp) AS micros"))
+    commits = (row.asDict(recursive=True) for row in rows.collect())
+    return [{"micros": _micros_of_local(commit["timestamp"]), **commit} for commit in commits]
+
+
+def _micros_of_local(moment: datetime) -> int:
+    """Return a time in this machine's zone as microseconds since 1970."""
+    return int(moment.replace(microsecond=0).timestamp()) * 1_000_000 + moment.microsecond
 
 
 def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:

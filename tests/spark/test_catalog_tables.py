@@ -130,7 +130,7 @@ def test_a_clustered_table_stays_clustered(spark: SparkSession, catalog: str, tm
     for run_id in ("clustered", "again"):
         routing.run(spark, other, run_id=run_id)
         assert _layout(spark, location) == (COLUMNS, STATISTICS["resolved_routes"])
-    history = sql_statements.describe_history(spark, location, 3).collect()
+    history = sql_statements.describe_history(spark, location, 3)
     assert [row["operation"] for row in history] == ["WRITE", "WRITE", "CLUSTER BY"]
     routing.run(spark, clustered, run_id="incremental")
     assert routing.current_routes(spark, clustered).count() == len(MESSAGES)

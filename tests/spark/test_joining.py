@@ -14,7 +14,8 @@ from routing.delta import spark_tables
 from routing.delta.opening import TableOpener
 from routing.runs.pipeline import spark_engine
 from routing.runs.running import run_by
-from routing.tables.cached_frames import BroadcastBudget, FrameCache, FrameLimits
+from routing.schemas import MESSAGES
+from routing.tables.cached_frames import BroadcastBudget, CarriedFrame, FrameCache, FrameLimits
 from tests.imports import rows_at
 from tests.plans import broadcast_tables
 from tests.random_estates import RUN_TIMES, SEED, Row, assert_runs_agree
@@ -73,21 +74,21 @@ def test_the_number_of_rows_may_be_enough(spark: SparkSession) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     """Every frame that a run keeps or writes, in their order."""
     seen: list[DataFrame] = []
-    keep, put, hold = FrameCache.keep, spark_tables.put, FrameCache.hold
+    keep, put, hold = FrameCache._keep, spark_tables.put, FrameCache.hold
 
-    def watch_keep(self: FrameCache, small: DataFrame) -> DataFrame:
+    # Rows that the driver holds would not tell where they come from.
+    def keep_others(self: FrameCache, small: DataFrame, most_rows: int | None) -> CarriedFrame:
         seen.append(small)
-        return keep(self, small)
+        return CarriedFrame(small, None) if {*MESSAGES.names} <= {*small.columns} else keep(self, small, most_rows)
 
     def hold_others(self: FrameCache, rows: DataFrame) -> DataFrame:
-        # Rows that the driver holds would not tell where they come from.
         return rows if OF_MESSAGES & {*rows.columns} else hold(self, rows)
 
     def watch_put(rows: DataFrame, *arguments: Any) -> None:
         seen.append(rows)
         put(rows, *arguments)
 
-    monkeypatch.setattr(FrameCache, "keep", watch_keep)
+    monkeypatch.setattr(FrameCache, "_keep", keep_others)
     monkeypatch.setattr(FrameCache, "hold", hold_others)
     monkeypatch.setattr(spark_tables, "put", watch_put)
     return seen

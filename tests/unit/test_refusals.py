@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from pyspark.sql import Row
 
 from routing.config import TableLocation
 from routing.delta import ledger, spark_tables
@@ -96,7 +95,7 @@ def _raising(condition: str) -> Callable[..., Any]:
 
 
 def _history(version: int) -> Any:
-    return lambda *_, **__: SimpleNamespace(collect=lambda: [Row(version=version)])
+    return lambda *_, **__: [{"version": version}]
 
 
 def _reading(monkeypatch: pytest.MonkeyPatch, history: Any, versioned: Any, plain: Any) -> None:
