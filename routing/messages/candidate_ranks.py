@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages.results import add_requests, cut
+from routing.messages.results import cut, with_requests
 from routing.messages.route_plan import RoutePlan
 from routing.plan.candidate_lists import (
     GOES_ON,
@@ -63,11 +63,11 @@ def route_candidates(plan: RoutePlan, lists: CandidateLists) -> DataFrame:
 
 def _add_list(plan: RoutePlan) -> DataFrame:
     """Return the messages that have candidates, with the number of their list."""
-    uses, requests = plan.decided.uses, plan.requests
+    requests = plan.requests
     messages, choice = cut(plan.choices), F.col("choice")
     number = choice[GOES_ON]
     if requests is not None:
-        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
+        messages = with_requests(plan, messages)
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
         asked = F.when(here, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
         number = F.when(here | in_msdb, asked).otherwise(number)

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
 from routing.messages.lookups import RunLookups, look_into
-from routing.messages.openers import find_requests
+from routing.messages.openers import find_requests, find_waiting
 from routing.messages.route_plan import MessageSource, RoutePlan, as_frames, may_reject
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import DecidedKeys, KeyCounts, decide_keys
@@ -123,15 +123,28 @@ def compile_messages(
     if not fits:
         source.context.notes.append(
             f"the routing plan takes {decided.size} bytes, over broadcast_limit:"
-            " messages are shuffled to join it (shuffled hash join)"
+            " the names in messages are shuffled to join it (shuffled hash join)"
         )
     has_strays = counts.rows_valid < counts.rows_read or options.may_change
-    keyed = source.resolvable(checks_rows=may_reject(source, counts), checks_scopes=has_strays)
-    choices = results.choose(keyed, decided, source.dialog_hash, fits=fits)
-    plan = RoutePlan(source, counts, decided, choices)
-    if are_few and (plan.may_ask or are_held):
-        plan = replace(plan, choices=frame_cache.store(choices))
-    if not plan.may_ask:
+    checks_rows, names = may_reject(source, counts), None
+    if not (fits and source.names_fit):
+        names = results.decide_names(source, decided, checks_rows=checks_rows, fits=fits)
+
+    def choose(source: MessageSource) -> DataFrame:
+        if names is None:
+            keyed = source.resolvable(checks_rows=checks_rows, checks_scopes=has_strays)
+            choices = results.choose(keyed, decided, source.dialog_hash, fits=fits)
+        else:
+            choices = results.choose_by_names(source, names, checks_rows=checks_rows)
+        return frame_cache.store(choices) if are_few and (may_ask or are_held) else choices
+
+    may_ask = decided.uses.may_ask
+    plan = RoutePlan(source, counts, decided, choose(source))
+    if not may_ask:
         return plan
     with clock.stage("requests"):
-        return replace(plan, requests=find_requests(plan))
+        requests = find_requests(plan)
+        if requests.fit:
+            return replace(plan, requests=requests)
+        source = replace(source, waiting=find_waiting(plan, requests))
+        return RoutePlan(source, counts, decided, choose(source), requests)

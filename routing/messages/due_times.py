@@ -7,8 +7,8 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.keying import look_up
 from routing.messages.route_plan import RoutePlan
+from routing.tables.cached_frames import look_up
 
 SERVICE_KEY = ["instance_name", "to_service_name"]
 """The columns of a message that tell whose requests for a route concern it."""

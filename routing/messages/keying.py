@@ -6,9 +6,7 @@ names fall into one class each, so that garbage in the data does not make the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,7 +24,7 @@ from routing.plan.key_rows import (
 )
 from routing.schemas import KEYS
 from routing.tables import spark_forms
-from routing.tables.cached_frames import JoinSide
+from routing.tables.cached_frames import JoinSide, look_up
 from routing.tables.spark_forms import read_brokers
 
 # What a message finds of its dialog, whatever the time; as `lookups.RunLookups` has it.
@@ -71,44 +69,6 @@ def _read_names(messages: DataFrame) -> DataFrame:
     return read_brokers(scoped, named_broker="to_broker_instance")
 
 
-def look_up(
-    messages: DataFrame,
-    lookup: JoinSide,
-    on: Sequence[str],
-    when: Column | None = None,
-    *,
-    optional: Sequence[str] = (),
-) -> DataFrame:
-    """Join messages with the row of ``lookup`` that has the same values ``on``, by a left join.
-
-    ``lookup`` has each value once, so that the join keeps the number of messages. Null matches nothing. ``when``
-    is a further condition. The key of the join is one 64-bit hash of the columns, and their equality is its
-    condition, because Spark looks up a bigint much faster than several texts. The condition separates values with
-    the same hash.
-
-    ``optional`` has the columns that many messages lack. A message with null in one of these is not looked up. If
-    ``lookup`` is not broadcast, such messages get a hash of their other values, because otherwise one task would
-    get all of them.
-    """
-    rows = lookup.with_hint()
-    renamed = rows.select(
-        F.xxhash64(*on).alias("_side_hash"),
-        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in rows.columns),
-    )
-    of_message = F.xxhash64(*on)
-    if optional and lookup.fits:
-        of_message = F.when(_all(F.col(name).isNotNull() for name in optional), of_message)
-    # Equalities that stood here as such would become keys of the join.
-    same = F.coalesce(_all(F.col(name) == F.col(f"_side_{name}") for name in on), F.lit(False))
-    further = [] if when is None else [when]
-    joined = messages.join(renamed, _all([of_message == F.col("_side_hash"), same, *further]), how="left")
-    return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
-
-
-def _all(conditions: Iterable[Column]) -> Column:
-    return reduce(Column.__and__, conditions)
-
-
 def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add own_addresses of the scope to prepared messages, null where instance or database is unknown."""
     scopes = lookups.scopes.with_rows(lookups.scopes.rows.withColumnRenamed("database_name", "key_database"))
@@ -128,7 +88,7 @@ def find_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
     """
     if dialogs is None:
         return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
-    return look_up(messages, dialogs, KEYS["dialogs"], optional=["database_name"])
+    return look_up(messages, dialogs, KEYS["dialogs"], optional=["database_name"], by="conversation_id")
 
 
 def read_dialog(messages: DataFrame) -> DataFrame:
@@ -141,6 +101,36 @@ def read_dialog(messages: DataFrame) -> DataFrame:
             "is_expired": F.coalesce(F.col("dialog_lifetime") <= t, F.lit(False)),
         }
     )
+
+
+_WAITING = [
+    *("instance_name", "key_database", "to_service_name", "named_or_none"),
+    *("conversation_id", "is_initiator", "decided_at", "message_id"),
+]
+"""The columns that tell which messages wait for a route: those with equal values wait for the same one."""
+_REQUESTED = ("requested", "requested_in_msdb")
+
+
+def select_waiting(waiting: DataFrame) -> DataFrame:
+    """Return the distinct messages that wait for a route, with the columns of `results.add_requests`."""
+    return waiting.withColumn("named_or_none", _or_none("named_broker")).select(*_WAITING, *_REQUESTED).distinct()
+
+
+def add_waiting(messages: DataFrame, waiting: JoinSide) -> DataFrame:
+    """Add the columns of `results.add_requests` to prepared messages, from those that wait for a route."""
+    named = messages.withColumn("named_or_none", _or_none("named_broker"))
+    joined = look_up(named, waiting, _WAITING, by="conversation_id").drop("named_or_none")
+    return joined.withColumns({name: F.coalesce(name, F.lit(False)) for name in _REQUESTED})
+
+
+def _or_none(broker: str) -> Column:
+    """Return a broker instance, or empty text without one: null would match nothing."""
+    return F.coalesce(broker, F.lit(""))
+
+
+def add_names(messages: DataFrame) -> DataFrame:
+    """Add broker_or_none to messages of `bind`: their bound_broker, or empty text."""
+    return messages.withColumn("broker_or_none", _or_none("bound_broker"))
 
 
 def bind(messages: DataFrame) -> DataFrame:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages.keying import look_up
+from routing.messages import keying
 from routing.messages.results import add_requests
 from routing.messages.route_plan import RequestSides, RoutePlan
 from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables import spark_forms
-from routing.tables.cached_frames import JoinSide
+from routing.tables.cached_frames import JoinSide, look_up
 from routing.tables.spark_forms import no_rows
 from routing.terms import MSDB
 
@@ -63,6 +63,18 @@ def find_requests(plan: RoutePlan) -> RequestSides:
     going_on = add_requests(apart, in_databases, in_msdb=False).where(~F.col("requested"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(going_on)), on_record)
     return _request_sides(plan, in_databases.openers.rows.unionByName(in_msdb))
+
+
+def find_waiting(plan: RoutePlan, requests: RequestSides) -> JoinSide:
+    """Return the messages that wait for a requested route, for `keying.add_waiting`.
+
+    Only their names, ids and times are joined with the requests.
+    """
+    asking = plan.choices.where(F.col("choice.asks") | F.col("choice.asks_msdb"))
+    apart = asking.withColumn("to_service_name", _of_a_method_before(F.col("to_service_name")))
+    marked = add_requests(apart, requests, in_msdb=plan.decided.uses.asks_msdb)
+    waiting = marked.where(F.col("requested") | F.col("requested_in_msdb"))
+    return plan.keep("the messages that wait for a route", keying.select_waiting(waiting))
 
 
 def _request_sides(plan: RoutePlan, opened: DataFrame, where: str = "") -> RequestSides:

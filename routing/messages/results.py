@@ -5,19 +5,19 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages import pending
+from routing.messages import keying, pending
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.keying import look_up
-from routing.messages.route_plan import TIMELINE, DecidedFrames, RequestSides, RoutePlan
+from routing.messages.route_plan import TIMELINE, DecidedFrames, MessageSource, RequestSides, RoutePlan
 from routing.messages.validate import add_reasons
 from routing.plan.key_rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.tables import spark_forms
-from routing.tables.cached_frames import side_of
+from routing.tables.cached_frames import JoinSide, look_up, side_of
 from routing.tables.spark_forms import in_shape, no_rows, readable_texts
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
+_NAMES = ["instance_name", "key_database", "to_service_name", "broker_or_none", "is_initiator"]
 UNSEEN = (
     "a message has a routing key that the first pass over the messages did not see: they changed while the run was"
     " at work"
@@ -38,16 +38,49 @@ def choose(
     the joins keep the number of messages. The dialog-ID hash takes one of the choices (sections 2.3 and 6). With
     ``fits``, the decisions are broadcast.
     """
+    in_time = _is_in_time() if decided.uses.has_times else None
+    return _take_choice(_look_up_plan(keyed, decided, in_time, fits=fits), dialog_hash, is_rejected)
+
+
+def decide_names(source: MessageSource, decided: DecidedFrames, *, checks_rows: bool, fits: bool) -> JoinSide:
+    """Return the distinct names in messages with their timelines, for `choose_by_names`.
+
+    Without them all messages would be shuffled for each table that is too large for a broadcast.
+    """
+    bound = keying.add_names(source.bound(checks_rows=checks_rows))
+    names = keying.add_scope(bound.select(*_NAMES, "bound_broker").distinct(), source.lookups)
+    timed = _look_up_plan(keying.add_keys(names, source.lookups), decided, None, fits=fits)
+    is_known = F.col("own_addresses").isNotNull().alias("scope_is_known")
+    rows = timed.select(*_NAMES, is_known, "plan_from", "valid_to", "choices")
+    return source.keep("the names in messages", rows)
+
+
+def choose_by_names(source: MessageSource, names: JoinSide, *, checks_rows: bool) -> DataFrame:
+    """Add their choice to the messages to be resolved, like `choose`, by one join with their names."""
+    bound = keying.add_names(source.bound(checks_rows=checks_rows))
+    joined = look_up(bound, names, _NAMES, _is_in_time()).drop("broker_or_none")
+    known = joined.where(F.coalesce("scope_is_known", F.lit(True)))
+    return _take_choice(known, source.dialog_hash, None)
+
+
+def _is_in_time() -> Column:
+    """Return whether a row of the plan is in force when a message is decided."""
     t = F.col("decided_at")
     starts = F.col("plan_from").isNull() | (F.col("plan_from") <= t)
-    ends = F.col("valid_to").isNull() | (t < F.col("valid_to"))
-    in_time = starts & ends if decided.uses.has_times else None
+    return starts & (F.col("valid_to").isNull() | (t < F.col("valid_to")))
+
+
+def _look_up_plan(keyed: DataFrame, decided: DecidedFrames, in_time: Column | None, *, fits: bool) -> DataFrame:
+    """Add the rows of their timelines to keyed rows: the one in force, or without ``in_time`` all."""
     rows = side_of(decided.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     if decided.keys is None:
-        timed = look_up(keyed, rows, decided.key, in_time)
-    else:
-        numbered = look_up(keyed, side_of(decided.keys, fits=fits), decided.key)
-        timed = _look_up_timeline(numbered, rows.with_hint(), in_time)
+        return look_up(keyed, rows, decided.key, in_time)
+    numbered = look_up(keyed, side_of(decided.keys, fits=fits), decided.key)
+    return _look_up_timeline(numbered, rows.with_hint(), in_time)
+
+
+def _take_choice(timed: DataFrame, dialog_hash: DialogHash, is_rejected: Column | None) -> DataFrame:
+    """Replace the choices of messages by the one of their dialog-ID hash."""
     joined = _refuse_unseen(timed, is_rejected)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
@@ -84,6 +117,13 @@ def add_requests(messages: DataFrame, requests: RequestSides, *, in_msdb: bool) 
     if not in_msdb:
         return first.withColumn("requested_in_msdb", F.lit(False))
     return _add_request(first, requests, F.when(F.col("choice.asks_msdb"), MSDB), "requested_in_msdb")
+
+
+def with_requests(plan: RoutePlan, messages: DataFrame) -> DataFrame:
+    """Add the columns of `add_requests` to chosen messages, unless they have them."""
+    if plan.requests is None or plan.source.waiting is not None:
+        return messages
+    return add_requests(messages, plan.requests, in_msdb=plan.decided.uses.asks_msdb)
 
 
 def _add_request(messages: DataFrame, requests: RequestSides, database: Column, name: str) -> DataFrame:
@@ -137,7 +177,7 @@ def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     may_be_long = requests is not None or plan.source.lookups.checked.has_transport
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
-        messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
+        messages = with_requests(plan, messages)
         asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
         decision = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(decision)
     if plan.source.any_ends:
@@ -200,4 +240,5 @@ def rejected_retries(plan: RoutePlan) -> DataFrame:
 
 def _add_reasons(messages: DataFrame, plan: RoutePlan) -> DataFrame:
     lookups = plan.source.lookups
-    return add_reasons(messages, lookups.scopes, lookups.checked.quarantine.instances)
+    quarantined = lookups.checked.quarantine.instances
+    return add_reasons(messages, lookups.scopes, quarantined, plan.source.broadcasts)

@@ -93,13 +93,19 @@ class RequestSides:
     openers: JoinSide
     by_endpoint: JoinSide
 
+    @property
+    def fit(self) -> bool:
+        """Whether both sides are broadcast."""
+        return self.openers.fits and self.by_endpoint.fits
+
 
 @dataclass(frozen=True)
 class MessageSource:
     """Messages and the tables that decide them, as lazy frames.
 
     With ``is_exact``, the pass for the keys also counts the messages to reject. ``dialogs`` has the dialogs that
-    may change a decision.
+    may change a decision. ``waiting`` has the messages that wait for a route (`keying.select_waiting`), or is None
+    if requests are broadcast.
     """
 
     messages: DataFrame
@@ -109,6 +115,7 @@ class MessageSource:
     is_exact: bool
     dialog_hash: DialogHash
     dialogs: JoinSide | None = None
+    waiting: JoinSide | None = None
 
     @property
     def options(self) -> ResolveOptions:
@@ -125,14 +132,34 @@ class MessageSource:
         messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
         return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
 
-    def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
-        """Return the messages to be resolved, bound and keyed. Facts of all messages are not checked again."""
+    @property
+    def names_fit(self) -> bool:
+        """Whether the names of the configuration are broadcast."""
+        lookups = self.lookups
+        return all(side.fits for side in (lookups.scopes, lookups.services, lookups.brokers))
+
+    def bound(self, *, checks_rows: bool) -> DataFrame:
+        """Return prepared messages with the broker instance that they are bound to, faulty rows left out."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.options.as_of)
+        if self.waiting is not None:
+            prepared = keying.add_waiting(prepared, self.waiting)
+        return keying.bind(keying.add_dialog(prepared, self.dialogs))
+
+    def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
+        """Return the messages to be resolved, bound and keyed. Facts of all messages are not checked again."""
+        bound = self.bound(checks_rows=checks_rows)
         if checks_scopes or self.lookups.checked.has_transport:
-            prepared = keying.add_scope(prepared, self.lookups)
-        valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
-        return self.key(keying.add_dialog(valid, self.dialogs))
+            bound = keying.add_scope(bound, self.lookups)
+        valid = bound.where(F.col("own_addresses").isNotNull()) if checks_scopes else bound
+        return keying.add_keys(valid, self.lookups)
+
+    def keep(self, what: str, rows: DataFrame, most_rows: int | None = None) -> JoinSide:
+        """Keep rows that several passes read, at most ``most_rows``, and choose how they are joined."""
+        cached = self.lookups.frame_cache.keep_sized(rows, most_rows)
+        if cached.size is None:
+            return self.broadcasts.join_side(what, cached.rows)
+        return self.broadcasts.of_size(what, cached.rows, cached.size)
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Bind messages of `keying.add_dialog` and add their keys, in their scope for addresses in names."""
@@ -169,11 +196,6 @@ class RoutePlan:
         return self.decided.size <= self.source.broadcasts.limit
 
     @property
-    def may_ask(self) -> bool:
-        """Whether any message may open a request for a route."""
-        return self.decided.uses.asks or self.decided.uses.asks_msdb
-
-    @property
     def most_requests(self) -> int | None:
         """The maximal number of requests, on record and opened by messages, or None if it is unknown."""
         on_record = self.source.lookups.request_count
@@ -181,10 +203,7 @@ class RoutePlan:
 
     def keep(self, what: str, rows: DataFrame) -> JoinSide:
         """Keep rows of requests that several passes read, and choose how they are joined."""
-        cached = self.source.lookups.frame_cache.keep_sized(rows, self.most_requests)
-        if cached.size is None:
-            return self.source.broadcasts.join_side(what, cached.rows)
-        return self.source.broadcasts.of_size(what, cached.rows, cached.size)
+        return self.source.keep(what, rows, self.most_requests)
 
 
 def may_reject(source: MessageSource, counts: KeyCounts) -> bool:

@@ -25,6 +25,7 @@ from routing.tables.cached_frames import (
     FrameCache,
     FrameLimits,
     JoinSide,
+    look_up,
 )
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import SHOWN, RowFault
@@ -33,6 +34,7 @@ from routing.tables.table_columns import Table, TableColumns, by_engine
 from routing.terms import Rejection
 
 _DIALOG_KEY = KEYS["dialogs"]
+_PLACE = ["instance_name", "key_database"]
 _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
 
 
@@ -196,23 +198,35 @@ def _first_faults(dialogs: DataFrame) -> list[RowFault]:
 # Set messages aside, each with its reasons (tables.md, 'rejected_messages') and what is known of its place.
 
 
-def add_reasons(messages: DataFrame, scopes: JoinSide, quarantined: Collection[str]) -> DataFrame:
+def add_reasons(
+    messages: DataFrame, scopes: JoinSide, quarantined: Collection[str], broadcasts: BroadcastBudget
+) -> DataFrame:
     """Add ``reasons`` to conformed messages, an array of codes: empty where they can be resolved.
 
     ``scopes`` as in `lookups.RunLookups`. ``quarantined`` are the instances in quarantine.
     """
+    scoped = messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
+    if scopes.fits:
+        rows = _add_known(scoped, scopes)
+    else:
+        # Messages are shuffled once, or not at all where they name few databases.
+        places = _add_known(scoped.select(*_PLACE).distinct(), scopes)
+        rows = look_up(scoped, broadcasts.join_side("the databases in messages", places), _PLACE)
+    instance_is_known, database_is_known = F.col("instance_is_known"), F.col("database_is_known")
+    codes = find_codes(instance_is_known.isNotNull(), database_is_known.isNotNull(), quarantined)
+    return rows.withColumn("reasons", F.array_compact(F.array(*codes)))
+
+
+def _add_known(rows: DataFrame, scopes: JoinSide) -> DataFrame:
+    """Add instance_is_known and database_is_known, null if they are not known."""
     listed = scopes.with_hint()
     instances = listed.where(F.col("database_name") == FROM_NETWORK)
     databases = listed.select("instance_name", F.col("database_name").alias("key_database"))
     # Both have one row a key, so the joins keep the number of messages.
-    rows = (
-        messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
-        .join(_add_flag(instances.select("instance_name"), "instance_is_known"), "instance_name", "left")
-        .join(_add_flag(databases, "database_is_known"), ["instance_name", "key_database"], how="left")
+    of_instance = rows.join(
+        _add_flag(instances.select("instance_name"), "instance_is_known"), "instance_name", "left"
     )
-    instance_is_known, database_is_known = F.col("instance_is_known"), F.col("database_is_known")
-    codes = find_codes(instance_is_known.isNotNull(), database_is_known.isNotNull(), quarantined)
-    return rows.withColumn("reasons", F.array_compact(F.array(*codes)))
+    return of_instance.join(_add_flag(databases, "database_is_known"), _PLACE, how="left")
 
 
 def _add_flag(names: DataFrame, flag: str) -> DataFrame:
@@ -259,7 +273,7 @@ def set_doubles_aside(
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)
     doubled = broadcasts.join_side("the doubled message ids", doubled_keys.keys, doubled_keys.count)
-    judged = frame_cache.keep(_judge(messages, doubled, scopes, quarantined))
+    judged = frame_cache.keep(_judge(messages, doubled, scopes, quarantined, broadcasts))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
@@ -309,10 +323,16 @@ def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> Da
     return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
 
-def _judge(messages: DataFrame, doubled: JoinSide, scopes: JoinSide, quarantined: Collection[str]) -> DataFrame:
+def _judge(
+    messages: DataFrame,
+    doubled: JoinSide,
+    scopes: JoinSide,
+    quarantined: Collection[str],
+    broadcasts: BroadcastBudget,
+) -> DataFrame:
     """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
     # A doubled key stands there once, so the join keeps the number of messages.
-    rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes, quarantined)
+    rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes, quarantined, broadcasts)
     rows = rows.withColumn("reasons", F.array_remove("reasons", str(Rejection.INSTANCE_QUARANTINED)))
     faulty = F.size("reasons") > 0
     same_key = Window.partitionBy(*KEY)

@@ -129,6 +129,11 @@ class PlanUses:
     asks_in_databases: bool = False
     asks_msdb: bool = False
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether any message may open a request for a route."""
+        return self.asks or self.asks_msdb
+
     def __or__(self, other: PlanUses) -> PlanUses:
         return PlanUses(
             self.has_times or other.has_times,

@@ -17,12 +17,11 @@ from pyspark.sql import functions as F
 from routing.delta.counted_runs import has_other_settings
 from routing.delta.job_outputs import LastRun
 from routing.messages.due_times import SERVICE_KEY
-from routing.messages.keying import look_up
 from routing.messages.pending import is_withheld
 from routing.runs.increment import Arrived, Retries, StoredOutputs
 from routing.runs.message_changes import DialogChanges
 from routing.runs.run_work import RunInputs
-from routing.tables.cached_frames import BroadcastBudget
+from routing.tables.cached_frames import BroadcastBudget, look_up
 from routing.tables.spark_forms import conversation_id
 from routing.tables.table_columns import TableColumns
 

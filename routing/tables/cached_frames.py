@@ -6,7 +6,7 @@ of the table again, which takes longer than reading it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -349,6 +349,49 @@ class JoinSide:
 def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
     """Return a side of known size. If it is not broadcast, its part of a shuffle must fit a task's memory."""
     return JoinSide(rows, _BROADCAST if fits else _HASH)
+
+
+def look_up(
+    messages: DataFrame,
+    lookup: JoinSide,
+    on: Sequence[str],
+    when: Column | None = None,
+    *,
+    optional: Sequence[str] = (),
+    by: str | None = None,
+) -> DataFrame:
+    """Join messages with the row of ``lookup`` that has the same values ``on``, by a left join.
+
+    ``lookup`` has each value once, or once for each time of condition ``when``, so that the join keeps the number
+    of messages. Null matches nothing. The key of the join is one 64-bit hash of the columns, and their equality is
+    its condition, because Spark looks up a bigint much faster than several texts. The condition separates values
+    with the same hash.
+
+    ``optional`` has the columns that many messages lack. A message with null in one of these is not looked up. If
+    ``lookup`` is not broadcast, such messages get a hash of their other values, because otherwise one task would
+    get all of them.
+
+    If ``lookup`` is not broadcast, messages are shuffled. With ``by``, one of the columns, they are shuffled by
+    this column alone, and not again for further lookups by it.
+    """
+    rows = lookup.with_hint()
+    hashed = on if by is None or lookup.fits else [by]
+    renamed = rows.select(
+        F.xxhash64(*hashed).alias("_side_hash"),
+        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in rows.columns),
+    )
+    of_message = F.xxhash64(*hashed)
+    if optional and lookup.fits:
+        of_message = F.when(_all(F.col(name).isNotNull() for name in optional), of_message)
+    # Equalities that stood here as such would become keys of the join.
+    same = F.coalesce(_all(F.col(name) == F.col(f"_side_{name}") for name in on), F.lit(False))
+    further = [] if when is None else [when]
+    joined = messages.join(renamed, _all([of_message == F.col("_side_hash"), same, *further]), how="left")
+    return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
+
+
+def _all(conditions: Iterable[Column]) -> Column:
+    return reduce(Column.__and__, conditions)
 
 
 @dataclass(frozen=True)

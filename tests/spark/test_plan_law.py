@@ -216,10 +216,11 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     done = resolved(spark, tables, messages, limits, broadcast_limit="1B")
     try:
         path = main_path(done.resolved_routes, messages)
-        # The dialogs, three kinds of names of the configuration, the plan's keys and its rows; the openers of
-        # requests and who waits, each in their own scope and in msdb.
+        # All columns of messages are moved twice: by their conversation, to their dialog and to whether they wait
+        # for a route, and by their names, to their decision. Only names, ids and times are moved to the rest.
+        assert path.count("Exchange") == 2
         joins = ("ShuffledHashJoin", "SortMergeJoin")
-        assert [path.count(name) for name in joins] == ([10, 0] if held_by_tasks else [2, 8])
+        assert [path.count(name) for name in joins] == ([3, 0] if held_by_tasks else [0, 3])
         assert ("Sort" in path) is not held_by_tasks
         assert broadcast_tables(done.resolved_routes, [str(messages)]) == set()
         notes = jobs[0].source.context.notes
@@ -229,16 +230,19 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
             "the services of the configuration are",
             "the broker instances of the configuration are",
             "the routing plan takes",
+            "the names in messages are",
             "on record are",
             "open a route request in a database are",
             "by conversation in a database are",
             "open a route request are",
             "by conversation are",
+            "that wait for a route are",
+            "the databases in messages are",
         )
-        assert [[part in note for part in parts].index(True) for note in notes] == [*range(10)], notes
+        assert [[part in note for part in parts].index(True) for note in notes] == [*range(13)], notes
         assert all("over broadcast_limit" in note for note in notes)
         in_memory = [note.endswith("(shuffled hash join)") for note in notes]
-        assert in_memory == ([True] * 10 if held_by_tasks else [*[False] * 4, True, *[False] * 5])
+        assert in_memory == ([True] * 13 if held_by_tasks else [*[False] * 4, True, *[False] * 8])
         assert all(note.endswith(("(shuffled hash join)", "(sort-merge join)")) for note in notes)
         assert_as_expected(rows_of(done.resolved_routes), tables)
         expected = reference(tables, as_of=None, run_id="law").new_route_requests

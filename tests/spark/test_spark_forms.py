@@ -15,7 +15,7 @@ from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from routing.schemas import MESSAGES
 from routing.tables import spark_forms as forms
-from routing.tables.cached_frames import side_of
+from routing.tables.cached_frames import BroadcastBudget, side_of
 from routing.tables.frames import spark_schema
 from routing.tables.spark_forms import read_brokers
 from tests.frames import frame_of
@@ -119,7 +119,7 @@ def test_why_messages_are_rejected(spark: SparkSession) -> None:
     scopes = spark.createDataFrame(places, "instance_name string, database_name string")
     well_formed = F.coalesce(forms.is_well_formed(), F.lit(False)).alias("is_well_formed")
     side = side_of(scopes, fits=True)
-    reasons = add_reasons(messages, side, frozenset())
+    reasons = add_reasons(messages, side, frozenset(), BroadcastBudget(limit=0))
     found = reasons.select("message_sequence_number", "reasons", well_formed).collect()
     assert len(found) == len(REJECTIONS)
     assert {row[0]: row[1] for row in found if row[1]} == expected_reasons()
