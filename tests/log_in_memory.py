@@ -184,6 +184,13 @@ class LogsInMemory:
             self.logs[key] = log.and_then("MERGE", log.rows() - rows, mark.as_text())
         return len(erased)
 
+    def replace(self, key: str, rows: Rows, mark: CommitMark, within: frozenset[int]) -> None:
+        """Replace the rows whose first value is in ``within``."""
+        log = self.logs[key]
+        after = frozenset(row for row in log.rows() if row[0] not in within) | rows
+        if after != log.rows():
+            self.logs[key] = log.and_then("WRITE", after, mark.as_text())
+
     def restore(self, key: str, version: int, mark: CommitMark) -> None:
         log = self.logs[key]
         if log.rows(version) != log.rows():

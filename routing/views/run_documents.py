@@ -132,16 +132,22 @@ def _say_change(change: int) -> str:
 
 def _say_counts(row: ReadRow, seconds: float) -> Paragraph:
     read, resolved, rejected = (row[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
-    unchanged = f"{row['rows_unchanged']:,} still delayed, " if row["rows_unchanged"] else ""
     rejected_text = f"{rejected:,} rejected"
     return Paragraph(
         (
             TonedText(f"run {row['run_id']}", Tone.STRONG),
-            f": {count(read, 'message')} read, {resolved:,} resolved, {unchanged}",
+            f": {count(read, 'message')} read, {resolved:,} resolved, {say_unchanged(row)}",
             TonedText(rejected_text, Tone.BAD) if rejected else rejected_text,
             f" in {_say_seconds(seconds)}",
         )
     )
+
+
+def say_unchanged(row: ReadRow) -> str:
+    """Say how many messages of a run have no new row, such as ``3 still delayed, ``. Empty if all have one."""
+    withheld = (row["rows_quarantined"] or 0) if row["mode"] != "full" else 0
+    numbers = {"still delayed": (row["rows_unchanged"] or 0) - withheld, "in quarantine": withheld}
+    return "".join(f"{number:,} {words}, " for words, number in numbers.items() if number)
 
 
 def _say_seconds(seconds: float) -> str:

@@ -104,13 +104,14 @@ def copied(case: Case, folder: Path) -> Case:
     return Case(folder)
 
 
-def started(case: Case, point: str | None = None, *more: str) -> subprocess.Popen[str]:
+def started(case: Case, point: str | None = None, *more: str, now: datetime | None = NOW) -> subprocess.Popen[str]:
     """Start ``sbroute resolve`` in a separate process, as a scheduler does, killed at a point.
 
     ``more`` has further options.
     """
+    at = [] if now is None else ["--now", now.isoformat()]
     module = ["routing"] if point is None else ["tests.crash.dying", point]
-    line = ["resolve", "--config", str(case.file), "--format", "json", "--now", NOW.isoformat(), *more]
+    line = ["resolve", "--config", str(case.file), "--format", "json", *at, *more]
     return subprocess.Popen(
         [sys.executable, "-m", *module, *line],
         stdout=subprocess.PIPE,

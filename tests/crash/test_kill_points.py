@@ -66,6 +66,7 @@ BY_SPARK = [
     Step("candidates", is_long=True),
     *(Step(command, is_tried=False) for command in _LATER_IMPORTS),
     Step(f"resolve --engine spark --set resolve.mode=incremental --run-id second --now {TUESDAY}", is_long=True),
+    Step(f"resolve --engine spark --from 2026-01-01T00:00:00Z --to {TUESDAY} --run-id third", is_long=True),
     Step("candidates", is_long=True),
 ]
 

@@ -114,6 +114,30 @@ def test_killed_while_it_erases(spark: SparkSession, case: Case, tmp_path: Path)
     assert {"m3", "m4"}.isdisjoint(row["message_id"] for rows in state(again).values() for row in rows)
 
 
+@pytest.mark.parametrize("point", ["after resolved_routes", "after pending_messages", "before runs"])
+def test_killed_over_a_window(spark: SparkSession, case: Case, tmp_path: Path, point: str) -> None:
+    """The next run over the window leaves what one clean run leaves, and so does an incremental run after both."""
+    import routing
+
+    if SHORT:
+        pytest.skip("a long test: make test-crash")
+    ends = {"from": "2026-01-05T11:00:00Z", "to": "2026-01-05T12:15:00Z"}
+    options = [text for name, time in ends.items() for text in (f"--{name}", time)]
+    settings = [f"resolve.window_{name}={time}" for name, time in ends.items()]
+    again, single = (copied(case, tmp_path / name) for name in ("case", "single"))
+    routing.run(spark, single.config("resolve.mode=window", *settings))
+    status, err = ended(started(again, point, *options, now=None))
+    assert status == KILLED, err
+    assert run_ids(again) == ["first"]
+    status, err = ended(started(again, None, *options, now=None))
+    assert status == 0, err
+    assert state(again) == state(single)
+    assert any(row["run_id"] == "later" for row in state(again)["resolved_routes"])
+    for each in (again, single):
+        routing.run(spark, each.config(), now=NOW)
+    assert state(again) == state(single)
+
+
 def test_killed_at_random_times(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
     if not RANDOM_KILLS:
         pytest.skip("a long test: make test-crash")

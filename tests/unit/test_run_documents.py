@@ -17,6 +17,7 @@ from routing.delta.opening import LocalOpener
 from routing.render.text import write_text
 from routing.runs.running import Run, find_done, find_run_before
 from routing.schemas import RUNS
+from routing.views import run_documents
 from routing.views.run_documents import describe_run, make_run_list, summarize_run
 from tests.estate_rows import small_estate
 from tests.frames import arrow_of
@@ -37,6 +38,7 @@ def row_of(**columns: Any) -> dict[str, Any]:
         "rows_rejected": 0,
         "rows_unchanged": 0,
         "rows_erased": None,
+        "rows_quarantined": None,
         "quarantined_instances": None,
         "outcome_counts": {"SENT": 6, "DELAYED": 4},
         "reason_counts": {},
@@ -199,3 +201,20 @@ def test_as_of_is_printed_like_other_times() -> None:
         "resolve.as_of: 2026-01-05T18:00:00Z",
         "resolve.mode: full",
     ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"rows_unchanged": None}, ""),
+        ({"rows_unchanged": 1_200}, "1,200 still delayed, "),
+        (
+            {"mode": "incremental", "rows_unchanged": 5, "rows_quarantined": 3},
+            "2 still delayed, 3 in quarantine, ",
+        ),
+        ({"mode": "incremental", "rows_unchanged": 3, "rows_quarantined": 3}, "3 in quarantine, "),
+        ({"mode": "full", "rows_quarantined": 3}, ""),
+    ],
+)
+def test_messages_without_a_new_row(columns: dict[str, Any], text: str) -> None:
+    assert run_documents.say_unchanged(row_of(**columns)) == text

@@ -37,6 +37,7 @@ from routing.views.page.facts import Report, ReportChanges, RouteChange, count_w
 from routing.views.report.dialog_balance import count_dialogs, find_balances, find_choices, spans_of
 from routing.views.report.flow_endings import FlowEndings
 from routing.views.report.flows import count_all, count_observed
+from routing.views.run_documents import say_unchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -262,8 +263,7 @@ def headline(report_tables: ReportTables, messages: int) -> str:
     if run is None:
         return count(messages, "resolved message")
     read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
-    unchanged = f"{run['rows_unchanged']:,} still delayed, " if run["rows_unchanged"] else ""
-    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {unchanged}{rejected:,} rejected"
+    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {say_unchanged(run)}{rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
     # An incremental run adds to the rows of earlier runs.
     whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"

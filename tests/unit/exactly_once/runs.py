@@ -11,6 +11,8 @@ from routing.delta import protocol
 from tests.log_in_memory import LogsInMemory
 
 KEYS = ("pending_messages", "resolved_routes")
+WINDOW = frozenset({1, 2})
+"""The messages of a run over a window: one is delayed, and one came after the first run."""
 
 
 def is_delayed(message: int) -> bool:
@@ -46,6 +48,11 @@ class Job:
             start = protocol.take_back(tables, start)
         inputs = {key: tables.newest(key) for key in in_reading_order(self.reads)}
         version = inputs["messages"]
+        if self.mode == "window":
+            assert start.last is not None
+            version = start.last.input_versions["messages"]
+            self._finish(tables, start, version, self._replace(tables, start), inputs)
+            return
         gone = self._gone(tables, start, version)
         erased = self._erase(tables, start, gone)
         outputs, adds = self._outputs(tables, start, version, gone)
@@ -54,9 +61,33 @@ class Job:
             if key in outputs:
                 rows, is_added = outputs[key]
                 written[key] = protocol.commit(tables, start, key, rows, adds=is_added)
+        self._finish(tables, start, version, written, inputs)
+
+    def _finish(
+        self, tables: Any, start: protocol.RunStart, version: int, written: dict[str, int], inputs: dict[str, int]
+    ) -> None:
         row = {"run_id": self.run_id, "mode": self.mode, "messages": version, "output_versions": written}
         row |= {"writer": self.writer, "inputs": inputs, "erases": self.erases}
         protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
+
+    def _replace(self, tables: Any, start: protocol.RunStart) -> dict[str, int]:
+        """Replace the rows of the window's messages in the outputs, as `routing.runs.window_runs` does."""
+        last = start.last
+        assert last is not None
+        inside = tables.rows("messages", last.input_versions["messages"]) & WINDOW
+        rows = resolved(inside, {}, self.writer)
+        written = dict(start.versions)
+        if "pending_messages" in last.output_versions:
+            for key, own in (("resolved_routes", rows), ("pending_messages", pending(rows))):
+                written[key] = protocol.replace_within(tables, start, key, own, WINDOW)
+            return written
+        # No table has yet what the full run left delayed.
+        left = pending(tables.rows("resolved_routes", last.output_versions["resolved_routes"]))
+        outside = frozenset(row for row in left if row[0] not in WINDOW)
+        written["resolved_routes"] = protocol.replace_within(tables, start, "resolved_routes", rows, WINDOW)
+        whole = outside | pending(rows)
+        written["pending_messages"] = protocol.commit(tables, start, "pending_messages", whole, adds=False)
+        return written
 
     def _gone(self, tables: Any, start: protocol.RunStart, version: int) -> frozenset[int]:
         """Return the messages that were deleted since the last run; a full run does not ask."""
@@ -124,6 +155,13 @@ def one_after_the_other(counted: list[dict[str, Any]], messages: Any) -> dict[st
         there = messages(row["messages"])
         if row["mode"] == "full":
             rows, attempts, seen = set(), {}, frozenset()
+        if row["mode"] == "window":
+            inside = seen & WINDOW
+            rows = {decided for decided in rows if decided[0] not in WINDOW}
+            rows |= {(message, 1, row["writer"]) for message in inside}
+            attempts = {message: attempt for message, attempt in attempts.items() if message not in WINDOW}
+            attempts |= {message: 1 for message in inside if is_delayed(message)}
+            continue
         gone = seen - there
         attempts = {message: attempt for message, attempt in attempts.items() if message not in gone}
         if row["erases"]:

@@ -93,6 +93,13 @@ PAIRS = {
     "one run twice": (Job("A"), Job("A", order=REVERSED, attempt="2")),
     "one full run twice": (Job("A", "full"), Job("A", "full", attempt="2")),
 }
+# These need a run before them.
+WINDOWS = {
+    "a window and an incremental run": (Job("A", "window"), Job("B", order=REVERSED)),
+    "a window and a full run": (Job("A", "window"), Job("B", "full")),
+    "two windows": (Job("A", "window"), Job("B", "window")),
+    "one window twice": (Job("A", "window"), Job("A", "window", attempt="2")),
+}
 # These are told apart from the others where messages were deleted.
 ERASING = {
     "two runs that erase": (Job("A", erases=True), Job("B", erases=True, order=REVERSED)),
@@ -146,6 +153,7 @@ _WITH_NEW = [
         *_WITH_NEW,
         *((start, pair, 0) for start in BEGINNINGS if start not in WITH_DELETES for pair in PAIRS),
         *((start, pair, 0) for start in WITH_DELETES[:1] for pair in ERASING),
+        *((start, pair, 0) for start in ("one run", "a full run", "killed", "runs restored") for pair in WINDOWS),
         *(pytest.param(start, pair, 0, marks=pytest.mark.long) for start in WITH_DELETES for pair in PAIRS),
         *(pytest.param(start, pair, 0, marks=pytest.mark.long) for start in WITH_DELETES[1:] for pair in ERASING),
     ],
@@ -155,7 +163,7 @@ def test_nothing_that_counts_is_lost(beginning: str, pair: str, to_come: int) ->
     # Many states have the same logs.
     ids_by_logs: dict[int, set[str]] = {}
     ended: set[int] = set()
-    jobs = {**PAIRS, **ERASING}[pair]
+    jobs = {**PAIRS, **ERASING, **WINDOWS}[pair]
     for state in all_states(BEGINNINGS[beginning](), jobs, to_come):
         number = state.numbered.number
         if number not in ids_by_logs:
