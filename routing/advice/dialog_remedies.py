@@ -71,7 +71,7 @@ def _copies(status: ReportedStatus) -> list[CertificateFacts]:
 
 
 def _name_invalid(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for certificates of the dialog's user that have expired, or are not valid yet."""
+    """Return the remedy for certificates of the dialog's user that have expired or are not yet valid."""
     now, principal = status.server.exported_at(status.instance), _find_principal(status)
     theirs = [
         certificate for certificate in _certificates(status) if principal in (None, certificate.principal_id)

@@ -141,7 +141,7 @@ def _remedies_of(
         yield stuck, past
         return
     if remedy.statement is None and _is_bound_to_old(stuck) and not path_way.is_return:
-        # A dialog that is bound to an old id is ended, and begun again, where it was begun.
+        # End a dialog that is bound to an old id, and begin it again in the database that began it.
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
     if past is not None:

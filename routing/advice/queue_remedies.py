@@ -114,7 +114,7 @@ def _grant(queue: QueueFacts, line: str) -> str | None:
 
 
 def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
-    """Return what the error log says of the procedure that the queue starts, the newest line first."""
+    """Return the error log's lines on the procedure that the queue starts, newest first."""
     names = (f".{queue.name}'", f"'{queue.name}'", f".{queue.name}]")
     return [line for line in server.log_lines(target.instance, _ACTIVATED) if any(name in line for name in names)]
 

@@ -20,7 +20,7 @@ from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB, Reason
 
-# What to do where a dialog is over: its other end is gone, and nobody will answer.
+# Advice for a dialog that is over: the other endpoint is gone, and nobody will answer.
 
 
 QUERY_NOTIFICATION = "sqlquerynotificationservice"

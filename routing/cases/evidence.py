@@ -40,7 +40,7 @@ from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
-# What a script's statements and an export's rows are about, and where that is defined.
+# The subjects of script statements and exported rows, and where they are defined.
 
 
 VIEW_OF: dict[type[ScriptStatement], str] = {
@@ -52,7 +52,7 @@ VIEW_OF: dict[type[ScriptStatement], str] = {
 }
 """Which view says all of what statements speak of; the last two are the instance's own."""
 _OF_A_DATABASE = ("routes", "services")
-# Of every other view, the place of one row stands for the whole view.
+# One row represents the whole view for all other views.
 _NAMED = (*_OF_A_DATABASE, "databases")
 Spot = tuple[str, "int | None"]
 """A file, and the line of a script's statement."""
@@ -213,12 +213,12 @@ class FileEvidence:
 
     @property
     def instances(self) -> list[str]:
-        """The instances of which anything was read, even if only the name."""
+        """The instances in the exports, even if only their name was read."""
         return sorted(row["instance_name"] for row in self.rows["instances"])
 
 
 def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
-    """Read files and folders. Raises InputError where no queue is among them, or one cannot be read."""
+    """Read files and folders. Raises InputError if there is no queue among them, or if one cannot be read."""
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options, needed=_QUEUE)
     if _QUEUE not in export.rows:
@@ -387,7 +387,7 @@ def _apply(
         view, unit = subject_of(statement, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
-    # A script of which every statement is left out, or a comment, has statements all the same.
+    # A script whose statements are all skipped or comments still has statements.
     says_nothing = not left_out and script.statement_count > 0
     notes = [note for note in done.notes if says_nothing or note != say_nothing(script)]
     script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
@@ -454,7 +454,7 @@ def _apply_to_rows(
     return {**rows, **{key: [*rows_elsewhere[key], *changed[key]] for key in CONFIGURATION}}
 
 
-# What was read, view by view: a reader checks by it whether an export is missing.
+# The views that were read, so that the reader can check whether an export is missing.
 
 
 @dataclass(frozen=True)

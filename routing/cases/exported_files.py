@@ -30,7 +30,7 @@ from routing.terms import MSDB
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
-# What stands in the names of files without naming a database.
+# Words in file names that do not name a database.
 _NO_DATABASE = frozenset(
     [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
 )
@@ -251,7 +251,7 @@ def _files_by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _say_several(parts: _Parts, whose: Mapping[str, str | None], databases: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note where several files are of one view and database that no column names: the newest counts."""
+    """Yield a note if several files have one view and database that no column names: the newest counts."""
     counts = Counter(
         (part.view.name, whose[file], name)
         for file, name in databases.items()

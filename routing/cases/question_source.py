@@ -68,7 +68,7 @@ class ExplainSource:
     def of(cls, tables: Mapping[str, Table]) -> ExplainSource:
         """Return the tables of a question.
 
-        Raises InputError where one is missing, or has columns of other types.
+        Raises InputError if one is missing or has columns of other types.
         """
         tables = take_tables(tables)
         return cls({key: open_traffic(tables[key], key) for key in TABLES if key in tables})
@@ -220,7 +220,7 @@ class ExplainSource:
 
 
 def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], of_instance: Filter) -> TableColumns:
-    """Return the dialogs of an instance that are of some conversations, given by their folded ids."""
+    """Return the dialogs of an instance with one of the folded conversation ids."""
     return dialogs.folded("conversation_id", conversations, only=of_instance, names=_OF_A_DIALOG).rows()
 
 
@@ -378,7 +378,7 @@ def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | 
     return ids[0] if ids else None
 
 
-# A question and what is known of it: the message as a row, the rows that concern it, and what the rules see.
+# A question with its facts: the message as a row, the relevant rows, and the facts for the rules.
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class WaitingKey(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerEvidence:
-    """The rows beside the routing that were exported of servers.
+    """The exported rows of servers that are not about routing.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
     ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting`` counts the

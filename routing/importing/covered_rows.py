@@ -64,7 +64,7 @@ class CoveredRows:
 
     @property
     def instances(self) -> list[str]:
-        """The instances that are covered in any way."""
+        """All instances that are covered."""
         return sorted({instance for units in self.units.values() for instance, _ in units})
 
 

@@ -1,4 +1,4 @@
-"""Encoding of files that are neither marked nor UTF-8: that of ``--encoding``, or Windows-1252 with a note."""
+"""Choose the encoding of files that are neither marked nor UTF-8: ``--encoding``, or Windows-1252 with a note."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) ->
 def _seen_changes(
     store: stored_tables.StoredTables, covered: CoveredRows, view: str, dropped_units: Collection[Unit]
 ) -> TableChanges:
-    """Find the changes to a table of a view beside the routing, which has the last export of each database."""
+    """Find the changes to a table of evidence, which has the last export of each database."""
     key = SEEN_VIEWS[view]
     units = {*covered.units.get(view, {}), *dropped_units}
     rows = [row for row in covered.rows.get(key, []) if unit_of(row) not in dropped_units]

@@ -79,7 +79,7 @@ def _deployed(path: PurePosixPath) -> str | None:
     return None if deployment is None else deployment["when"].lower()
 
 
-# Scripts that take back what others do.
+# Scripts that undo other scripts.
 
 
 _UNDO_WORDS = re.compile(
@@ -252,7 +252,7 @@ def _names(paths: dict[PurePosixPath, Path], some: Sequence[PurePosixPath]) -> s
 
 
 def refuse_unknown(environment: str | None, environments: set[str]) -> None:
-    """Raise InputError where no script of a folder is of the environment that ``--environment`` names."""
+    """Raise InputError if no script of a folder belongs to the environment of ``--environment``."""
     if environment is not None and environment.casefold() not in environments:
         shown = ", ".join(sorted(map(str.upper, environments))) or "none"
         raise InputError(

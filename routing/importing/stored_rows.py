@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from pyspark.sql import DataFrame, SparkSession
 
-# Which keys and columns stand in a table that an import writes.
+# Keys and columns of the tables that an import writes.
 
 
 def find_keys(table: Table, key: str, rows: Sequence[TableRow]) -> set[tuple[Any, ...]]:
@@ -64,9 +64,8 @@ def find_missing(table: Table, schema: Schema) -> list[str]:
 
 
 # Which messages of an import are stored, and under which ids: the rows are matched by Arrow or by Spark.
-#
-# A message is known by its instance, database, conversation, role and number (tables.md), whatever its id is:
-# rows of older releases and of other sources have ids of other forms.
+# A message is identified by instance, database, conversation, role and number (tables.md), not by its id: rows of
+# older releases and of other sources have ids of other forms.
 
 
 _ID, _PLACE = "message_id", "place"

@@ -1,4 +1,4 @@
-"""Find lasting faults of servers in exports beside the routing: certificates, queues, endpoints and owners."""
+"""Find lasting faults of servers in exports: certificates, queues, endpoints and owners."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
     from rich.console import Console
 
     buffer = io.StringIO()
-    # In a kernel rich would show the text itself, beside what is returned.
+    # In a kernel rich would also display the text itself.
     console = Console(
         file=buffer,
         width=max(width, 1),
@@ -152,7 +152,7 @@ def _lines_of(document: Document, width: int) -> Iterator[Text]:
 
 
 def _needs_gap(before: Block, block: Block) -> bool:
-    """Return True if a blank line stands between two blocks."""
+    """Return True if a blank line separates two blocks."""
     if isinstance(before, DocumentHeading):
         return before.level == 1
     apart = (DocumentHeading, DataTable, SqlStatement)
@@ -298,7 +298,7 @@ def _fit_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], 
     room = width - _GAP * (len(columns) - 1)
     if sum(least) > room:
         return None
-    # The widest column gives way first, down to the next widest.
+    # The widest column shrinks first, down to the next widest.
     widths = list(natural)
     while sum(widths) > room:
         widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=lambda at: widths[at])

@@ -648,7 +648,7 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
         sent = {} if number else {"transmission_queue": {"Orders": queue}}
         ends = {} if number else {"conversation_endpoints": {"Orders": [case.dialog]}}
         server.write(folder, name, **sent, **ends)
-    return check([str(folder)], scripts=then)
+    return check([str(folder)], then=then)
 
 
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:

@@ -155,7 +155,7 @@ def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> Non
     fix = tmp_path / "fix.txt"
     fix.write_text(USE + statement)
     whole_shop(tmp_path / "all", queue, dialogs=bound, routes=routes)
-    done = check([str(tmp_path / "all")], instance="SHOP", scripts=[str(fix)])
+    done = check([str(tmp_path / "all")], instance="SHOP", then=[str(fix)])
     helped, other = done.groups
     assert (len(helped.results), len(other.results)) == (2, 1)
     assert helped.remedy is not None

@@ -119,7 +119,7 @@ class FoundRequests:
         """Drop the written requests of services that only one message asks for.
 
         This keeps memory small with ten million distinct services. `find` treats a message without a request as
-        one that asks alone.
+        the only one that asks.
         """
         import pyarrow.compute as pc
 

@@ -14,8 +14,7 @@ from routing.rules.observed import REFUSALS, NumberTopic, topic_of
 from routing.terms import TRANSMISSION_QUEUE, Outcome, TableRow
 
 # sys.transmission_queue.transmission_status → SQL Server's error number, and whether routing delays it.
-#
-# What the numbers are about is said in `routing.rules.observed`.
+# `routing.rules.observed` explains the numbers.
 
 
 _OTHER_PIECES = ((9666, ("endpoint is in disabled or stopped state",)),)

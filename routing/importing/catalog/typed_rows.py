@@ -307,7 +307,7 @@ def export_of(
 
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
-    """Find the format of a file's times. Raises InputError where several formats fit."""
+    """Find the format of a file's times. Raises InputError if several formats fit."""
     cells = {
         cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))
     }
@@ -329,7 +329,7 @@ def _time_cells(part: FoundResultSet) -> Iterator[str]:
 
 def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns, times: TimeFormats) -> None:
     view, columns = part.view, set(part.rows.columns)
-    # A file of rejected lines alone has no columns that could be looked at.
+    # A file with only rejected lines has no columns to inspect.
     if columns:
         _check_columns(export, part, columns, stand_ins)
     rows = export.rows.setdefault(view.name, [])

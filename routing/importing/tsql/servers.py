@@ -24,7 +24,7 @@ _CONNECTABLE = re.compile(
 
 
 class ServerParts(NamedTuple):
-    """The parts of a server's name: empty are the default instance, and a default instance's port 1433."""
+    """The parts of a server's name. The default instance is empty, and so is its port 1433."""
 
     host: str
     instance: str = ""
@@ -63,7 +63,7 @@ def read_server(written: str) -> str:
 
 
 def instance_name(written: str) -> str:
-    """Return the name under which an instance is stored. A text that is no server name stays unchanged.
+    """Return the name under which an instance is stored. A text that is not a server name stays unchanged.
 
     >>> instance_name("tcp:HUB,1433"), instance_name("the hub")
     ('HUB', 'the hub')
@@ -74,7 +74,7 @@ def instance_name(written: str) -> str:
 
 
 def write_server(instance: str) -> str | None:
-    """Return an instance's name for ``:connect``, or None for a text that is no server name.
+    """Return an instance's name for ``:connect``, or None for a text that is not a server name.
 
     >>> write_server("HUB,1435"), write_server("the hub")
     ('HUB,1435', None)

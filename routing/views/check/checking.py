@@ -288,7 +288,7 @@ class Check:
 
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
-        """The troubles beside the messages, without those that a group's remedy is about."""
+        """The troubles other than waiting messages, without those that a group's remedy covers."""
         advised = {
             (advice.remedy.place, advice.remedy.statement)
             for message_group in self.groups
@@ -329,7 +329,7 @@ def check(
     variables: Mapping[str, str] | None = None,
     addresses: Sequence[str] = (),
     at: datetime | None = None,
-    scripts: Sequence[str] = (),
+    then: Sequence[str] = (),
     notes: Sequence[str] = (),
     clock: datetime | None = None,
     environment: str | None = None,
@@ -339,7 +339,7 @@ def check(
 
     ``paths`` are files and folders. ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses``
     complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
-    the time of its newest export, or ``at`` (UTC without a zone). ``scripts`` are scripts to try: everything is
+    the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
     decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
     on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
     with the progress.
@@ -359,7 +359,7 @@ def check(
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
-    return Check(at, estate, results, _try(estate, results, scripts, options, at) if scripts else None)
+    return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:

@@ -149,7 +149,7 @@ class MessageGroup:
     def trouble(self) -> StatusText | None:
         """The trouble that SQL Server reports most often of messages that no rule keeps, or None.
 
-        A status that contradicts the routing counts only where there is no other.
+        A status that contradicts the routing counts only if there is no other.
         """
         if self.verdict is not None and not self.first.case.is_on_its_way:
             return None

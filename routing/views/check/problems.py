@@ -28,8 +28,8 @@ from routing.views.check.grouping import STUCK_KINDS, GroupAdvice, MessageGroup,
 class MessageProblem:
     """Groups of messages with one outcome, one cause and one remedy, the largest first.
 
-    ``what`` is the outcome with its reason and where it ends, ``why`` a sentence. ``advice`` is about all of them,
-    and ``whole`` is all of them as one group.
+    ``what`` is the outcome with its reason and end, ``why`` a sentence. ``advice`` is about all of them, and
+    ``whole`` is all of them as one group.
     """
 
     kind: ProblemKind
@@ -50,7 +50,7 @@ class MessageProblem:
         return self.groups[0]
 
     def keeps(self, result: MessageResult) -> bool:
-        """Return True if it keeps this very message."""
+        """Return True if this problem keeps the message."""
         return any(kept is result for kept in self.whole.results)
 
     def state_messages(self) -> str:

@@ -86,7 +86,7 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     if verdict.decision is None:
         return []
     is_requested = verdict.requested_in is not None
-    # A request after the message came back has the route that led back.
+    # A request after the message came back shows the route that led back.
     ends_first = is_requested and verdict.rerouted_from is None
     first = ShownSearch(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
     if decision.again is None or ends_first or first.is_undecided:

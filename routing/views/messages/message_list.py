@@ -30,7 +30,7 @@ from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, se
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# SQL Server's last report on each message: the newest transmission_status or event, beside the verdict.
+# SQL Server's last report on each message: the newest transmission_status or event, compared with the verdict.
 
 
 _READ = (

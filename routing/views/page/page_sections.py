@@ -308,7 +308,7 @@ def _of_messages(
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
-    """Describe SQL Server's decisions beside those of the rules, as counted by the last reconciliation."""
+    """Compare SQL Server's decisions with the rules, as counted by the last reconciliation."""
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]

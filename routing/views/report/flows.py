@@ -109,7 +109,7 @@ def _by_instance(messages: Mapping[Service, int]) -> Counter[str]:
 
 
 def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
-    """Return the names of which there are most messages."""
+    """Return the names with the most messages."""
 
     def place(item: tuple[Any, int]) -> tuple[int, Any]:
         return -item[1], item[0]
@@ -225,6 +225,6 @@ def count_observed(reconciliation: Table) -> ObservedCounts:
 
 
 def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return each key with its number, the most first, and of as many in the order of their texts."""
+    """Return each key with its number, largest first, then in the order of their texts."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
     return [(*key, number) for key, number in ordered]

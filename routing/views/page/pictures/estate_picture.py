@@ -152,7 +152,7 @@ def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, h
 
 
 def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> list[alt.Chart]:
-    """Return the names of rows on the left, and those of columns above, aslant."""
+    """Return the names of rows on the left, and slanted names of columns above."""
     rows, columns = (
         alt.Chart(
             alt.InlineData(

@@ -133,7 +133,7 @@ def _words(base: alt.Chart, room: float) -> list[alt.Chart]:
     """Return the head of a path, the instances above its stations and the events below them."""
     head = alt.MarkDef(type="text", style="number", align="left", dy=_HEAD)
     above = alt.MarkDef(type="text", style="name", align="center", dy=_ABOVE, limit=room - 10)
-    # A reason is longer than the room of many stations. The text beside the last one is short.
+    # A reason is longer than the room of many stations. The text at the last one is short.
     wide = max(room - 10, 2 * _EDGE - 20)
     below = alt.MarkDef(type="text", style="number", align="center", dy=_BELOW, limit=wide, lineBreak="\n")
     return [
