@@ -95,7 +95,7 @@ DATABASES = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
     ],
     ids=["a route", "a route of msdb", "a database", "a route that stands there twice"],
 )
-def test_a_row_that_cannot_be_read_may_be_the_one_that_decides(
+def test_an_unreadable_row_may_decide_a_message(
     views: dict[str, Any], outcomes: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
