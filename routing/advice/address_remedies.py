@@ -151,8 +151,10 @@ def correct_address(stuck: StuckMessage) -> Remedy | None:
     actions = ("Find out the right address first.",) if address is None else ()
     remedy = _correct_route(stuck, address, cause, actions) or lead_to(stuck, address, cause, actions)
     if stuck.cannot_forward:
-        too = "Message forwarding is off here: enable it too, or let the sender's route lead to the right address."
-        remedy = replace(remedy, actions=(*remedy.actions, too))
+        forwarding_action = (
+            "Message forwarding is off here: enable it too, or let the sender's route lead to the right address."
+        )
+        remedy = replace(remedy, actions=(*remedy.actions, forwarding_action))
     return remedy.with_confidence_at_most(Confidence.LIKELY)
 
 

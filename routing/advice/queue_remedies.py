@@ -55,8 +55,8 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
         return _mend_activation(server, target, queue, holds)
-    nobody = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
-    cause = f"{holds}, and {nobody}."
+    missing_reader = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
+    cause = f"{holds}, and {missing_reader}."
     if queue.activation:
         action = f"Turn the activation of {named(queue.activation)} on."
         line = _alter(queue, "ACTIVATION (STATUS = ON)")

@@ -98,8 +98,8 @@ class Scripts:
         scripts = list(read_scripts(files, instances, options, notes, at, self.instance))
         notes += note_commented(files)
         if self.text is not None:
-            theirs = (self.text, _WITHOUT_FILE, instances, options, notes, at, self.instance)
-            scripts += read_text_by_instance(*theirs)
+            arguments = (self.text, _WITHOUT_FILE, instances, options, notes, at, self.instance)
+            scripts += read_text_by_instance(*arguments)
         return ReadScripts(scripts, notes)
 
 

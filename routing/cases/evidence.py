@@ -248,7 +248,7 @@ def weigh(
 ) -> FileEvidence:
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
-    doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
+    doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
     notes, refused_messages = _note_future_times(export, scripts, options), export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
@@ -276,11 +276,11 @@ def weigh(
 
 def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatement]]) -> list[str]:
     """Return a note on the objects that several scripts of folders change."""
-    shown = [
-        f"{key.view.removesuffix('s')} {quote(str(next(iter(theirs.values())).name))} ({', '.join(theirs)})"
-        for key, theirs in changes.items()
-        if len(theirs) > 1
-    ]
+    shown = []
+    for key, statement_by_file in changes.items():
+        if len(statement_by_file) > 1:
+            name = str(next(iter(statement_by_file.values())).name)
+            shown.append(f"{key.view.removesuffix('s')} {quote(name)} ({', '.join(statement_by_file)})")
     why = "several scripts change one object, and are applied in this order"
     return [f"{why}: {join_bounded(shown, 'object')}"] if shown else []
 
@@ -472,8 +472,8 @@ def views_read(evidence: FileEvidence) -> Iterator[ViewRead]:
     """Yield every exported view of every instance."""
     for instance in evidence.instances:
         for view, units in evidence.views.units.items():
-            theirs = {database: at for (name, database), at in units.items() if name == instance}
-            if theirs:
-                databases = sum(database is not None for database in theirs)
+            time_by_database = {database: at for (name, database), at in units.items() if name == instance}
+            if time_by_database:
+                databases = sum(database is not None for database in time_by_database)
                 rows = evidence.log.rows_of[view, instance]
-                yield ViewRead(view, instance, databases, rows, max(theirs.values()))
+                yield ViewRead(view, instance, databases, rows, max(time_by_database.values()))

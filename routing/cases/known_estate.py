@@ -71,13 +71,16 @@ class EstateKnowledge:
 
     def routes(self, instance: str, database: str) -> KnowledgeGap | None:
         """Return the gap in the knowledge of a database's routes."""
-        some = (
+        knowledge_of_some = (
             MissingKnowledge.SOME_ROUTES
             if instance in self.evidence.views.in_part
             else MissingKnowledge.ALL_ROUTES
         )
         return self._of_view(
-            "routes", instance, database, (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
+            "routes",
+            instance,
+            database,
+            (MissingKnowledge.ROUTES, knowledge_of_some, MissingKnowledge.UNREADABLE_ROUTE),
         )
 
     def services(self, instance: str, database: str) -> KnowledgeGap | None:
@@ -98,12 +101,12 @@ class EstateKnowledge:
         whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
     ) -> KnowledgeGap | None:
         """Return the gap of a view: no export, unreadable rows, or rows only from scripts."""
-        nothing, some, in_part = whats
+        missing_entirely, missing_some, in_part = whats
         if self._was_exported(view, instance, database):
             is_doubtful = self.evidence.views.is_doubtful(view, instance, database)
             return KnowledgeGap(instance, database, in_part) if is_doubtful else None
         is_scripted = (instance, database) in self.evidence.views.scripted.get(view, ())
-        return KnowledgeGap(instance, database, some if is_scripted else nothing)
+        return KnowledgeGap(instance, database, missing_some if is_scripted else missing_entirely)
 
     def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
         return self.evidence.views.was_exported(view, instance, database)

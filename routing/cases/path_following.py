@@ -205,8 +205,8 @@ class MessageFollower:
         """Yield the addresses on branches with instances that are known only by name, and these instances."""
         for path_way in path_ways:
             # A return path with an unknown start has no hop.
-            met = [*(hop.instance_name for hop in path_way.hop_path.hops[1:]), path_way.hop_path.instance]
-            for hop, receiver in zip(path_way.hop_path.hops, met, strict=False):
+            receivers = [*(hop.instance_name for hop in path_way.hop_path.hops[1:]), path_way.hop_path.instance]
+            for hop, receiver in zip(path_way.hop_path.hops, receivers, strict=False):
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == receiver and hop.address is not None:
                     yield hop.address, owner

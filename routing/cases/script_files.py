@@ -109,8 +109,8 @@ def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tup
             else:
                 own_outlines[file] = replace(outline, text="")
         notes += [
-            f"skipped, since they are scripts for {name}: {join_bounded(theirs, 'file')}"
-            for name, theirs in dialects.items()
+            f"skipped, since they are scripts for {name}: {join_bounded(files, 'file')}"
+            for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
         chosen += arrange(folder, alone, options.environment, notes, environments)
@@ -316,7 +316,7 @@ def _split_by_instance(
     for server in servers or (None,):
         name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
         servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
-    scripts = {instance: read(theirs) for instance, theirs in servers_by_instance.items()}
+    scripts = {instance: read(servers) for instance, servers in servers_by_instance.items()}
     if not any(script.says_anything for script in scripts.values()):
         wrong = [
             f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems

@@ -55,7 +55,10 @@ def import_export(
     refuse_to_come(
         find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
     )
-    keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
+    keys = [
+        *_ALWAYS,
+        *(key for view, further_keys in _ALSO.items() if view in export.rows for key in further_keys),
+    ]
     optional: tuple[str, ...] = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
     observed_keys = [

@@ -61,7 +61,7 @@ def import_events(
         messages = stored_tables.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
         event_import = _EventImport.of(store, messages, instance, latest_time(now))
         source = {"files": list(sources), "instance": instance}
-        again = stored_tables.find_of_sources(store, source)
+        of_sources = stored_tables.find_of_sources(store, source)
         progress("bringing in the events")
         for rows in event_import.batches(read_events(sources, reach, event_import.not_read), rows_at_once):
             if not dry_run:
@@ -75,7 +75,7 @@ def import_events(
             stored_tables.put(store, "dialogs", dialogs)
             stored_tables.remove_sources(store, source)
     done = event_import.summarize(dry_run, dialogs)
-    done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else again)]
+    done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else of_sources)]
     return done
 
 

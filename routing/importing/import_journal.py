@@ -145,8 +145,8 @@ def is_of_sources(row: TableRow, sources: Mapping[str, object]) -> bool:
 def _encode_parts(key: str, rows: Sequence[TableRow], table_id: str | None, part_count: int) -> Iterator[str]:
     fields = [(field.name, field.kind == ColumnKind.TIMESTAMP) for field in TABLES[key]]
     columns, remaining = [name for name, _ in fields], iter(rows)
-    while some := list(islice(remaining, _PART)):
-        values = [[_encode_value(row.get(name), is_time) for name, is_time in fields] for row in some]
+    while part_rows := list(islice(remaining, _PART)):
+        values = [[_encode_value(row.get(name), is_time) for name, is_time in fields] for row in part_rows]
         whole = {"table_id": table_id, "columns": columns, "rows": values, "parts": part_count}
         # Text that is not Unicode must fail here, before anything is written.
         yield json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -226,8 +226,8 @@ def arrange(
     return [paths[path] for path in sorted(applied, key=lambda path: _order(path, has_up=has_up))]
 
 
-def _without(paths: Iterable[PurePosixPath], some: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    removed = set(some)
+def _without(paths: Iterable[PurePosixPath], paths_to_remove: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    removed = set(paths_to_remove)
     return [path for path in paths if path not in removed]
 
 
@@ -245,9 +245,9 @@ def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixP
                 yield path
 
 
-def _names(paths: dict[PurePosixPath, Path], some: Sequence[PurePosixPath]) -> str:
+def _names(paths: dict[PurePosixPath, Path], named_paths: Sequence[PurePosixPath]) -> str:
     return join_bounded(
-        [str(paths[path]) for path in sorted(some, key=lambda path: natural_key(str(path)))], "file"
+        [str(paths[path]) for path in sorted(named_paths, key=lambda path: natural_key(str(path)))], "file"
     )
 
 

@@ -209,8 +209,8 @@ def _batches(
         kept_places = sorted(set(range(part.num_rows)) - set(places))
         yield from part.take(pyarrow.array(kept_places, pyarrow.int64())).to_batches()
         replaced = {place: put[of] for place, of in places.items() if of in put}
-        theirs = part.take(pyarrow.array(replaced, pyarrow.int64()))
-        yield from _put_values(theirs, key, list(replaced.values())).to_batches()
+        replaced_rows = part.take(pyarrow.array(replaced, pyarrow.int64()))
+        yield from _put_values(replaced_rows, key, list(replaced.values())).to_batches()
     new = [row for of, row in put.items() if of not in replaced_keys]
     yield from rows_to_add(schema, key, new).to_batches()
 
@@ -238,11 +238,11 @@ def _find_places(
 
 def _put_values(part: pyarrow.Table, key: str, rows: Sequence[TableRow]) -> pyarrow.Table:
     """Replace this import's columns in rows of a table."""
-    names, ours = spell(part), table_of(rows, TABLES[key])
-    for name in ours.column_names:
+    names, new_rows = spell(part), table_of(rows, TABLES[key])
+    for name in new_rows.column_names:
         place = part.schema.get_field_index(names[name])
         field = part.schema.field(place)
-        part = part.set_column(place, field, ours[name].cast(field.type))
+        part = part.set_column(place, field, new_rows[name].cast(field.type))
     return part
 
 

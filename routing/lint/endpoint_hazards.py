@@ -276,8 +276,8 @@ def several_targets(
         values = [list_names(choice.service for choice in choices), *chain(*shown), list_names(hazard.routes)]
         risk = _Risk.together([risks[choice] for choice in choices if choice in risks])
         if risk is not None:
-            also, counts = risk.phrased()
-            sentence, values = sentence + also, values + counts
+            phrase_of_dialogs, counts = risk.phrased()
+            sentence, values = sentence + phrase_of_dialogs, values + counts
         yield finding("SBR041", place, hazard.routes[0], sentence, *values)
 
 

@@ -89,7 +89,7 @@ class FileKnowledge:
         for gap in knowledge.list_gaps():
             if gap.what is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
                 gaps[gap.instance].append(gap)
-        self._gaps = {name: frozenset(theirs) for name, theirs in gaps.items()}
+        self._gaps = {name: frozenset(instance_gaps) for name, instance_gaps in gaps.items()}
 
     def gaps_behind(self, finding: LintFinding) -> list[SharedGaps]:
         """Return the gaps that a finding depends on, as sets. A certain finding has none.
@@ -321,10 +321,10 @@ def _judge(
     knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()
     gaps = set[SharedGaps]()
     for finding in find_all(columns, now, settings.expiring_within_days):
-        behind = knowledge.gaps_behind(finding)
-        if behind:
+        gaps_behind_finding = knowledge.gaps_behind(finding)
+        if gaps_behind_finding:
             not_judged[finding.code] += 1
-            gaps.update(behind)
+            gaps.update(gaps_behind_finding)
         else:
             findings.add(finding)
     findings.update(find_in_servers(evidence.server, now, settings.expiring_within_days))

@@ -89,7 +89,9 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
     by_server: dict[str | None, list[SqlStatement]] = {}
     for statement in statements:
         by_server.setdefault(statement.server, []).append(statement)
-    blocks = ["\n".join(_server_lines(server, theirs)) for server, theirs in by_server.items()]
+    blocks = [
+        "\n".join(_server_lines(server, server_statements)) for server, server_statements in by_server.items()
+    ]
     if any(server is not None for server in by_server):
         blocks.insert(0, "\n".join([_STOP_AT_ERROR, *_comment_lines(_OF_SQLCMD)]))
     return "\n\n".join(blocks)
@@ -155,8 +157,8 @@ def _needs_gap(before: Block, block: Block) -> bool:
     """Return True if a blank line separates two blocks."""
     if isinstance(before, DocumentHeading):
         return before.level == 1
-    apart = (DocumentHeading, DataTable, SqlStatement)
-    return isinstance(block, apart) or isinstance(before, apart)
+    separated_types = (DocumentHeading, DataTable, SqlStatement)
+    return isinstance(block, separated_types) or isinstance(before, separated_types)
 
 
 def _block_lines(block: Block, width: int) -> Iterator[Text]:

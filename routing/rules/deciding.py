@@ -305,10 +305,10 @@ def _decisions(
             decisions.append(Decision(search, None))
             continue
         # An address of this instance: the message is routed as if it had arrived from the network (section 3).
-        again = route_searches(
+        second_searches = route_searches(
             key, instance, in_msdb.select(search.known_broker), search.known_broker, sender=None
         )
-        decisions += [Decision(search, second) for second in again]
+        decisions += [Decision(search, second) for second in second_searches]
     return tuple(decisions)
 
 

@@ -228,9 +228,9 @@ def _named_zone(text: str) -> tzinfo:
         raise InputError(f"--time-zone {quote(text)} cannot be found", hint)
     folded = {name.lower(): name for name in zone_names}
     nearest = difflib.get_close_matches(text.lower()[:100], sorted(folded), n=1, cutoff=0.5)
-    also = f", did you mean {folded[nearest[0]]}?" if nearest else ""
+    suggestion = f", did you mean {folded[nearest[0]]}?" if nearest else ""
     hint = "name one as Europe/Berlin, or give an offset such as +02:00"
-    raise InputError(f"--time-zone {quote(text)} is not a time zone{also}", hint)
+    raise InputError(f"--time-zone {quote(text)} is not a time zone{suggestion}", hint)
 
 
 def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:

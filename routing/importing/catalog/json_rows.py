@@ -51,11 +51,11 @@ class JsonRows:
         """Add the rows of the next document."""
         self.add([number for number, _ in other._before], [None] * len(other._before))
         for view, part in other._by_view.items():
-            mine = self._by_view.setdefault(view, part)
-            if mine is not part:
-                mine.columns = tuple(dict.fromkeys((*mine.columns, *part.columns)))
-                mine.rows.take_over(part.rows)
-                mine.rejected += part.rejected
+            own_part = self._by_view.setdefault(view, part)
+            if own_part is not part:
+                own_part.columns = tuple(dict.fromkeys((*own_part.columns, *part.columns)))
+                own_part.rows.take_over(part.rows)
+                own_part.rejected += part.rejected
             self._last = other._last
 
     def sets(self) -> list[ResultSet]:

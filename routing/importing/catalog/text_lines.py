@@ -239,8 +239,8 @@ def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quot
     inside = unquoted(cell.strip(" ")) if has_quotes else None
     if inside is not None:
         # The query and the tool both quoted the text, so unwrap it again.
-        again = unquoted(inside)
-        text = inside if again is None else again
+        unquoted_again = unquoted(inside)
+        text = inside if unquoted_again is None else unquoted_again
         return None if is_all_quoted and text == "NULL" else text
     text = cell.strip(" \t") if padded else cell
     if text == _EMPTY_TEXT:

@@ -263,11 +263,11 @@ class CatalogExport:
     files_read: int = 0
     files_skipped: int = 0
 
-    def reject(self, view: str, place: str, why: str, whose: Doubt = (None, None, None)) -> None:
-        """Note a row that cannot be used; ``whose`` it is, as far as that can be read."""
+    def reject(self, view: str, place: str, why: str, doubt: Doubt = (None, None, None)) -> None:
+        """Note a row that cannot be used; ``doubt`` it is, as far as that can be read."""
         self.rejected.append(f"{place}: {why}")
         self.rejected_of[view] += 1
-        self.doubts.setdefault(view, set()).add(whose)
+        self.doubts.setdefault(view, set()).add(doubt)
 
 
 def read_export(

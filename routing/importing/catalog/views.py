@@ -102,7 +102,7 @@ def _view(
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
     beside = tuple(column.name for column in columns if column.beside)
-    steps = [*([beside] if beside else []), *((*beside, *added[:many]) for many in range(1, len(added) + 1))]
+    steps = [*([beside] if beside else []), *((*beside, *added[:number]) for number in range(1, len(added) + 1))]
     before = tuple(tuple(column for column in exported if column not in step) for step in steps)
     layout_columns, known_by_columns = tuple(layout.split()), frozenset(known_by.split())
     return CatalogView(name, columns, per_database, layout_columns, known_by_columns, exported, before)

@@ -105,7 +105,9 @@ def find_instance(
     if parts.instance or is_local(server):
         return None
     owners = {
-        name for name, theirs in addresses.items() if any(_is_at(parts, name, address) for address in theirs)
+        name
+        for name, instance_addresses in addresses.items()
+        if any(_is_at(parts, name, address) for address in instance_addresses)
     }
     return owners.pop() if len(owners) == 1 else None
 
@@ -128,5 +130,5 @@ def is_same_server(server: str, instance: str) -> bool:
     """Return whether a server is an instance, by name in any case, or as the local machine's of the same port."""
     if find_instance(server, [instance]) is not None:
         return True
-    theirs, own = split_server(server.casefold()), split_server(instance.casefold())
-    return is_local(server) and theirs[1:] == own[1:]
+    server_parts, instance_parts = split_server(server.casefold()), split_server(instance.casefold())
+    return is_local(server) and server_parts[1:] == instance_parts[1:]

@@ -218,9 +218,9 @@ class ReadTables:
 
         def fill(name: str, rows: Iterator[pyarrow.Table]) -> BucketedRows:
             bucketed = buckets.open(name)
-            for some in rows:
-                if len(some):
-                    bucketed.add(some, _CONVERSATION)
+            for rows_of_part in rows:
+                if len(rows_of_part):
+                    bucketed.add(rows_of_part, _CONVERSATION)
             bucketed.close()
             return bucketed
 

@@ -73,15 +73,15 @@ class ReportScale:
 
 def choose_scale(counted: CountedFlows, most_services: int, most_instances: int) -> ReportScale:
     """Choose the finest steps that a picture can show, so that the number of points stays small."""
-    everything: Counter[Service] = Counter()
+    messages_by_service: Counter[Service] = Counter()
     trouble: Counter[Service] = Counter()
     for flow in counted.flows:
         service = (flow.instance, flow.service)
-        everything[service] += flow.messages
+        messages_by_service[service] += flow.messages
         if flow.end in STUCK:
             trouble[service] += flow.messages
-    services = _names_with_most(everything, most_services) | _names_with_most(trouble, most_services)
-    instances = _names_with_most(_by_instance(everything), most_instances) | _names_with_most(
+    services = _names_with_most(messages_by_service, most_services) | _names_with_most(trouble, most_services)
+    instances = _names_with_most(_by_instance(messages_by_service), most_instances) | _names_with_most(
         _by_instance(trouble), most_instances
     )
     seconds = choose_seconds(counted.first or 0, counted.last or 0)
