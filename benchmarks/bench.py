@@ -86,11 +86,14 @@ def main() -> int:
 def bench(shape: Shape, options: Options) -> Result:
     """Measure the contenders. Raises Mismatch if two results differ."""
     spark = start(_settings(options))
-    kept = stored(spark, shape, Path(options.folder).absolute())
-    resolve = Resolve(RESOLVE, spark, kept, "builtin", options.broadcast_limit)
-    others, notes = _others(spark, kept, shape, options)
+    stored_tables = stored(spark, shape, Path(options.folder).absolute())
+    resolve = Resolve(RESOLVE, spark, stored_tables, "builtin", options.broadcast_limit)
+    other_contenders, notes = _others(spark, stored_tables, shape, options)
     times = measure(
-        [resolve, *others], kept.results, options.rounds, lambda c, out: _differences(spark, kept, shape, out)
+        [resolve, *other_contenders],
+        stored_tables.results,
+        options.rounds,
+        lambda c, out: _differences(spark, stored_tables, shape, out),
     )
     return Result(
         lines=lines(times, shape.messages),
@@ -111,7 +114,7 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _others(
-    spark: SparkSession, kept: Stored, shape: Shape, options: Options
+    spark: SparkSession, stored_tables: Stored, shape: Shape, options: Options
 ) -> tuple[Sequence[Measurable], list[str]]:
     """Return the installed contenders other than resolve, and a sentence for each missing one."""
     named = re.fullmatch(r"local\[(\d+)\]", options.master)
@@ -126,23 +129,23 @@ def _others(
         elif name in (NAIVE, POLARS, DUCKDB) and find_spec("xxhash" if name == NAIVE else name) is None:
             notes.append(f"{name} is left out: not installed (pip install -e '.[bench]')")
         elif name == COPY:
-            chosen.append(Copy(name, spark, kept, source=first_result(kept.results, RESOLVE)))
+            chosen.append(Copy(name, spark, stored_tables, source=first_result(stored_tables.results, RESOLVE)))
         elif name == UDF:
-            chosen.append(Resolve(name, spark, kept, "udf", options.broadcast_limit))
+            chosen.append(Resolve(name, spark, stored_tables, "udf", options.broadcast_limit))
         elif name == NAIVE:
-            chosen.append(Naive(name, spark, kept))
+            chosen.append(Naive(name, spark, stored_tables))
         else:
-            chosen.append(engine(name, kept, threads))
+            chosen.append(engine(name, stored_tables, threads))
     return chosen, notes
 
 
-def _differences(spark: SparkSession, kept: Stored, shape: Shape, out: Path) -> list[str]:
+def _differences(spark: SparkSession, stored_tables: Stored, shape: Shape, out: Path) -> list[str]:
     """Return the differences of a contender's result from resolve's, which comes first."""
-    first = first_result(kept.results, RESOLVE)
+    first = first_result(stored_tables.results, RESOLVE)
     if out == first:
         return []
-    found, wanted = (spark.read.format("delta").load(str(folder / TABLE)) for folder in (out, first))
-    return differences(found, wanted, shape.messages)
+    actual, expected = (spark.read.format("delta").load(str(folder / TABLE)) for folder in (out, first))
+    return differences(actual, expected, shape.messages)
 
 
 def make_parser(prog: str = "make bench", description: str | None = __doc__) -> argparse.ArgumentParser:
@@ -180,8 +183,8 @@ def _print(shape: Shape, options: Options, result: Result) -> None:
     title = f"{shape.messages:,} messages, {count(options.rounds, 'round')} in turn after a warm-up"
     table = DataTable(make_columns(columns, columns[1:]), [line.cells() for line in result.lines], title)
     print(write_text([table], width=120))
-    how = "row by row" if shape.messages <= ROW_BY_ROW_UP_TO else "by checksums of their columns"
-    print(f"The results are equal, compared {how}.")
+    method = "row by row" if shape.messages <= ROW_BY_ROW_UP_TO else "by checksums of their columns"
+    print(f"The results are equal, compared {method}.")
     stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in result.last_run["stage_seconds"].items())
     print(f"Resolve's last round, in seconds: {stages}.")
     gib = result.java_peak / 2**30

@@ -64,22 +64,22 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=1_000_000, help="with --record (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="with --record (%(default)s)")
     parser.add_argument("--record", action="store_true", help="write the baseline instead of comparing")
-    given = parser.parse_args()
-    if not given.record and not BASELINE.exists():
+    options = parser.parse_args()
+    if not options.record and not BASELINE.exists():
         sys.stderr.write(f"no baseline is recorded in {BASELINE}: make bench-check ARGS=--record\n")
         return 1
-    recorded = {} if given.record else json.loads(BASELINE.read_text(encoding="utf-8"))
-    shape = Shape(messages=recorded.get("messages", given.messages))
-    rounds = recorded.get("rounds", given.rounds)
+    recorded = {} if options.record else json.loads(BASELINE.read_text(encoding="utf-8"))
+    shape = Shape(messages=recorded.get("messages", options.messages))
+    rounds = recorded.get("rounds", options.rounds)
     try:
         result = bench(shape, Options(wanted=(COPY, NAIVE), rounds=rounds))
     except Mismatch as fault:
         sys.stderr.write(f"the results differ. {fault}\n")
         return 1
     now = ratios(result.lines)
-    if given.record:
-        kept = {"messages": shape.messages, "rounds": rounds, "ratios": now}
-        BASELINE.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    if options.record:
+        baseline = {"messages": shape.messages, "rounds": rounds, "ratios": now}
+        BASELINE.write_text(json.dumps(baseline, indent=2) + "\n", encoding="utf-8")
         print(f"recorded: {now}")
         return 0
     verdicts = compare(recorded["ratios"], now)

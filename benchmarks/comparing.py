@@ -21,27 +21,29 @@ _OWN = ("run_id",)
 _SHIFT = 28
 
 
-def differences(found: DataFrame, wanted: DataFrame, rows: int) -> list[str]:
+def differences(actual: DataFrame, expected: DataFrame, rows: int) -> list[str]:
     """Return the differences between two frames of ``resolved_routes`` with about this number of rows.
 
     A difference is a sentence that names the column. Columns must be the same in name and type.
     """
-    types = ({f.name: f.dataType.simpleString() for f in frame.schema} for frame in (found, wanted))
+    types = ({f.name: f.dataType.simpleString() for f in frame.schema} for frame in (actual, expected))
     if (have := next(types)) != (want := next(types)):
         return [f"the columns are {have}, not {want}"]
-    columns = [name for name in wanted.columns if name not in _OWN]
+    columns = [name for name in expected.columns if name not in _OWN]
     if rows <= ROW_BY_ROW_UP_TO:
-        return _row_by_row(found, wanted, columns)
-    return unequal(checksums(found, columns), checksums(wanted, columns))
+        return _row_by_row(actual, expected, columns)
+    return unequal(checksums(actual, columns), checksums(expected, columns))
 
 
-def _row_by_row(found: DataFrame, wanted: DataFrame, columns: list[str]) -> list[str]:
+def _row_by_row(actual: DataFrame, expected: DataFrame, columns: list[str]) -> list[str]:
     key = ["instance_name", "message_id"]
-    kept = wanted.select(*(F.col(c).alias(f"wanted_{c}") for c in columns), F.lit(True).alias("is_wanted"))
+    expected_rows = expected.select(
+        *(F.col(c).alias(f"wanted_{c}") for c in columns), F.lit(True).alias("is_wanted")
+    )
     on = [F.col(c) == F.col(f"wanted_{c}") for c in key]
-    marked = found.select(*columns, F.lit(True).alias("is_found"))
+    marked = actual.select(*columns, F.lit(True).alias("is_found"))
     # A row that is there twice has two partners: the counts show it.
-    joined = marked.join(kept, on, how="full")
+    joined = marked.join(expected_rows, on, how="full")
     in_both = F.col("is_found") & F.col("is_wanted")
     counts = joined.agg(
         F.count(F.when(F.col("is_found").isNull(), 1)).alias("missing"),
@@ -52,10 +54,10 @@ def _row_by_row(found: DataFrame, wanted: DataFrame, columns: list[str]) -> list
     row = counts.asDict()
     both, missing, extra = (row.pop(name) for name in ("in both", "missing", "too many"))
     faults = [
-        f"{number} rows are {what}" for number, what in ((missing, "missing"), (extra, "too many")) if number
+        f"{number} rows are {fault}" for number, fault in ((missing, "missing"), (extra, "too many")) if number
     ]
     faults += [f"{name} differs in {number} of {both} rows" for name, number in row.items() if number]
-    if (both + extra, both + missing) != (found.count(), wanted.count()):
+    if (both + extra, both + missing) != (actual.count(), expected.count()):
         faults.append("a row is there more than once")
     return faults
 
@@ -77,11 +79,11 @@ def checksums(frame: DataFrame, columns: list[str]) -> dict[str, int]:
     return {name: int(value) for name, value in row.items()}
 
 
-def unequal(found: dict[str, int], wanted: dict[str, int]) -> list[str]:
+def unequal(actual: dict[str, int], expected: dict[str, int]) -> list[str]:
     """A sentence for each checksum that is not as wanted."""
-    if found["rows"] != wanted["rows"]:
-        return [f"{found['rows']} rows, not {wanted['rows']}"]
-    return [f"the checksum of {name} differs" for name in wanted if found[name] != wanted[name]]
+    if actual["rows"] != expected["rows"]:
+        return [f"{actual['rows']} rows, not {expected['rows']}"]
+    return [f"the checksum of {name} differs" for name in expected if actual[name] != expected[name]]
 
 
 def main() -> None:
@@ -89,12 +91,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.comparing", description=__doc__)
     for name in ("found", "wanted"):
         parser.add_argument(name)
-    given = parser.parse_args()
+    options = parser.parse_args()
     from routing.sessions.session import settle_java_logs, start
 
     spark = start({"spark.driver.memory": "4g"})
-    found, wanted = (spark.read.format("delta").load(table) for table in (given.found, given.wanted))
-    print(json.dumps(differences(found, wanted, wanted.count())))
+    actual, expected = (spark.read.format("delta").load(table) for table in (options.found, options.wanted))
+    print(json.dumps(differences(actual, expected, expected.count())))
     settle_java_logs(ended_well=True)
 
 

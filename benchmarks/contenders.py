@@ -76,6 +76,6 @@ class Naive(InSpark):
 
     def run(self, out: Path) -> None:
         """Resolve, and write with the same table settings."""
-        frames = {k: self.spark.read.format("delta").load(where) for k, where in self.stored.tables.items()}
+        frames = {k: self.spark.read.format("delta").load(location) for k, location in self.stored.tables.items()}
         result = naive.resolved_routes(frames, spark_schema(RESOLVED_ROUTES))
         overwrite(result, TABLE, TableLocation(str(out / TABLE)), "naive")

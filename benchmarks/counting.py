@@ -46,18 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("config", help="a configuration whose last run counts")
     parser.add_argument("--rounds", type=int, default=3, help="how often (%(default)s)")
     parser.add_argument("--group", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.group:
-        print(group(given.config))
+    options = parser.parse_args(arguments)
+    if options.group:
+        print(group(options.config))
         return 0
     from routing import load_config
 
-    table = load_config(given.config).output["resolved_routes"].text
+    table = load_config(options.config).output["resolved_routes"].text
     reports, groups = [], []
-    for number in range(1, given.rounds + 1):
+    for number in range(1, options.rounds + 1):
         with tempfile.TemporaryDirectory() as folder:
             page = str(Path(folder, "report.html"))
-            seconds, _ = _timed("-m", "routing", REPORT, "--config", given.config, "--out", page)
+            seconds, _ = _timed("-m", "routing", REPORT, "--config", options.config, "--out", page)
         reports.append(seconds)
         whole, printed = _timed("-m", "benchmarks.counting", table, "--group")
         # It groups twice.

@@ -122,19 +122,22 @@ def names(gates: Sequence[Gate]) -> list[str]:
     return list(dict.fromkeys(name for gate in gates for name in (gate.floor, gate.contender) if name))
 
 
-def with_floors(wanted: Collection[str], gates: Sequence[Gate]) -> set[str]:
+def with_floors(requested: Collection[str], gates: Sequence[Gate]) -> set[str]:
     """Return the requested names with their floors, which their gates need, and the floors of these."""
-    floors = {gate.floor for gate in gates if gate.contender in wanted and gate.floor} - {*wanted}
-    return with_floors({*wanted, *floors}, gates) if floors else {*wanted}
+    floors = {gate.floor for gate in gates if gate.contender in requested and gate.floor} - {*requested}
+    return with_floors({*requested, *floors}, gates) if floors else {*requested}
 
 
-def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[Line]:
+def lines(measurements: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[Line]:
     """Return a line for each contender, in the order of measuring. Raises KeyError if a floor was not measured."""
-    rounds = {name: tuple(one.seconds for one in found) for name, found in taken.items()}
+    rounds = {
+        name: tuple(measurement.seconds for measurement in of_contender)
+        for name, of_contender in measurements.items()
+    }
     medians = {name: statistics.median(seconds) for name, seconds in rounds.items()}
     # Of several floors the first is shown.
-    held = [gate for gate in reversed(gates) if gate.floor and gate.contender in rounds]
-    floors = {gate.contender: medians[gate.floor] for gate in held if gate.floor}
+    floor_gates = [gate for gate in reversed(gates) if gate.floor and gate.contender in rounds]
+    floors = {gate.contender: medians[gate.floor] for gate in floor_gates if gate.floor}
     return [
         Line(
             contender=name,
@@ -143,8 +146,8 @@ def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[L
             least=min(seconds),
             most=max(seconds),
             times_floor=medians[name] / floors[name] if name in floors else None,
-            cpu=statistics.median(one.cpu for one in taken[name]),
-            peak=max(one.peak for one in taken[name]),
+            cpu=statistics.median(measurement.cpu for measurement in measurements[name]),
+            peak=max(measurement.peak for measurement in measurements[name]),
         )
         for name, seconds in rounds.items()
     ]
@@ -152,21 +155,21 @@ def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[L
 
 def judge(measured: Sequence[Line], gates: Sequence[Gate]) -> list[Verdict]:
     """Return a verdict for each gate with a measured contender."""
-    found = {line.contender: line for line in measured}
-    held = [gate for gate in gates if gate.contender in found]
-    return [verdict for gate in held for verdict in _verdicts(gate, found)]
+    line_by_contender = {line.contender: line for line in measured}
+    gates_to_judge = [gate for gate in gates if gate.contender in line_by_contender]
+    return [verdict for gate in gates_to_judge for verdict in _verdicts(gate, line_by_contender)]
 
 
-def _verdicts(gate: Gate, found: Mapping[str, Line]) -> Iterator[Verdict]:
+def _verdicts(gate: Gate, line_by_contender: Mapping[str, Line]) -> Iterator[Verdict]:
     if gate.at_most is not None:
-        yield _verdict(gate, found)
+        yield _verdict(gate, line_by_contender)
     if gate.gib is not None:
-        yield Verdict(gate.contender, gate.gib, None, found[gate.contender].peak / 2**30, "GiB")
+        yield Verdict(gate.contender, gate.gib, None, line_by_contender[gate.contender].peak / 2**30, "GiB")
 
 
-def _verdict(gate: Gate, found: Mapping[str, Line]) -> Verdict:
-    line, at_most = found[gate.contender], gate.at_most or 0
+def _verdict(gate: Gate, line_by_contender: Mapping[str, Line]) -> Verdict:
+    line, at_most = line_by_contender[gate.contender], gate.at_most or 0
     if gate.floor is None or line.times_floor is None:
         return Verdict(gate.contender, at_most, None, line.median)
-    floor = found[gate.floor].median
+    floor = line_by_contender[gate.floor].median
     return Verdict(gate.contender, at_most + gate.seconds / floor, gate.floor, line.median / floor)

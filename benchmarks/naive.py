@@ -108,10 +108,10 @@ def _best_route(matches: DataFrame) -> DataFrame:
 
 def _located(ranked: DataFrame, services: DataFrame, databases: DataFrame) -> DataFrame:
     """Section 4: the databases of the instance that hold the service, and whether one has the broker instance."""
-    listed = databases.select(
+    listed_databases = databases.select(
         "instance_name", F.col("name").alias("database_name"), F.lower("service_broker_guid").alias("guid")
     )
-    holders = services.join(F.broadcast(listed), ["instance_name", "database_name"], how="inner")
+    holders = services.join(F.broadcast(listed_databases), ["instance_name", "database_name"], how="inner")
     holders = holders.select("instance_name", F.col("name").alias("to_service_name"), "database_name", "guid")
     open_ones = holders.groupBy("instance_name", "to_service_name").agg(
         F.min("database_name").alias("first_holder"), F.collect_set("database_name").alias("all_holders")
@@ -119,7 +119,7 @@ def _located(ranked: DataFrame, services: DataFrame, databases: DataFrame) -> Da
     bound_ones = holders.groupBy("instance_name", "to_service_name", F.col("guid").alias("broker_instance")).agg(
         F.min("database_name").alias("bound_holder")
     )
-    ids = listed.select("instance_name", F.col("guid").alias("broker_instance")).distinct()
+    ids = listed_databases.select("instance_name", F.col("guid").alias("broker_instance")).distinct()
     service = ["instance_name", "to_service_name"]
     return (
         ranked.join(F.broadcast(open_ones), service, how="left")

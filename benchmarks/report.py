@@ -52,8 +52,8 @@ def lines(rounds: Mapping[str, tuple[float, ...]], messages: int) -> list[Line]:
     ]
 
 
-def _times(median: float, other: float | None) -> float | None:
-    return None if other is None else median / other
+def _times(median: float, floor_median: float | None) -> float | None:
+    return None if floor_median is None else median / floor_median
 
 
 def ratios(measured: Sequence[Line]) -> dict[str, float]:
@@ -64,7 +64,10 @@ def ratios(measured: Sequence[Line]) -> dict[str, float]:
     rounds = {line.contender: line.rounds for line in measured}
     return {
         f"{name} / {other}": round(
-            statistics.median(one / two for one, two in zip(rounds[name], rounds[other], strict=True)), 3
+            statistics.median(
+                seconds / other_seconds for seconds, other_seconds in zip(rounds[name], rounds[other], strict=True)
+            ),
+            3,
         )
         for name, other in _COMPARED
         if name in rounds and other in rounds

@@ -52,7 +52,7 @@ def measure(
             out = results / f"{contender.name}-{number}"
             times[contender.name].append(_timed(contender, out))
             shutil.rmtree(out, ignore_errors=True)
-    return {name: tuple(found) for name, found in times.items()}
+    return {name: tuple(seconds) for name, seconds in times.items()}
 
 
 def first_result(results: Path, name: str) -> Path:

@@ -55,9 +55,9 @@ class Shape:
     @property
     def named_services(self) -> int:
         """How many services the routes of a scope name."""
-        groups, rest = divmod(self.routes_a_scope, BALANCED + 2)
+        groups, remainder = divmod(self.routes_a_scope, BALANCED + 2)
         # The first route of all is for any service, so that its group lacks a service.
-        return max(groups * 3 + min(rest, 2) - 1, 1)
+        return max(groups * 3 + min(remainder, 2) - 1, 1)
 
     @property
     def numbers(self) -> int:

@@ -50,10 +50,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.taken", description=__doc__)
     parser.add_argument("command", help="the program to run")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    given = parser.parse_args()
+    options = parser.parse_args()
     ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     at, begun = time.time(), time.monotonic()
-    process = subprocess.Popen([given.command, *given.arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([options.command, *options.arguments], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.monotonic() - begun
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -63,8 +63,8 @@ def main() -> int:
             ended.append(os.wait4(-1, 0)[2])
         except ChildProcessError:
             break
-    cpu = sum(one.ru_utime + one.ru_stime for one in ended)
-    peak = sum(one.ru_maxrss for one in ended) * 1024
+    cpu = sum(usage.ru_utime + usage.ru_stime for usage in ended)
+    peak = sum(usage.ru_maxrss for usage in ended) * 1024
     print(json.dumps(asdict(Taken(at, seconds, cpu, peak))))
     return process.returncode
 

@@ -34,7 +34,7 @@ def _with_key(dialogs: DataFrame, shape: Shape) -> DataFrame:
     broker (the id of a bound dialog), is_network, is_bound and has_row. The steps are separate, so that no
     expression repeats another many times.
     """
-    dialog, rank, held = F.col("dialog"), F.col("rank"), F.col("held")
+    dialog, rank, held_back = F.col("dialog"), F.col("rank"), F.col("held")
     numbered = dialogs.withColumn("number", F.pmod(F.xxhash64(dialog, F.lit(7)), F.lit(shape.numbers)))
     # In the order of the numbers dialogs with a row would all be alike; a hash mixes them.
     numbered = numbered.withColumn("has_row", by_chance(F.col("number"), 6, shape.with_row))
@@ -63,10 +63,10 @@ def _with_key(dialogs: DataFrame, shape: Shape) -> DataFrame:
         {
             "service_name": F.when(F.col("is_garbage"), F.concat(F.lit("garbage/"), dialog.cast("string")))
             .when(F.col("is_unknown"), F.concat(F.lit("unknown/"), (dialog % 1000).cast("string")))
-            .when(F.col("is_held"), service_name((F.lit(99_999) - held).cast("int")))
+            .when(F.col("is_held"), service_name((F.lit(99_999) - held_back).cast("int")))
             .otherwise(service_name(F.col("service").cast("int"))),
             "broker": F.when(F.col("is_unknown"), guid(dialog, "nobody"))
-            .when(F.col("is_held"), guid(F.col("instance") * SCOPES + F.floor(held / 10), "database"))
+            .when(F.col("is_held"), guid(F.col("instance") * SCOPES + F.floor(held_back / 10), "database"))
             .when(F.col("service") % 3 == 1, guid(F.col("service") * 10 + 1 + turn, "remote"))
             .otherwise(guid(dialog, "elsewhere")),
         }

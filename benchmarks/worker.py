@@ -16,10 +16,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description=__doc__)
     for name in ("engine", "threads", "tables", "out"):
         parser.add_argument(name)
-    given = parser.parse_args()
+    options = parser.parse_args()
     # Polars looks at this when it is imported.
-    os.environ["POLARS_MAX_THREADS"] = os.environ["SBROUTE_BENCH_THREADS"] = given.threads
-    import_module(f"benchmarks.with_{given.engine}").resolve(json.loads(given.tables), given.out)
+    os.environ["POLARS_MAX_THREADS"] = os.environ["SBROUTE_BENCH_THREADS"] = options.threads
+    import_module(f"benchmarks.with_{options.engine}").resolve(json.loads(options.tables), options.out)
 
 
 if __name__ == "__main__":

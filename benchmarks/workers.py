@@ -41,16 +41,16 @@ def _measured(workers: int, arguments: list[str]) -> tuple[str, ...]:
         command = [sys.executable, "-m", "benchmarks.bench", "--master", cluster.master, "--only", "copy"]
         command += ["--json", "--memory", "4g", *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    medians = {line["contender"]: line["median"] for line in found["contenders"]}
-    stages = found["stage_seconds"]
+    report: dict[str, Any] = json.loads(done.stdout)
+    medians = {line["contender"]: line["median"] for line in report["contenders"]}
+    stages = report["stage_seconds"]
     return (
         str(workers),
         f"{medians['resolve']:.1f}",
         f"{stages['keys']:.1f}",
         f"{stages['write']:.1f}",
         f"{medians['copy']:.1f}",
-        f"{found['ratios']['resolve / copy']:.2f}",
+        f"{report['ratios']['resolve / copy']:.2f}",
     )
 
 

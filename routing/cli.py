@@ -111,7 +111,7 @@ class CommandParser(argparse.ArgumentParser):
         """Parse a command line. Exit with one sentence if a word is superfluous or not text."""
         words = sys.argv[1:] if arguments is None else arguments
         for number, word in enumerate(words, start=1):
-            # Python hands on what is no UTF-8 as half characters, which no table takes and no file can show.
+            # Python passes bytes that are not UTF-8 on as surrogates, which no table or file can hold.
             if not is_writable(word):
                 self.error(f"argument {number} holds bytes that are no UTF-8: '{printable(as_shown(word))}'")
         options, surplus = self.parse_known_args(arguments)
@@ -120,7 +120,7 @@ class CommandParser(argparse.ArgumentParser):
         return options
 
     def _parse_known_args(self, arg_strings: list[str], *rest: Any) -> Any:
-        # First of all: a misspelt --config would else be told as a missing one.
+        # This comes first: otherwise a misspelt --config would be reported as missing.
         for word in arg_strings:
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 break
@@ -217,7 +217,7 @@ class CommandConsole:
             return
         from routing.render.wording import printable
 
-        # One line, whatever names of tables or files, or Java's own words, bring along.
+        # Keep it on one line, even if names or Java's messages have line breaks.
         with self._aside():
             tell_besides(f"{self._line(printable(text), level, fields)}\n")
 
@@ -322,7 +322,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, CommandConsole], int]] = {
 
 
 def _tell_text(options: argparse.Namespace, parser: CommandParser) -> int | None:
-    """Return the exit status where the command line asks for a text alone, which is then printed."""
+    """Print a text that the command line asks for, such as help, and return the exit status."""
     if options.version:
         from routing.delta.counted_runs import release
 
@@ -337,7 +337,8 @@ def _tell_text(options: argparse.Namespace, parser: CommandParser) -> int | None
 def main(arguments: Sequence[str] | None = None, progress: CommandProgress | None = None) -> int:
     """Run one command and return its exit code. It reports its state in ``progress``."""
     for stream in (sys.stdout, sys.stderr):
-        # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
+        # A character outside the stream's encoding is printed as an escape, because failing now would waste the
+        # work.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -350,7 +351,7 @@ def main(arguments: Sequence[str] | None = None, progress: CommandProgress | Non
     if exit_status is not None:
         return exit_status
     console = CommandConsole(options, progress)
-    # What an interruption leaves it at.
+    # The state after an interruption.
     status = EXIT_FAILED
     try:
         status = _run_to_end(options, console)
@@ -373,11 +374,11 @@ def _reading_as(options: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
-    """Return the exit status of a command that has run, its error told in the last line."""
+    """Run a command and return its exit status. The last line reports its error."""
     try:
         with _reading_as(options):
             return _COMMANDS[options.command](options, console)
-    # The last resort of a command: everything is told, nothing is swallowed.
+    # The last resort of a command: every error is reported.
     except Exception as error:  # noqa: BLE001
         if options.verbose:
             tell_besides(traceback.format_exc())

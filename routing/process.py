@@ -29,11 +29,11 @@ def end_children(seconds: float) -> bool:
     """End all processes that this one started, with their children. Return True if there were any.
 
     They get SIGTERM first, because Java then removes its temporary files. Processes that still run after some
-    seconds are killed. Each is stopped first, so that it starts no other process.
+    seconds are killed. Each is stopped first, so that it cannot start other processes.
     """
     deadline = time.monotonic() + seconds
     were_any = False
-    # Again and again: a process that is being started loses what it is sent before it has become another program.
+    # Repeat this: a process that is just being started loses signals until its program is loaded.
     while children := find_children():
         were_any = True
         if time.monotonic() < deadline:
@@ -56,7 +56,7 @@ def _kill(processes: set[int]) -> None:
 
 def _send(processes: set[int], number: signal.Signals) -> None:
     for process in processes:
-        # It may have ended meanwhile, or be another user's, who alone can end it.
+        # It may have ended meanwhile, or belong to another user.
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
 
@@ -87,7 +87,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _parents_by_ps() -> Iterator[tuple[int, int]]:
-    """Yield processes with their parents where there is no /proc, as on macOS."""
+    """Yield processes with their parents on systems without /proc, such as macOS."""
     import subprocess
 
     listed = subprocess.Popen(["/bin/ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True)
@@ -178,7 +178,7 @@ _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 _JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
 # How long a process that is being started takes to be one.
 _STARTING_SECONDS = 0.1
-# What a main thread has on most systems; others may have much less.
+# The size of a main thread's stack on most systems. Other threads may have much less.
 _STACK = 16 << 20
 
 
@@ -208,7 +208,7 @@ class SignalGuard:
         self.progress = CommandProgress()
         self._clean_up = clean_up
         self._told_to = -1
-        # While Java starts, what is written to standard error goes elsewhere.
+        # While Java starts, standard error is redirected.
         with suppress(OSError):
             self._told_to = os.dup(2)
         self._is_told = False
@@ -260,22 +260,22 @@ class SignalGuard:
         self._report_end(number)
         sys.addaudithook(_start_nothing)
         if end_children(_JAVA_SECONDS) and self._worker is not None:
-            # Without Java the command fails, and puts away what it holds.
+            # Without Java the command fails and releases its resources.
             self._worker.join(_COMMAND_SECONDS)
         else:
             time.sleep(_STARTING_SECONDS)
-        # What was just being started when nothing more was to be.
+        # Processes that were just being started.
         end_children(_JAVA_SECONDS)
         self._leave(number)
 
     def _report_end(self, number: int) -> None:
         if self._is_told:
             return
-        # Before it is told: a second signal, which would not wait, tells it then.
+        # Remove the live line first: a second signal, which does not wait, may print the message itself.
         self.progress.clear()
         self._is_told = True
         line = self.progress.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.progress.text}")
-        # What fails from now on does so because of this end.
+        # Later errors are caused by this end, so hide them.
         sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         say(line, self._told_to)
 
@@ -291,7 +291,7 @@ class SignalGuard:
 
 
 def refuse_special_file(path: Path) -> None:
-    """Raise OSError where a pipe, device or socket stands."""
+    """Raise OSError if the path is a pipe, device or socket."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "it is a pipe, device or socket, and only ordinary files are read", str(path))
 

@@ -1,4 +1,4 @@
-"""The columns of the rows that functions and commands return, beside those of stored tables (`schemas`)."""
+"""Define the columns of rows that functions and commands return, except stored tables (`schemas`)."""
 
 from __future__ import annotations
 
@@ -196,9 +196,9 @@ LISTED_MESSAGES = table_schema(
     ("is_initiator!", _BOOLEAN),
     ("message_sequence_number", _BIGINT),
     ("route_name", _STRING),
-    # Null where no table `imports` is known.
+    # Null without a table `imports`.
     ("is_waiting", _BOOLEAN),
-    # The newest transmission_status or event, and what it says of the verdict; null where none was imported.
+    # The newest transmission_status or event and its agreement with the verdict, null if none was imported.
     ("status_observed_at", _TIME),
     ("status_source", _STRING),
     ("status_outcome", _STRING),

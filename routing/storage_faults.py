@@ -30,7 +30,7 @@ _TEXT = re.compile(
 
 
 def find_fault_of_folder(folder: str | os.PathLike[str]) -> str | None:
-    """Return the reason why this user cannot write into a folder, or None where nothing speaks against it."""
+    """Return the reason why this user cannot write into a folder, or None if nothing prevents it."""
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
@@ -81,7 +81,7 @@ def _number_of(error: BaseException) -> int | None:
     """Return the number of one error, or the one in its text."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    # An error of this package quotes what others wrote, such as the name of a folder.
+    # Errors of this package may quote other texts, such as the name of a folder.
     if type(error).__module__.startswith("routing."):
         return None
     for rust, arrow, words, denied in _TEXT.findall(str(error)):

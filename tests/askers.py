@@ -264,8 +264,8 @@ def estate_of(case: Case) -> Tables:
             *(route("Ask", ASK, "tcp://config:4022", database_name=name) for name in databases),
             *(route("Any", None, _OWN if name == "Parts" else "LOCAL", database_name=name) for name in databases),
         ],
-        messages=[_message(one) for one in case.messages],
-        route_requests=[_request(one) for one in case.record],
+        messages=[_message(asker) for asker in case.messages],
+        route_requests=[_request(on_record) for on_record in case.record],
     )
 
 
@@ -279,27 +279,29 @@ def at(minute: int) -> datetime:
     return _NOON + timedelta(minutes=minute)
 
 
-def _message(one: Asker) -> Row:
-    conversation_id, is_initiator = conversation(one.whose)
+def _message(asker: Asker) -> Row:
+    conversation_id, is_initiator = conversation(asker.whose)
     return {
-        "message_id": one.message_id,
-        "conversation_id": conversation_id.upper() if one.at % 2 else conversation_id,
+        "message_id": asker.message_id,
+        "conversation_id": conversation_id.upper() if asker.at % 2 else conversation_id,
         "is_initiator": is_initiator,
-        "enqueue_time": at(one.at),
+        "enqueue_time": at(asker.at),
         "instance_name": "hub",
-        "database_name": one.database,
+        "database_name": asker.database,
         "to_service_name": SERVICE,
     }
 
 
-def _request(one: OnRecord) -> Row:
-    conversation_id, is_initiator = conversation(one.whose) if isinstance(one.whose, str) else one.whose
+def _request(on_record: OnRecord) -> Row:
+    conversation_id, is_initiator = (
+        conversation(on_record.whose) if isinstance(on_record.whose, str) else on_record.whose
+    )
     return request(
         SERVICE,
-        database_name=one.database,
-        requested_at=at(one.at),
-        message_id=one.message_id,
-        ended_at=None if one.ended is None else at(one.ended),
+        database_name=on_record.database,
+        requested_at=at(on_record.at),
+        message_id=on_record.message_id,
+        ended_at=None if on_record.ended is None else at(on_record.ended),
         conversation_id=conversation_id,
         is_initiator=is_initiator,
     )
@@ -308,16 +310,18 @@ def _request(one: OnRecord) -> Row:
 def expected_stops(case: Case) -> list[tuple[Any, ...]]:
     """Return each message of a case with the database where step 4 stops it, or None, in order."""
     stops = []
-    for one in case.messages:
-        action, *where = one.action.split()
-        place = None if action == "goes" else where[0] if where else one.database or "msdb"
-        stops.append((at(one.at), one.message_id, *conversation(one.whose), place))
+    for asker in case.messages:
+        action, *where = asker.action.split()
+        place = None if action == "goes" else where[0] if where else asker.database or "msdb"
+        stops.append((at(asker.at), asker.message_id, *conversation(asker.whose), place))
     return sorted(stops)
 
 
 def expected_requests(case: Case) -> list[tuple[Any, ...]]:
     """Return the new requests of a case as database, time, message id, conversation and role, in order."""
-    return sorted((one.database, at(one.at), one.message_id, *conversation(one.whose)) for one in case.opened)
+    return sorted(
+        (asker.database, at(asker.at), asker.message_id, *conversation(asker.whose)) for asker in case.opened
+    )
 
 
 def stops_of(resolved: Sequence[Row], prefix: str = "") -> list[tuple[Any, ...]]:

@@ -23,6 +23,6 @@ def print_check(done: Check) -> str:
     return write_text(make_document(done), width=WIDE)
 
 
-def print_message(done: Check, asked: str) -> str:
+def print_message(done: Check, message: str) -> str:
     """Return the text of one message, a sentence a line."""
-    return write_text(explain_messages(done, asked), width=WIDE)
+    return write_text(explain_messages(done, message), width=WIDE)

@@ -34,12 +34,12 @@ def find_comments(page: str) -> dict[str, dict[str, str]]:
 
 
 def _meanings(section: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    meaning_by_column: dict[str, str] = {}
     for cell, meaning in re.findall(r"^\| ([a-z_!, ]+) \| [^|]+ \| (.+) \|$", section, re.MULTILINE):
         names, text = cell.replace("!", "").split(", "), _plain(meaning)
         is_shared = len(names) > 1 and not text.startswith("as ")
-        found |= dict.fromkeys(names, f"{', '.join(names)}: {text}" if is_shared else text)
-    return found
+        meaning_by_column |= dict.fromkeys(names, f"{', '.join(names)}: {text}" if is_shared else text)
+    return meaning_by_column
 
 
 def _plain(meaning: str) -> str:

@@ -31,9 +31,11 @@ REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REM
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On Spark Connect, skip tests of a classic session. Refuse a test that no target would run."""
     of_matrix = [item for item in items if item.get_closest_marker("matrix")]
-    lost = [item.nodeid for item in of_matrix if not item.get_closest_marker("core")]
-    if lost:
-        raise pytest.UsageError(f"`make test` leaves these to targets that run the core alone: {', '.join(lost)}")
+    not_core = [item.nodeid for item in of_matrix if not item.get_closest_marker("core")]
+    if not_core:
+        raise pytest.UsageError(
+            f"`make test` leaves these to targets that run the core alone: {', '.join(not_core)}"
+        )
     if REMOTE:
         reason = pytest.mark.skip(reason="looks into a classic session")
         for item in items:
@@ -84,10 +86,10 @@ def _remember_names_of_java() -> None:
         look_up = place.__getattr__
 
         def remembering(self: Any, name: str) -> Any:
-            found = look_up(self, name)
-            if isinstance(found, kind):
-                vars(self)[name] = found
-            return found
+            value = look_up(self, name)
+            if isinstance(value, kind):
+                vars(self)[name] = value
+            return value
 
         place.__getattr__ = remembering
 

@@ -91,12 +91,12 @@ def standing(rows: list[Row]) -> list[Row]:
 
 def flows_plainly(rows: list[Row]) -> dict[tuple[Any, ...], tuple[int, int]]:
     """How many messages each flow has, and when its oldest was enqueued."""
-    found: dict[tuple[Any, ...], tuple[int, int]] = {}
+    counts: dict[tuple[Any, ...], tuple[int, int]] = {}
     for row in standing(rows):
         flow, at = tuple(row.get(name) for name in FLOW), micros(row["enqueue_time"])
-        messages, oldest = found.get(flow, (0, at))
-        found[flow] = (messages + 1, min(oldest, at))
-    return found
+        messages, oldest = counts.get(flow, (0, at))
+        counts[flow] = (messages + 1, min(oldest, at))
+    return counts
 
 
 def points_plainly(rows: list[Row], seconds: int) -> Counter[tuple[Any, ...]]:
@@ -113,12 +113,12 @@ def points_plainly(rows: list[Row], seconds: int) -> Counter[tuple[Any, ...]]:
 
 def dialogs_plainly(rows: list[Row], spans: dict[tuple[str, str, str], tuple[Any, Any]]) -> dict[Any, int]:
     """How many dialogs were balanced to each id in its span of time."""
-    found: dict[tuple[str, ...], set[str]] = {}
+    dialogs_by_pick: dict[tuple[str, ...], set[str]] = {}
     for row in standing(rows):
-        came = row["database_name"] is None or row.get("rerouted_from") is not None
-        scope = (row["instance_name"], "msdb" if came else row["database_name"], row["to_service_name"])
+        is_arrival = row["database_name"] is None or row.get("rerouted_from") is not None
+        scope = (row["instance_name"], "msdb" if is_arrival else row["database_name"], row["to_service_name"])
         since, until = spans.get(scope, (0, 0))
         at = micros(row["decided_at"])
         if row.get("matching_step") == 3 and (since is None or since <= at) and (until is None or at < until):
-            found.setdefault((*scope, row["broker_instance"]), set()).add(row["conversation_id"])
-    return {name: len(dialogs) for name, dialogs in found.items()}
+            dialogs_by_pick.setdefault((*scope, row["broker_instance"]), set()).add(row["conversation_id"])
+    return {name: len(dialogs) for name, dialogs in dialogs_by_pick.items()}

@@ -69,8 +69,8 @@ STATUSES = [
 
 def _sent(name: str, time: str, number: int | None, **columns: Any) -> dict[str, Any]:
     """A message of conversation 20 to //far."""
-    found = message(20, "//far", message_id=name, enqueue_time=f"2026-01-05T{time}Z", **columns)
-    return {**found, "message_sequence_number": number}
+    row = message(20, "//far", message_id=name, enqueue_time=f"2026-01-05T{time}Z", **columns)
+    return {**row, "message_sequence_number": number}
 
 
 _STOCK_END = {"database_name": "Stock", "is_initiator": False}
@@ -96,8 +96,8 @@ def handle(number: int) -> str:
 
 def _seen(by: str, number: int, day: int, **columns: Any) -> dict[str, Any]:
     """A message of a conversation that an import saw under a handle."""
-    seen = {"conversation_handle": by, "message_id": f"seen on {day}", **columns}
-    return observation(number, f"2026-01-{day:02}T12:00:00Z", **seen)
+    columns_of_observation = {"conversation_handle": by, "message_id": f"seen on {day}", **columns}
+    return observation(number, f"2026-01-{day:02}T12:00:00Z", **columns_of_observation)
 
 
 SEEN = [

@@ -64,9 +64,9 @@ def summary_lines() -> list[str]:
 
 
 def _sentence(message: str, service: str, step: str, route: str, place: str, outcome: str, reason: str) -> str:
-    where = "" if place == "-" else f" to {place}"
+    destination = "" if place == "-" else f" to {place}"
     by = "" if route == "-" else f" by {route}"
-    return f"- {message} for {service}: {outcome}{where}{by} (step {step}, {reason})"
+    return f"- {message} for {service}: {outcome}{destination}{by} (step {step}, {reason})"
 
 
 def _golden(name: str) -> list[list[str]]:

@@ -107,7 +107,7 @@ def _on_one_machine(folder: Path, page: ErrorPage) -> None:
     whole_shop(
         folder, [row], service_broker_endpoints=_listening("SHOP.example"), routes=routes, services=services
     )
-    for name, held in (("STOCK\\ONE", []), ("STOCK\\TWO", [{"name": "//stock"}])):
+    for name, held_services in (("STOCK\\ONE", []), ("STOCK\\TWO", [{"name": "//stock"}])):
         export(
             folder,
             name,
@@ -115,7 +115,7 @@ def _on_one_machine(folder: Path, page: ErrorPage) -> None:
             service_broker_endpoints=[{"endpoint_id": 1, "name": "Broker", "is_message_forwarding_enabled": 0}],
             tcp_endpoints=[{"endpoint_id": 1, "name": "Broker", "port": 4022, "ip_address": None}],
             routes={"msdb": [_LOCAL], "Stock": [_LOCAL, _BACK]},
-            services={"msdb": [], "Stock": held},
+            services={"msdb": [], "Stock": held_services},
         )
 
 
@@ -293,7 +293,7 @@ def _clip(text: str) -> str:
 def render_index() -> str:
     """Return the page with a row for every known number."""
     rows = [f"| {_link(page)} | {_escape(_clip(page.text))} | {_escape(_tell_meaning(page))} |" for page in PAGES]
-    others = [number for number in sorted(NUMBERS) if all(page.number != number for page in PAGES)]
+    other_numbers = [number for number in sorted(NUMBERS) if all(page.number != number for page in PAGES)]
     parts = [
         "# Error messages",
         (
@@ -307,7 +307,7 @@ def render_index() -> str:
             "No public case shows what solved these. The table says what they mean and where to look. `…` stands"
             " for a value."
         ),
-        "\n".join(["| number | text | meaning | where to look |", "|---|---|---|---|", *map(_row, others)]),
+        "\n".join(["| number | text | meaning | where to look |", "|---|---|---|---|", *map(_row, other_numbers)]),
         (
             "An empty `transmission_status` means that SQL Server has not tried yet, or sent the message and waits"
             " for the acknowledgement. See [questions](../faq.md#the-status-is-blank-is-the-message-lost)."
@@ -324,11 +324,11 @@ def _link(page: ErrorPage) -> str:
 def _row(number: int) -> str:
     trouble = find_trouble(number, "?")
     assert trouble is not None
-    where = WHERE_TO_LOOK[trouble]
+    place = WHERE_TO_LOOK[trouble]
     if trouble is StatusTrouble.STATEMENT_REFUSED:
         code = f"SBR{_LINT_CODES[number]}"
-        where = f"the statement: [{code}](../../routing/lint/pages/{code}.md)"
-    return f"| {number} | {_escape(_clip(MESSAGE_TEXTS[number]))} | {_escape(STATUSES[trouble].cause)} | {where} |"
+        place = f"the statement: [{code}](../../routing/lint/pages/{code}.md)"
+    return f"| {number} | {_escape(_clip(MESSAGE_TEXTS[number]))} | {_escape(STATUSES[trouble].cause)} | {place} |"
 
 
 def render_all() -> dict[str, str]:

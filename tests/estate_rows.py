@@ -23,8 +23,8 @@ def conversation(number: int) -> str:
 
 def instance(name: str = "hub", *addresses: str, **columns: Any) -> Row:
     """Return an instance. Without addresses, nothing is known about its addresses."""
-    known = {"addresses": list(addresses)} if addresses else {}
-    return {"instance_name": name, **known, **columns}
+    known_columns = {"addresses": list(addresses)} if addresses else {}
+    return {"instance_name": name, **known_columns, **columns}
 
 
 def database(name: str = "Sales", guid: str = SALES, **columns: Any) -> Row:
@@ -69,8 +69,8 @@ def request(service_name: str, **columns: Any) -> Row:
 
 def observation(number: int, at: Any, source: str = "TRANSMISSION_QUEUE", **columns: Any) -> Row:
     """Return a row of observed_routing with the status of a message, as import writes it."""
-    seen = {"message_id": f"m{number}", "observed_at": at, "source": source}
-    return {**endpoint(number, conversation_id=conversation(number).lower()), **seen, **columns}
+    observed = {"message_id": f"m{number}", "observed_at": at, "source": source}
+    return {**endpoint(number, conversation_id=conversation(number).lower()), **observed, **columns}
 
 
 def estate(**tables: list[Row]) -> Tables:

@@ -71,8 +71,8 @@ def waiting(number: int, service: str, sequence: int = 0, **columns: Any) -> dic
 
 def route(name: str, service: str | None = None, address: str = "LOCAL", **columns: Any) -> dict[str, Any]:
     """A row of sys.routes."""
-    rest = {"broker_instance": None, "lifetime": None, "mirror_address": None}
-    return {"name": name, "remote_service_name": service, "address": address, **rest, **columns}
+    optional = {"broker_instance": None, "lifetime": None, "mirror_address": None}
+    return {"name": name, "remote_service_name": service, "address": address, **optional, **columns}
 
 
 def database(name: str, broker: str, number: int = 5, is_enabled: int = 1) -> dict[str, Any]:
@@ -94,7 +94,9 @@ def whole_shop(folder: Path, queue: Rows, dialogs: Rows | None = None, **views: 
             "Orders": [route("AutoCreatedLocal"), route("ToStock", "//stock", "TCP://hub.example:4022")],
         },
         "services": {"msdb": [], "Orders": [{"name": "//orders"}]},
-        "conversation_endpoints": {"Orders": [endpoint(each) for each in numbers] if dialogs is None else dialogs},
+        "conversation_endpoints": {
+            "Orders": [endpoint(number) for number in numbers] if dialogs is None else dialogs
+        },
         "transmission_queue": {"Orders": queue},
         **views,
     }

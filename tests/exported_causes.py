@@ -51,7 +51,7 @@ def shop(folder: Path, status: str = "", number: int | None = None, **views: Any
 
 def target(folder: Path, instance: str = "STOCK", **views: Any) -> Path:
     """An instance whose database Stock holds //stock; ``views`` replace or add some."""
-    given: dict[str, Any] = {
+    views_of_target: dict[str, Any] = {
         "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
         "service_broker_endpoints": [broker_endpoint(instance)],
         "routes": {
@@ -61,7 +61,7 @@ def target(folder: Path, instance: str = "STOCK", **views: Any) -> Path:
         "services": {"msdb": [], "Stock": [{"name": "//stock", "service_id": 7, "service_queue_id": 70}]},
         **views,
     }
-    return export(folder, instance, **{view: rows for view, rows in given.items() if rows is not None})
+    return export(folder, instance, **{view: rows for view, rows in views_of_target.items() if rows is not None})
 
 
 def only_remedy(folder: Path) -> Remedy:

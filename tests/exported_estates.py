@@ -100,8 +100,8 @@ def random_parts(rng: random.Random, estate: int, at: datetime) -> Parts:
     for database in [*databases, "msdb"]:
         parts["routes", database] = _routes(rng, machine, services, at, is_msdb=database == "msdb")
     for database in databases:
-        held = [name for name in services if name != CONFIGURATION_SERVICE and rng.random() < 0.3]
-        parts["services", database] = [{"name": name} for name in held]
+        held_services = [name for name in services if name != CONFIGURATION_SERVICE and rng.random() < 0.3]
+        parts["services", database] = [{"name": name} for name in held_services]
     # Some databases send though sys.databases does not list them.
     senders = [*databases, *(["Ghost"] if rng.random() < 0.2 else [])]
     for number, database in enumerate(senders):
@@ -232,10 +232,10 @@ def _write(rng: random.Random, folder: Path, instance: Exported, parts: Parts) -
         rows = [
             # The queue is the newest. A view that is empty somewhere is there with a row that says no more.
             {**row, "instance_name": instance.name, "database_name": database, "exported_at": exported_at}
-            for (name, database), found in parts.items()
+            for (name, database), rows in parts.items()
             if name == view and (name, database) not in instance.left_out
             for exported_at in [instance.at if view == "transmission_queue" else instance.at - 3 * HOUR]
-            for row in found or [{}]
+            for row in rows or [{}]
         ]
         if view == "service_broker_endpoints" and ADDRESSES in instance.left_out:
             rows = [{**row, **dict.fromkeys(("machine_name", "full_name", "port"))} for row in rows]

@@ -161,13 +161,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
+def assert_same_frames(actual: DataFrame, expected: DataFrame) -> None:
     """Assert that both have the same columns and rows, in any order, with any nullability and comments."""
     from chispa import DataFramesNotEqualError, assert_df_equality
     from chispa.schema_comparer import SchemasNotEqualError
 
     try:
-        assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True, ignore_metadata=True)
+        assert_df_equality(actual, expected, ignore_row_order=True, ignore_nullable=True, ignore_metadata=True)
     except (DataFramesNotEqualError, SchemasNotEqualError) as error:
         # What chispa raises is no AssertionError.
         raise AssertionError(str(error)) from None
@@ -189,8 +189,8 @@ def collect_rows(frame: DataFrame) -> tuple[DataFrame, list[dict[str, Any]]]:
     for row in rows:
         for name in times:
             if row[name] is not None:
-                seconds, rest = divmod(row[name], 1_000_000)
-                row[name] = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest)
+                seconds, microseconds = divmod(row[name], 1_000_000)
+                row[name] = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=microseconds)
     return micros, rows
 
 

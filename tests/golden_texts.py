@@ -24,8 +24,8 @@ def assert_golden_help(name: str, text: str) -> None:
 
 def _as_any_python(text: str) -> str:
     """Normalise a help text: its usage in one line, and an option's value once, as since Python 3.13."""
-    usage, _, rest = text.rstrip("\n").partition("\n\n")
-    return f"{' '.join(usage.split())}\n\n{_VALUE_TWICE.sub(', ', rest)}"
+    usage, _, options = text.rstrip("\n").partition("\n\n")
+    return f"{' '.join(usage.split())}\n\n{_VALUE_TWICE.sub(', ', options)}"
 
 
 def assert_golden(name: str, text: str) -> None:

@@ -112,9 +112,9 @@ def traffic(*numbers: int) -> dict[str, str]:
     return {"conversation_endpoints": _ENDS + ends, "transmission_queue": _QUEUE + queue}
 
 
-def estate(at: datetime, *lines: str, more: str = BAR, **others: str) -> Step:
+def estate(at: datetime, *lines: str, other_databases: str = BAR, **others: str) -> Step:
     """Return an export of an instance with two databases, of which Shop has these routes."""
-    whole = {"databases": _DATABASES + SHOP + more, "services": "name\n//shop\n"}
+    whole = {"databases": _DATABASES + SHOP + other_databases, "services": "name\n//shop\n"}
     return views(at, **whole, routes=_ROUTES + _LOCAL + "".join(lines), **others)
 
 
@@ -134,7 +134,9 @@ SCENARIOS = {
         (estate(FIRST, _STOCK, **traffic(1, 2)),),
     ),
     "a database that an export drops": Scenario(
-        estate(SECOND, _STOCK, more=""), estate(THIRD, _STOCK, more=""), (estate(FIRST, _STOCK), _OF_BAR)
+        estate(SECOND, _STOCK, other_databases=""),
+        estate(THIRD, _STOCK, other_databases=""),
+        (estate(FIRST, _STOCK), _OF_BAR),
     ),
     "the first script": Scenario(
         script(
@@ -241,13 +243,13 @@ def ended_after(commit: int | None, do: Callable[[], None] = kill) -> Iterator[l
 def state_of(folder: Path) -> dict[str, list[str]]:
     """Return the rows of all tables, the journal among them, without the times at which they were imported."""
     config = config_in(folder)
-    found = {}
+    rows_by_key = {}
     for key, location in {**locations_of(config), "unfinished_imports": config.journal}.items():
         if location is not None and Path(location.text, "_delta_log").is_dir():
             rows = [{**row, "imported_at": None} if key == "imports" else row for row in rows_at(location)]
-            found[key] = sorted(map(repr, rows))
+            rows_by_key[key] = sorted(map(repr, rows))
     # A table that is empty may not have been made.
-    return {key: rows for key, rows in found.items() if rows}
+    return {key: rows for key, rows in rows_by_key.items() if rows}
 
 
 def copy_of(folder: Path, to: Path) -> Path:
@@ -292,18 +294,18 @@ class Undisturbed:
         steps = {"again": scenario.ended, "next day": scenario.next_day}
         if state_of(half) == self.before:
             del steps["next day"]
-        for what, step in steps.items():
-            after = copy_of(half, half.with_name(f"{half.name} {what}"))
+        for name, step in steps.items():
+            after = copy_of(half, half.with_name(f"{half.name} {name}"))
             try:
                 step(opener(), after)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-                faults.append(f"{moment}, {what}: {error}")
+                faults.append(f"{moment}, {name}: {error}")
                 continue
-            found, expected = state_of(after), self.expected[what]
+            actual, expected = state_of(after), self.expected[name]
             faults += [
-                f"{moment}, {what}: {key} {sorted(set(found.get(key, [])) ^ set(expected.get(key, [])))}"
-                for key in {*found, *expected}
-                if found.get(key) != expected.get(key)
+                f"{moment}, {name}: {key} {sorted(set(actual.get(key, [])) ^ set(expected.get(key, [])))}"
+                for key in {*actual, *expected}
+                if actual.get(key) != expected.get(key)
             ]
             shutil.rmtree(after)
         return faults
@@ -344,6 +346,6 @@ def tell_differences_of_completing(scenario: Scenario, folder: Path) -> list[str
         scenario.ended(no_spark(), half)
     for name, again in copy_halves(scenario.next_day, half, folder):
         scenario.next_day(no_spark(), again)
-        found, expected = state_of(again), undisturbed.expected["next day"]
-        faults += [f"after {name}: {key}" for key in expected if found.get(key) != expected[key]]
+        actual, expected = state_of(again), undisturbed.expected["next day"]
+        faults += [f"after {name}: {key}" for key in expected if actual.get(key) != expected[key]]
     return faults

@@ -167,7 +167,9 @@ def import_script(
 
 def newest(config: Config) -> dict[str, int | None]:
     """Return the newest version of each table from its log, or None without one."""
-    logs = {key: Path(where.text, "_delta_log").glob("*.json") for key, where in locations_of(config).items()}
+    logs = {
+        key: Path(location.text, "_delta_log").glob("*.json") for key, location in locations_of(config).items()
+    }
     return {key: max((int(file.stem) for file in files), default=None) for key, files in logs.items()}
 
 
@@ -178,8 +180,8 @@ def rows_at(location: TableLocation) -> list[dict[str, Any]]:
 
     options = ParquetReadOptions(coerce_int96_timestamp_unit="us")
     rows = DeltaTable(location.text).to_pyarrow_dataset(parquet_read_options=options).to_table()
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    read_rows: list[dict[str, Any]] = rows.to_pylist()
+    return read_rows
 
 
 def make_table(location: TableLocation, rows: list[dict[str, Any]], schema: Schema, **columns: str) -> None:

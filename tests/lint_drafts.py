@@ -34,11 +34,11 @@ def apart(tables: Tables, label: str) -> Tables:
     return {key: [_apart(key, row, label) for row in rows] for key, rows in tables.items()}
 
 
-def together(found: str | None, label: str) -> str | None:
+def together(name: str | None, label: str) -> str | None:
     """A name of a finding as the estate wrote it."""
-    if found is None:
+    if name is None:
         return None
-    return found.removeprefix(f"{label}/").removeprefix(f"{label}:").removesuffix(f"#{label}")
+    return name.removeprefix(f"{label}/").removeprefix(f"{label}:").removesuffix(f"#{label}")
 
 
 def _apart(table: str, row: dict[str, Any], label: str) -> dict[str, Any]:
@@ -79,13 +79,13 @@ def pair(*, forwarding: bool | None = False, local: bool = True) -> EstateDraft:
 
 
 def sales(
-    address: str, service: str | None = None, broker: str | None = None, **more: Any
+    address: str, service: str | None = None, broker: str | None = None, **columns: Any
 ) -> Callable[[], EstateDraft]:
     """The pair with route R of Sales."""
 
     def build() -> EstateDraft:
         draft = pair()
-        draft.route("one", "Sales", "R", address, service, broker, **more)
+        draft.route("one", "Sales", "R", address, service, broker, **columns)
         return draft
 
     return build
@@ -116,13 +116,13 @@ def routes(
     return build
 
 
-def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], EstateDraft]:
+def databases(*rows: tuple[Any, ...], **columns: Any) -> Callable[[], EstateDraft]:
     """Return the pair with databases, given as (instance, name, broker instance, services…)."""
 
     def build() -> EstateDraft:
         draft = pair()
         for row in rows:
-            draft.database(*row, **more)
+            draft.database(*row, **columns)
         return draft
 
     return build

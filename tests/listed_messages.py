@@ -113,10 +113,10 @@ def random_rows(chance: random.Random, messages: int) -> list[Row]:
         name = f"m{chance.randrange(messages * 3) if chance.random() < 0.05 else number}"
         service, instance = chance.choice(("//a", "//b", "//é")), chance.choice(("HUB", "SPOKE", "hub"))
         time = f"{chance.randrange(3):02d}:00:0{chance.randrange(3)}.00000{chance.randrange(3)}"
-        where = chance.choice((None, "Shop", "Other"))
+        database = chance.choice((None, "Shop", "Other"))
         for attempt in range(1, chance.choice((1, 1, 1, 2, 3)) + 1):
             verdict = chance.choice(_VERDICTS)
-            rows.append(resolved(name, service, time, verdict, attempt, instance=instance, database_name=where))
+            rows.append(resolved(name, service, time, verdict, attempt, instance=instance, database_name=database))
     chance.shuffle(rows)
     return rows
 

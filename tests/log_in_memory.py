@@ -143,18 +143,18 @@ class LogsInMemory:
         if not rows:
             return None
         number, found = max(rows)
-        told = dict(found)
+        run = dict(found)
         return LastRun(
-            run_id=told["run_id"],
-            mode=told["mode"],
+            run_id=run["run_id"],
+            mode=run["mode"],
             finished_at=_FIRST + timedelta(seconds=number),
-            input_versions={"messages": told["messages"]},
-            output_versions=dict(told["output_versions"]),
+            input_versions={"messages": run["messages"]},
+            output_versions=dict(run["output_versions"]),
             outcome_counts={},
             runs=self.place("runs"),
             messages="in/messages",
-            table_ids=dict(told["table_ids"]),
-            commit_identities=dict(told["commit_identities"]),
+            table_ids=dict(run["table_ids"]),
+            commit_identities=dict(run["commit_identities"]),
             read_at=len(self.logs["runs"].entries) - 1,
         )
 
@@ -197,8 +197,8 @@ class LogsInMemory:
             self.logs[key] = log.and_then("RESTORE", log.rows(version), mark.as_text(), restored=version)
 
     def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
-        taken = self.logs["runs"].entries if "runs" in self.logs else ()
-        if any(entry.turn >= turn and entry.order == since for entry in taken):
+        entries = self.logs["runs"].entries if "runs" in self.logs else ()
+        if any(entry.turn >= turn and entry.order == since for entry in entries):
             return False
         plain = {k: tuple(sorted(v.items())) if isinstance(v, Mapping) else v for k, v in row.items()}
         number = len(self.logs["runs"].rows()) if "runs" in self.logs else 0

@@ -80,23 +80,23 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
 
     ``first`` is the version of each log's first write.
     """
-    for what, step in STEPS:
+    for name, step in STEPS:
         step(stored, first)
         step(memory, first)
-        assert stored.rows() == memory.rows(), what
-        assert _log(stored.tables).version == _log(memory.tables).version, what
+        assert stored.rows() == memory.rows(), name
+        assert _log(stored.tables).version == _log(memory.tables).version, name
     # A commit stays as it is, so the last state tells of all before it.
     assert _told(stored.tables) == _told(memory.tables)
     log = _log(stored.tables)
-    every, numbers = log.commits_after(-1), range(log.version + 1)
+    commits, numbers = log.commits_after(-1), range(log.version + 1)
     ids = [log.identity(version) or "" for version in numbers]
-    assert len({*ids} - {""}) == len(every)
+    assert len({*ids} - {""}) == len(commits)
     again = _log(stored.tables)
-    assert [[again.is_commit(version, one) for one in ids] for version in numbers] == [
+    assert [[again.is_commit(version, commit_id) for commit_id in ids] for version in numbers] == [
         [version == number for number in numbers] for version in numbers
     ]
-    assert [again.commit(version) for version in (0, log.version + 1)] == [every[0], None]
-    return every
+    assert [again.commit(version) for version in (0, log.version + 1)] == [commits[0], None]
+    return commits
 
 
 def _log(tables: OutputTables) -> OutputLog:

@@ -97,8 +97,8 @@ def execute(name: str, demo: Path, environment: Mapping[str, str | None], *, has
             for key in variables.keys() & os.environ.keys():
                 if variables[key] is None:
                     del os.environ[key]
-            where = {"metadata": {"path": str(place)}}
-            NotebookClient(notebook, timeout=_LONGEST_CELL, kernel_name=_KERNEL, resources=where).execute()
+            resources = {"metadata": {"path": str(place)}}
+            NotebookClient(notebook, timeout=_LONGEST_CELL, kernel_name=_KERNEL, resources=resources).execute()
     return [cell.outputs for cell in code_cells(notebook)]
 
 

@@ -59,13 +59,13 @@ class Room:
     @cached_property
     def methods(self) -> dict[str, set[str]]:
         """By a name, or a name with an index, the methods of expressions that are called on it."""
-        found: dict[str, set[str]] = {}
+        methods_by_name: dict[str, set[str]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and node.attr in INLINE:
                 on = node.value.value if isinstance(node.value, ast.Subscript) else node.value
                 if isinstance(on, ast.Name):
-                    found.setdefault(on.id, set()).add(node.attr)
-        return found
+                    methods_by_name.setdefault(on.id, set()).add(node.attr)
+        return methods_by_name
 
 
 @cache
@@ -77,7 +77,7 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 @cache
 def rooms() -> tuple[Room, ...]:
     """Return all modules of the package, read once."""
-    found = []
+    collected = []
     for path in sorted(HOUSE.rglob("*.py")):
         parts = path.relative_to(HOUSE.parent).with_suffix("").parts
         if parts[-1] == "__main__":
@@ -86,16 +86,16 @@ def rooms() -> tuple[Room, ...]:
         module = importlib.import_module(name)
         tree = nodes_of(path)[0]
         assert isinstance(tree, ast.Module)
-        found.append(Room(name, tree, vars(module)))
-    return tuple(found)
+        collected.append(Room(name, tree, vars(module)))
+    return tuple(collected)
 
 
-def python_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
+def python_uses(collected: Sequence[Room]) -> tuple[list[Use], list[str]]:
     """Return the uses of each expression in Python, and breaches of the law."""
     uses: list[Use] = []
     breaches: list[str] = []
-    for room in found:
-        uses += _compiled(room, found, breaches)
+    for room in collected:
+        uses += _compiled(room, collected, breaches)
         uses += _inline(room, breaches)
         breaches += _unseen(room)
     return uses, breaches
@@ -140,18 +140,18 @@ def _inline(room: Room, breaches: list[str]) -> Iterator[Use]:
             assert isinstance(node, ast.Call)
             assert isinstance(node.func, ast.Attribute)
             pattern = _value(node.args[0], room)
-            where = f"{room.name}, line {node.lineno}"
+            location = f"{room.name}, line {node.lineno}"
             if pattern is None or any(keyword.arg == "flags" for keyword in node.keywords):
-                breaches.append(f"{where}: {ast.unparse(node)}: compile it at the top of the module")
+                breaches.append(f"{location}: {ast.unparse(node)}: compile it at the top of the module")
             else:
-                yield Use(where, pattern, 0, node.func.attr)
+                yield Use(location, pattern, 0, node.func.attr)
 
 
 def _unseen(room: Room) -> Iterator[str]:
     """Expressions that are compiled where no module's names show them, and names of `re` that hide a call."""
-    seen = {id(node) for name, value in _assigned(room.tree) for node in ast.walk(value)}
+    assigned = {id(node) for name, value in _assigned(room.tree) for node in ast.walk(value)}
     for node in room.nodes:
-        if _is_call_of(node, "re", {"compile"}) and id(node) not in seen:
+        if _is_call_of(node, "re", {"compile"}) and id(node) not in assigned:
             yield f"{room.name}, line {node.lineno}: compiled out of sight"  # type: ignore[attr-defined]
         if isinstance(node, ast.ImportFrom) and node.module in ("re", "regex", "fnmatch"):
             yield f"{room.name}, line {node.lineno}: {ast.unparse(node)}"
@@ -161,11 +161,11 @@ def _unseen(room: Room) -> Iterator[str]:
             yield f"{room.name}, line {node.lineno}: {ast.unparse(node)}"
 
 
-def java_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
+def java_uses(collected: Sequence[Room]) -> tuple[list[Use], list[str]]:
     """Return the uses of each expression in Java, and breaches of the law."""
     uses: list[Use] = []
     breaches: list[str] = []
-    for room in found:
+    for room in collected:
         for node in room.nodes:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
@@ -173,12 +173,12 @@ def java_uses(found: Sequence[Room]) -> tuple[list[Use], list[str]]:
             place = (_JAVA_FUNCTIONS if is_function else _JAVA_METHODS).get(node.func.attr)
             if place is None:
                 continue
-            where = f"{room.name}, line {node.lineno}"
+            location = f"{room.name}, line {node.lineno}"
             pattern = _value(node.args[place], room) if len(node.args) > place else None
             if pattern is None:
-                breaches.append(f"{where}: {ast.unparse(node)}")
+                breaches.append(f"{location}: {ast.unparse(node)}")
             else:
-                uses.append(Use(where, pattern, 0, node.func.attr))
+                uses.append(Use(location, pattern, 0, node.func.attr))
         for node in room.nodes:
             # Texts that Spark parses may hold one as well.
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
@@ -204,10 +204,10 @@ def _is_call_of(node: ast.AST, name: str, functions: set[str]) -> bool:
 def _value(node: ast.expr, room: Room) -> str | None:
     """Return the value of an expression of a module's constants, or None if it has a function's own names."""
     try:
-        found = eval(compile(ast.Expression(node), room.name, "eval"), dict(room.names))
+        value = eval(compile(ast.Expression(node), room.name, "eval"), dict(room.names))
     except NameError:
         return None
-    return found if isinstance(found, str) else None
+    return value if isinstance(value, str) else None
 
 
 def in_python(pattern: str) -> str:

@@ -47,10 +47,10 @@ def main_paths(frame: DataFrame, folder: str, *, through_kept: bool = False) -> 
 
 def paths_to_kept(frame: DataFrame, folder: str) -> list[list[str]]:
     """The same for the plan by which a kept frame was computed."""
-    kept = _physical(frame)
-    while kept.nodeName().split(" ")[0] != KEPT:
-        (kept,) = _children(kept)
-    return list(_paths(kept.relation().cachedPlan(), folder, [], through_kept=False))
+    kept_node = _physical(frame)
+    while kept_node.nodeName().split(" ")[0] != KEPT:
+        (kept_node,) = _children(kept_node)
+    return list(_paths(kept_node.relation().cachedPlan(), folder, [], through_kept=False))
 
 
 def join_keys(frame: DataFrame, folder: str) -> list[tuple[str, ...]]:
@@ -115,12 +115,12 @@ def _physical(frame: DataFrame) -> Any:
 
 def _paths(plan: Any, folder: str, above: list[str], through_kept: bool) -> Iterator[list[str]]:
     name = plan.nodeName().split(" ")[0]
-    here = [*above, name]
+    path = [*above, name]
     if _scans(plan, folder):
-        yield here
+        yield path
     elif name not in (KEPT, BROADCAST) or (name == KEPT and through_kept):
         for child in _sources(plan) if through_kept else _children(plan):
-            yield from _paths(child, folder, here, through_kept)
+            yield from _paths(child, folder, path, through_kept)
 
 
 def _scans(plan: Any, folder: str) -> bool:

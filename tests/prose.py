@@ -93,22 +93,22 @@ def marks(sentence: str) -> list[str]:
 
 def sentences_of(paths: Iterable[Path]) -> list[str]:
     """The sentences of Markdown pages, and of the docstrings of Python files."""
-    found: list[str] = []
+    collected: list[str] = []
     for path in paths:
         text = path.read_text(encoding="utf-8")
-        found += sentences(docstring_blocks(text) if path.suffix == ".py" else page_blocks(text))
-    return found
+        collected += sentences(docstring_blocks(text) if path.suffix == ".py" else page_blocks(text))
+    return collected
 
 
-def shares(found: list[str]) -> dict[str, float]:
+def shares(collected: list[str]) -> dict[str, float]:
     """The per cent of sentences with each mark."""
-    counts = Counter(mark for sentence in found for mark in marks(sentence))
-    return {mark: round(100 * counts[mark] / max(1, len(found)), 1) for mark in TARGETS}
+    counts = Counter(mark for sentence in collected for mark in marks(sentence))
+    return {mark: round(100 * counts[mark] / max(1, len(collected)), 1) for mark in TARGETS}
 
 
-def share_to_readers(found: list[str]) -> float:
+def share_to_readers(collected: list[str]) -> float:
     """The per cent of sentences that speak to the reader."""
-    return round(100 * sum(YOU.search(sentence) is not None for sentence in found) / max(1, len(found)), 1)
+    return round(100 * sum(YOU.search(sentence) is not None for sentence in collected) / max(1, len(collected)), 1)
 
 
 def texts_of(source: str) -> Iterator[str]:
@@ -122,7 +122,9 @@ def texts_of(source: str) -> Iterator[str]:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.JoinedStr):
-            text = "".join(str(one.value) if isinstance(one, ast.Constant) else "CODE" for one in node.values)
+            text = "".join(
+                str(value.value) if isinstance(value, ast.Constant) else "CODE" for value in node.values
+            )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value.replace("%s", "CODE")
         else:

@@ -101,25 +101,25 @@ def public_names() -> Iterator[PublicName]:
 
 
 def _source(example: str) -> str:
-    return "".join(one.source for one in doctest.DocTestParser().get_examples(example))
+    return "".join(example_part.source for example_part in doctest.DocTestParser().get_examples(example))
 
 
 def faults(public: PublicName) -> list[str]:
     """Describe missing parts of a docstring, and its parameters and errors that do not exist."""
-    found = []
+    found_faults = []
     if not public.sections.get("Example", "").strip().startswith(">>> "):
-        found.append("it has no example")
+        found_faults.append("it has no example")
     if public.entries("Args") != public.parameters:
-        found.append(f"Args are {public.entries('Args')}, the parameters {public.parameters}")
+        found_faults.append(f"Args are {public.entries('Args')}, the parameters {public.parameters}")
     if public.returns_something != ("Returns" in public.sections):
-        found.append(f"Returns {'is missing' if public.returns_something else 'of nothing'}")
+        found_faults.append(f"Returns {'is missing' if public.returns_something else 'of nothing'}")
     errors = {**vars(builtins), **_errors_of_the_package()}
     for name in public.entries("Raises"):
         if not (isinstance(errors.get(name), type) and issubclass(errors[name], BaseException)):
-            found.append(f"{name} is no exception")
+            found_faults.append(f"{name} is no exception")
     if list(public.sections) != [name for name in SECTIONS if name in public.sections]:
-        found.append(f"its sections are in another order than {', '.join(SECTIONS)}")
-    return found
+        found_faults.append(f"its sections are in another order than {', '.join(SECTIONS)}")
+    return found_faults
 
 
 def _errors_of_the_package() -> dict[str, type]:
@@ -127,12 +127,12 @@ def _errors_of_the_package() -> dict[str, type]:
     # Errors that are made beside what raises them.
     for module in ("routing.cases.questions", "routing.importing.import_faults"):
         importlib.import_module(module)
-    found, left = dict[str, type](), [routing.RoutingError]
-    while left:
-        error = left.pop()
-        found[error.__name__] = error
-        left += error.__subclasses__()
-    return found
+    errors, classes = dict[str, type](), [routing.RoutingError]
+    while classes:
+        error = classes.pop()
+        errors[error.__name__] = error
+        classes += error.__subclasses__()
+    return errors
 
 
 def example_estate() -> Tables:

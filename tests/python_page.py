@@ -27,10 +27,10 @@ def listed_names(text: str) -> list[str]:
 
 def renewed(text: str) -> str:
     """Return a page with the docstrings as they are now."""
-    known = {public.name: public for public in public_names()}
+    public_by_name = {public.name: public for public in public_names()}
 
     def renew(block: re.Match[str]) -> str:
-        parts = [_render(known[name]) for name in block["names"].split(", ")]
+        parts = [_render(public_by_name[name]) for name in block["names"].split(", ")]
         return "\n".join([f"<!-- docstrings: {block['names']} -->", *parts, "<!-- end of docstrings -->\n"])
 
     return BLOCK.sub(renew, text)
@@ -55,17 +55,17 @@ def _render(public: PublicName) -> str:
 def _signature(public: PublicName) -> str:
     """Return the call as users type it, with names and plain default values."""
     shown, is_keyword = [], False
-    for one in inspect.signature(public.value).parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not is_keyword:
+    for parameter in inspect.signature(public.value).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not is_keyword:
             shown.append("*")
             is_keyword = True
-        if one.default is one.empty:
-            shown.append(f"*{one.name}" if one.kind is one.VAR_POSITIONAL else one.name)
+        if parameter.default is parameter.empty:
+            shown.append(f"*{parameter.name}" if parameter.kind is parameter.VAR_POSITIONAL else parameter.name)
         else:
-            is_plain = one.default is None or (
-                isinstance(one.default, bool | int | str | tuple) and len(repr(one.default)) < _LONGEST
+            is_plain = parameter.default is None or (
+                isinstance(parameter.default, bool | int | str | tuple) and len(repr(parameter.default)) < _LONGEST
             )
-            shown.append(f"{one.name}={repr(one.default) if is_plain else '…'}")
+            shown.append(f"{parameter.name}={repr(parameter.default) if is_plain else '…'}")
     return f"routing.{public.name}({', '.join(shown)})"
 
 
@@ -78,5 +78,5 @@ def _entries(section: str) -> Iterator[tuple[str, str]]:
 def _markdown(text: str) -> str:
     """Markdown of reStructuredText: literals, and links to the pages that are named."""
     text = _LITERAL.sub(r"`\1`", text)
-    text = _PAGE.sub(lambda found: f"[{found[2].replace('-', ' ')}]({_FOLDERS[found[1]]}{found[2]}.md)", text)
+    text = _PAGE.sub(lambda match: f"[{match[2].replace('-', ' ')}]({_FOLDERS[match[1]]}{match[2]}.md)", text)
     return text.replace("rule book", "[rule book](rule-book.md)")

@@ -107,12 +107,12 @@ def assert_same(got: Sequence[Row], expected: Sequence[Row], table: str) -> None
 def assert_decided(got: Decided, expected: Expected) -> None:
     """All rows are those of the tests' own resolver."""
     for table in ("resolved_routes", "new_route_requests", "rejected_messages"):
-        rows, wanted = getattr(got, table), getattr(expected, table)
+        rows, expected_rows = getattr(got, table), getattr(expected, table)
         if rows is None:
             continue
         if rows and not got.is_whole:
-            wanted = [{name: row[name] for name in rows[0]} for row in wanted]
-        assert_same(rows, wanted, table)
+            expected_rows = [{name: row[name] for name in rows[0]} for row in expected_rows]
+        assert_same(rows, expected_rows, table)
 
 
 def spoil_messages(rng: random.Random, tables: Tables) -> Tables:
@@ -148,7 +148,9 @@ class DrawnEstates:
 
 
 def _resolve(tables: Iterable[Tables], as_of: datetime | None) -> DrawnEstates:
-    return DrawnEstates(tuple((one, reference(one, as_of, run_id=RUN_ID)) for one in tables))
+    return DrawnEstates(
+        tuple((tables_of_estate, reference(tables_of_estate, as_of, run_id=RUN_ID)) for tables_of_estate in tables)
+    )
 
 
 @lru_cache(maxsize=2)
@@ -171,13 +173,15 @@ def draw_few(as_of: datetime | None) -> DrawnEstates:
     """Draw a few estates of the first batch for slow deciders. Together they reach every cell."""
     if as_of is not None:
         return _resolve((tables for tables, _ in draw_few(None).each), as_of)
-    reached = [({*one.cells()}, (tables, one)) for tables, one in _draw_covering().each]
-    left, few = _all_cells(), []
-    while left:
-        cells, most = max(reached, key=lambda found: len(found[0] & left))
-        assert cells & left, left
+    reached = [
+        ({*expected_rows.cells()}, (tables, expected_rows)) for tables, expected_rows in _draw_covering().each
+    ]
+    missing, few = _all_cells(), []
+    while missing:
+        cells, most = max(reached, key=lambda drawn: len(drawn[0] & missing))
+        assert cells & missing, missing
         few.append(most)
-        left -= cells
+        missing -= cells
     return DrawnEstates(tuple(few))
 
 
@@ -193,16 +197,16 @@ def _all_cells() -> set[tuple[Cell, bool]]:
 
 @lru_cache(maxsize=1)
 def _draw_covering() -> DrawnEstates:
-    wanted, chosen = _all_cells(), []
+    missing, chosen = _all_cells(), []
     # With many estates those that reach a rare cell are among them: each is taken once.
     for number in dict.fromkeys((*range(ESTATES), *_REACHING, *range(ESTATES, MOST_ESTATES))):
-        if number >= ESTATES and not wanted:
+        if number >= ESTATES and not missing:
             break
-        [found] = _resolve([_estate(0, number)], None).each
-        cells = {*found[1].cells()}
-        if number < ESTATES or cells & wanted:
-            chosen.append(found)
-        wanted -= cells
+        [drawn] = _resolve([_estate(0, number)], None).each
+        cells = {*drawn[1].cells()}
+        if number < ESTATES or cells & missing:
+            chosen.append(drawn)
+        missing -= cells
     return DrawnEstates(tuple(chosen))
 
 
@@ -404,9 +408,9 @@ def assert_compared(done: Diff, sides: ComparedSides) -> None:
     worse = [row for row in expected if _rank(row, "after") > _rank(row, "before")]
     counts = (done.compared, done.changed, done.worse)
     assert counts == (len(sides.before["messages"]), len(expected), len(worse))
-    told = {tuple(row[name] for name in CHANGED_ENDS): row for row in done.counts}
-    assert {ends: row["messages"] for ends, row in told.items()} == _count(expected, CHANGED_ENDS)
-    for ends, row in told.items():
+    told_changes = {tuple(row[name] for name in CHANGED_ENDS): row for row in done.counts}
+    assert {ends: row["messages"] for ends, row in told_changes.items()} == _count(expected, CHANGED_ENDS)
+    for ends, row in told_changes.items():
         assert row["examples"] == _first_three(expected, ends)
     assert_same([*map(dict, done.keys)], _group_changes(expected), "keys")
 
@@ -414,8 +418,8 @@ def assert_compared(done: Diff, sides: ComparedSides) -> None:
 def _group_changes(changed: Iterable[Row]) -> list[Row]:
     """Count the equal changes of messages by instance, database and service. Empty text means no database."""
     arrivals = [{**row, "database_name": row["database_name"] or None} for row in changed]
-    sides = [name for name in arrivals[0] if name.endswith(("_before", "_after"))] if arrivals else []
-    names = ["instance_name", "database_name", "to_service_name", *sides, *HOP]
+    columns_of_sides = [name for name in arrivals[0] if name.endswith(("_before", "_after"))] if arrivals else []
+    names = ["instance_name", "database_name", "to_service_name", *columns_of_sides, *HOP]
     return [
         {**dict(zip(names, key, strict=True)), "messages": count} for key, count in _count(arrivals, names).items()
     ]

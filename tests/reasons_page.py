@@ -49,12 +49,12 @@ def _join_reasons(reasons: tuple[Reason, ...]) -> str:
     """Return reasons as the page names them, with its words for two groups."""
     if len(reasons) == len(Reason):
         return "every reason"
-    names, rest = [], list(reasons)
+    names, remaining = [], list(reasons)
     for group, name in ((SENDING, "*sent*"), (_NOT_FOUND, "*not found*")):
-        if set(group) <= set(rest):
+        if set(group) <= set(remaining):
             names.append(name)
-            rest = [reason for reason in rest if reason not in group]
-    return ", ".join([*names, *map(str, rest)])
+            remaining = [reason for reason in remaining if reason not in group]
+    return ", ".join([*names, *map(str, remaining)])
 
 
 def find_agreeing_numbers(reason: Reason) -> list[int]:
@@ -125,12 +125,12 @@ def status_rows() -> list[tuple[str, ...]]:
 
 def _join_causes(trouble: StatusTrouble) -> str:
     """Return the numbers of a status, with the numbers or words that must be in its text."""
-    found = []
+    causes = []
     for row in CAUSES:
         if row.trouble is trouble:
             within = [*map(str, row.inner), *(f"“{mark}”" for mark in row.marks)]
-            found.append(_join_numbers(row.numbers) + (f" with {' or '.join(within)}" if within else ""))
-    return "; ".join(found) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
+            causes.append(_join_numbers(row.numbers) + (f" with {' or '.join(within)}" if within else ""))
+    return "; ".join(causes) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
 
 
 def case_rows() -> list[tuple[str, ...]]:
@@ -152,8 +152,8 @@ def renewed(text: str) -> str:
     """Return the page with the rows of its tables as they are now."""
     for header, rows in TABLES.items():
         ruled = f"{header}\n|{'---|' * (header.count('|') - 1)}\n"
-        before, found, after = text.partition(ruled)
-        assert found, header
+        before, header_line, after = text.partition(ruled)
+        assert header_line, header
         new = "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows())
         text = before + ruled + new + re.sub(r"\A(?:\|.*\n)*", "", after)
     return text

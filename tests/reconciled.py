@@ -26,8 +26,13 @@ def after(seconds: float) -> datetime:
 
 def event(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
     """An event of database Sales on hub, of a message for //stock."""
-    told: Row = {"message_id": None, "outcome": outcome, "is_from_network": False, "to_service_name": "//stock"}
-    return observation(number, after(at), **{"source": "CLASSIFY_EVENT", **told, **columns})
+    defaults: Row = {
+        "message_id": None,
+        "outcome": outcome,
+        "is_from_network": False,
+        "to_service_name": "//stock",
+    }
+    return observation(number, after(at), **{"source": "CLASSIFY_EVENT", **defaults, **columns})
 
 
 def arrival(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:

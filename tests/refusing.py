@@ -13,8 +13,8 @@ def refused(condition: str, text: str, kind: type[PySparkException] = AnalysisEx
     error: Any = kind(text)
     # Spark 3.5 takes a text or a condition, not both, and has a name of its own for the latter.
     error.getCondition = error.getErrorClass = lambda: condition
-    found: PySparkException = error
-    return found
+    refusal: PySparkException = error
+    return refusal
 
 
 def not_available(key: str) -> PySparkException:
@@ -55,5 +55,5 @@ def session_of(settings: Settings, version: str = "4.1.4") -> SparkSession:
         conf = settings
 
     Session.version = version  # type: ignore[attr-defined]
-    found: Any = Session()
-    return cast("SparkSession", found)
+    session: Any = Session()
+    return cast("SparkSession", session)

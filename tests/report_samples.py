@@ -43,17 +43,19 @@ def at(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()) * _MICROS
 
 
-def _flow(sender: str, service: str, verdict: str, messages: int, oldest: str, *way: str | None) -> MessageFlow:
+def _flow(
+    sender: str, service: str, verdict: str, messages: int, oldest: str, *route_columns: str | None
+) -> MessageFlow:
     """Return messages of ``instance/database``.
 
-    ``verdict`` is outcome and reason, ``way`` route, address and destination.
+    ``verdict`` is outcome and reason, ``route_columns`` route, address and destination.
     """
     instance, _, database = sender.partition("/")
     outcome, _, reason = verdict.partition(" ")
-    route, address, destination = (*way, None, None, None)[:3]
+    route, address, destination = (*route_columns, None, None, None)[:3]
     enqueued = at(f"2026-01-{oldest}")
-    known = (reason or None, route, address, destination)
-    return MessageFlow(instance, database or None, service, outcome, *known, messages, enqueued)
+    decision = (reason or None, route, address, destination)
+    return MessageFlow(instance, database or None, service, outcome, *decision, messages, enqueued)
 
 
 # In all: DELIVERED 1,320, SENT 340, DELAYED 158, FORWARDED 60, DROPPED 9, NOT_KNOWN 5; 1,892 messages.

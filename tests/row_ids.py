@@ -37,7 +37,7 @@ def _text(value: Any) -> str:
         case timedelta() | PurePath():
             return str(value)
         case Mapping():
-            return f"{{{', '.join(f'{_text(key)}: {_text(one)}' for key, one in value.items())}}}"
+            return f"{{{', '.join(f'{_text(key)}: {_text(element)}' for key, element in value.items())}}}"
         case set() | frozenset():
             return f"{{{', '.join(sorted(map(_text, value)))}}}"
         case tuple() if hasattr(value, "_asdict"):
@@ -48,16 +48,20 @@ def _text(value: Any) -> str:
         case partial():
             return f"{_text(value.func)}({', '.join([*map(_text, value.args), *map(str, value.keywords)])})"
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {one.name: one for one in dataclasses.fields(value) if one.repr}
-            defaults = {name: one.default for name, one in fields.items()}
+            fields = {field.name: field for field in dataclasses.fields(value) if field.repr}
+            defaults = {name: field.default for name, field in fields.items()}
             return _call(value, {name: getattr(value, name) for name in fields}, defaults)
     return ascii(value) if not hasattr(value, "__name__") else str(value.__name__)
 
 
 def _call(value: object, fields: dict[str, Any], defaults: Mapping[str, Any]) -> str:
     """Return the call that creates a value, without default arguments."""
-    told = [f"{name}={_text(one)}" for name, one in fields.items() if not _is_default(one, defaults.get(name))]
-    return f"{type(value).__name__}({', '.join(told)})"
+    arguments = [
+        f"{name}={_text(value_of_field)}"
+        for name, value_of_field in fields.items()
+        if not _is_default(value_of_field, defaults.get(name))
+    ]
+    return f"{type(value).__name__}({', '.join(arguments)})"
 
 
 def _is_default(value: object, default: object) -> bool:

@@ -57,8 +57,8 @@ class CommandBlock:
 
 def blocks_of(text: str) -> Iterator[CommandBlock]:
     """Return the command blocks of a page, in their order."""
-    for found in BLOCK.finditer(text):
-        yield CommandBlock(found["reason"], split_commands(found["commands"]), found["until"], found["shown"])
+    for match in BLOCK.finditer(text):
+        yield CommandBlock(match["reason"], split_commands(match["commands"]), match["until"], match["shown"])
 
 
 def split_commands(text: str) -> tuple[tuple[str, ...], ...]:
@@ -127,20 +127,20 @@ def run_block(block: CommandBlock) -> str:
 def renewed(text: str) -> str:
     """Return a page with the output of its commands, which run in the current folder."""
 
-    def renew(found: re.Match[str]) -> str:
-        [block] = blocks_of(found[0])
+    def renew(match: re.Match[str]) -> str:
+        [block] = blocks_of(match[0])
         if block.reason is not None:
-            return found[0]
+            return match[0]
         printed = run_block(block)
         if block.shown is None:
-            return found[0]
+            return match[0]
         lines = [line.rstrip() for line in printed.splitlines()]
         if block.until is not None:
             ends = [number for number, line in enumerate(lines) if line.lstrip().startswith(block.until)]
             assert ends, f"no line begins with {block.until!r}"
             lines = [*lines[: ends[0]], "…"]
-        start, end = (position - found.start() for position in found.span("shown"))
-        return found[0][:start] + "".join(f"{line}\n" for line in lines) + found[0][end:]
+        start, end = (position - match.start() for position in match.span("shown"))
+        return match[0][:start] + "".join(f"{line}\n" for line in lines) + match[0][end:]
 
     return BLOCK.sub(renew, text)
 

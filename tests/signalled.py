@@ -67,11 +67,11 @@ def ended(process: subprocess.Popen[str], seconds: float = 120) -> Ended:
 
 def left_of(process: subprocess.Popen[str]) -> dict[int, str]:
     """The processes of a command's session that still run, with their command lines."""
-    found = {}
+    processes = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
                 state, _, _, session, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
                 if int(session) == process.pid and state not in "ZX":
-                    found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")[:200]
-    return found
+                    processes[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")[:200]
+    return processes

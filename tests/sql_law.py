@@ -73,18 +73,18 @@ def bindings(tree: Parsed, kind: str) -> Known:
 
 def declared(*sources: str) -> Known:
     """Whether functions of these rooms, and members of their classes (``.name``), are said to be Columns."""
-    found = Known()
+    declarations = Known()
     for holder in (node for source in sources for node in parsed(source).nodes):
         dot = "." if isinstance(holder, ast.ClassDef) else ""
         for member in holder.body if isinstance(holder, ast.Module | ast.ClassDef) else []:
             match member:
                 case ast.FunctionDef(name=name, returns=said):
-                    found.setdefault(dot + name, []).append(says(said, "Column"))
+                    declarations.setdefault(dot + name, []).append(says(said, "Column"))
                 case ast.AnnAssign(target=ast.Name(id=name), annotation=said):
-                    found.setdefault(dot + name, []).append(says(said, "Column"))
+                    declarations.setdefault(dot + name, []).append(says(said, "Column"))
                 case ast.Assign(targets=[ast.Name(id=name)]):
-                    found.setdefault(dot + name, []).append(False)
-    return found
+                    declarations.setdefault(dot + name, []).append(False)
+    return declarations
 
 
 def follows(node: ast.expr, own: Known, others: Known, is_safe: Callable[[ast.expr], bool]) -> bool:
@@ -95,8 +95,8 @@ def follows(node: ast.expr, own: Known, others: Known, is_safe: Callable[[ast.ex
         case ast.Call(func=function):
             return follows(function, own, others, is_safe)
         case ast.Name(id=name) if name in own:
-            rest = {other: values for other, values in own.items() if other != name}
-            return all(v if isinstance(v, bool) else follows(v, rest, others, is_safe) for v in own[name])
+            remaining = {other_name: values for other_name, values in own.items() if other_name != name}
+            return all(v if isinstance(v, bool) else follows(v, remaining, others, is_safe) for v in own[name])
         case ast.Name(id=name) | ast.Attribute(attr=name):
             dot = "." if isinstance(node, ast.Attribute) and f".{name}" in others else ""
             return all(others.get(dot + name, [False]))

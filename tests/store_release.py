@@ -84,12 +84,12 @@ def _store(folder: Path) -> None:
         (folder / "catalog" / "current_routes.sql").write_text(shown[0] + "\n", encoding="utf-8")
 
 
-def _import(folder: Path, kind: str, source: str, *more: str) -> None:
-    _sbroute(folder, "import", kind, str(folder / "exported" / source), *more)
+def _import(folder: Path, kind: str, source: str, *arguments: str) -> None:
+    _sbroute(folder, "import", kind, str(folder / "exported" / source), *arguments)
 
 
-def _resolve(folder: Path, *more: str, point: str | None = None) -> None:
-    _sbroute(folder, "resolve", *more, point=point)
+def _resolve(folder: Path, *arguments: str, point: str | None = None) -> None:
+    _sbroute(folder, "resolve", *arguments, point=point)
 
 
 def _sbroute(folder: Path, *arguments: str, point: str | None = None) -> None:

@@ -71,10 +71,10 @@ def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
     """Return a configuration as YAML. ``tables`` replaces the locations of inputs, and None removes one."""
     from routing.schemas import TABLES
 
-    found: dict[str, Path | None] = {key: inputs / key for key in TABLES if (inputs / key).exists()}
+    locations: dict[str, Path | None] = {key: inputs / key for key in TABLES if (inputs / key).exists()}
     text: str = yaml.dump(
         {
-            "tables": {key: str(path) for key, path in {**found, **tables}.items() if path is not None},
+            "tables": {key: str(path) for key, path in {**locations, **tables}.items() if path is not None},
             "output": {key: str(outputs / key) for key in OUTPUTS},
         },
         Dumper=_DUMPER,

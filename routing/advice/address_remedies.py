@@ -67,7 +67,7 @@ def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
     """
     holders = stuck.holders_elsewhere()
     if stuck.last.step is MatchingStep.REPLY:
-        # A reply goes by no route.
+        # A reply needs no route.
         return None
     if not holders or (stuck.database is None and stuck.verdict.reason is Reason.FORWARDING_DISABLED):
         # For arrivals the route is right, and forwarding is off.
@@ -151,8 +151,10 @@ def correct_address(stuck: StuckMessage) -> Remedy | None:
     actions = ("Find out the right address first.",) if address is None else ()
     remedy = _correct_route(stuck, address, cause, actions) or lead_to(stuck, address, cause, actions)
     if stuck.cannot_forward:
-        too = "Message forwarding is off here: enable it too, or let the sender's route lead to the right address."
-        remedy = replace(remedy, actions=(*remedy.actions, too))
+        forwarding_action = (
+            "Message forwarding is off here: enable it too, or let the sender's route lead to the right address."
+        )
+        remedy = replace(remedy, actions=(*remedy.actions, forwarding_action))
     return remedy.with_confidence_at_most(Confidence.LIKELY)
 
 
@@ -216,7 +218,7 @@ def lead_to(
     """Advise a route to an address: alter the route that matched by the service's name, else add one."""
     search = stuck.first
     route = search.reported
-    # Held here under another id, the service goes on being found by routes that name it alone.
+    # If this instance holds the service under another id, routes without an id still find it.
     is_shared = search.known_broker is not None and bool(stuck.holders_here)
     is_own = route is not None and route.service == stuck.service and route.mirror_address is None
     if (

@@ -154,18 +154,18 @@ def part_copies(
     service: str,
     sender: RemedyPlace | None = None,
     *,
-    met: Collection[str] | None = None,
+    passed_instances: Collection[str] | None = None,
 ) -> list[Remedy]:
     """Return the remedies for messages that end at one of several databases with the same broker instance.
 
     ``reached`` is the end of messages to the service. ``sender`` is the database that an acknowledgement is for.
     No view shows which database is the copy, so each gets a remedy. The list is empty if no other database has the
-    service. With ``met``, only copies count that routes connect with one of these instances.
+    service. With ``passed_instances``, only copies count that routes connect with one of these instances.
     """
     other_places = [
         RemedyPlace(name, database.name)
         for name, database in _copies_of(estate, reached, service)
-        if met is None or _are_connected(estate, name, met)
+        if passed_instances is None or _are_connected(estate, name, passed_instances)
     ]
     if sender is not None and sender not in (reached, *other_places):
         other_places.append(sender)
@@ -215,10 +215,10 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
     return _part_copy_at(reached, [reached, *holders], stuck.back_to)
 
 
-def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> bool:
+def _are_connected(estate: AdviceEstate, name: str, passed_instances: Collection[str]) -> bool:
     """Return True if a route connects an instance with one of some others, in either direction."""
-    pairs = [(name, other) for other in met] + [(other, name) for other in met]
-    return name in met or any(_leads(estate, source, target) for source, target in pairs)
+    pairs = [(name, other) for other in passed_instances] + [(other, name) for other in passed_instances]
+    return name in passed_instances or any(_leads(estate, source, target) for source, target in pairs)
 
 
 def _leads(estate: AdviceEstate, source: str, target: str) -> bool:

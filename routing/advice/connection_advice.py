@@ -131,7 +131,7 @@ def _link_express(status: ReportedStatus) -> Remedy | None:
 
 
 def correct_connection(status: ReportedStatus) -> Remedy | None:
-    """Advise on an address where nothing answers, or return None if the exports do not show why."""
+    """Advise on an address that does not answer, or return None if the exports do not show why."""
     return (
         server_remedies.refuse_on_managed(status)
         or server_remedies.correct_listener(status)
@@ -248,7 +248,7 @@ def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     )
 
 
-# What to do where the target cannot take a message: queue, owner, keys, broker, permissions.
+# Advice if the target cannot take a message: queue, owner, keys, broker, permissions.
 
 
 def turn_queue_on(status: ReportedStatus) -> Remedy:
@@ -337,7 +337,7 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
     entry, has_key = _entry(status), status.server.has_master_key(place.instance, place.database or "")
     facts = status.server.database(place.instance, place.database)
     if has_key is None and facts is not None and facts.is_key_of_server:
-        # It is encrypted by a service master key, which after a restore is that of the other server.
+        # It is encrypted by a service master key. After a restore this is the other server's key.
         has_key = True
     look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
     create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"

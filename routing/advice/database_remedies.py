@@ -41,7 +41,7 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
 
 
 def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
-    """Return ALTER AUTHORIZATION for a database whose owner is no login of the instance."""
+    """Return ALTER AUTHORIZATION for a database whose owner is not a login of the instance."""
     facts, name = server.database(place.instance, place.database), statements.identifier(place.database)
     if facts is None or not facts.has_lost_owner:
         return None

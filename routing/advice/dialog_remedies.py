@@ -71,15 +71,19 @@ def _copies(status: ReportedStatus) -> list[CertificateFacts]:
 
 
 def _name_invalid(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for certificates of the dialog's user that have expired, or are not valid yet."""
+    """Return the remedy for certificates of the dialog's user that have expired or are not yet valid."""
     now, principal = status.server.exported_at(status.instance), _find_principal(status)
-    theirs = [
+    certificates = [
         certificate for certificate in _certificates(status) if principal in (None, certificate.principal_id)
     ]
     invalid = (
         []
         if now is None
-        else [certificate for certificate in theirs if certificate.has_expired(now) or certificate.is_early(now)]
+        else [
+            certificate
+            for certificate in certificates
+            if certificate.has_expired(now) or certificate.is_early(now)
+        ]
     )
     if not invalid or status.trouble is StatusTrouble.NO_DIALOG_CERTIFICATE:
         return None

@@ -122,7 +122,7 @@ def _sum(counts: Iterable[EndpointCount]) -> int:
 
 
 def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
-    many, services = _sum(counts), join_words(_services(counts))
+    total, services = _sum(counts), join_words(_services(counts))
     lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
     actions = (
         f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
@@ -132,14 +132,14 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
     )
     remedy = to_fill_in(
         place,
-        f"{count(many, 'dialog')} of {services} ended with an error, and nobody has read it.",
+        f"{count(total, 'dialog')} of {services} ended with an error, and nobody has read it.",
         actions,
         "SELECT conversation_handle, far_service FROM sys.conversation_endpoints WHERE state = 'ER';",
         "END CONVERSATION '<conversation_handle>';",
         risk=f"{END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
-    return EstateTrouble(TroubleKind.DIALOGS_IN_ERROR, f"{count(many, 'dialog')} in error", many, remedy)
+    return EstateTrouble(TroubleKind.DIALOGS_IN_ERROR, f"{count(total, 'dialog')} in error", total, remedy)
 
 
 def _services(counts: Iterable[EndpointCount]) -> list[str]:
@@ -156,11 +156,11 @@ def _count_losses(server: ServerEvidence, place: RemedyPlace, counts: list[Endpo
 
 def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
-    many, services = _sum(counts), join_words(_services(counts))
+    total, services = _sum(counts), join_words(_services(counts))
     closed = _sum(counted for counted in counts if counted.state == CLOSED)
-    waiting = many - closed
+    waiting = total - closed
     is_fire_and_forget = (
-        2 * _sum(counted for counted in counts if counted.state == CLOSED and not counted.is_initiator) >= many
+        2 * _sum(counted for counted in counts if counted.state == CLOSED and not counted.is_initiator) >= total
     )
     if is_fire_and_forget:
         cause = (
@@ -174,8 +174,8 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         )
     else:
         cause = (
-            f"{count(many, 'conversation endpoint')} of {services} in {named(place.database)} are over on one side"
-            f" alone: {closed:,} closed, {waiting:,} disconnected."
+            f"{count(total, 'conversation endpoint')} of {services} in {named(place.database)} are over on only"
+            f" one side: {closed:,} closed, {waiting:,} disconnected."
         )
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
@@ -207,8 +207,8 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         risk=f"{CLEANUP_RISK if state == CLOSED else END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
-    subject = f"{count(many, 'conversation endpoint')} that are over and stay"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, many, remedy)
+    subject = f"{count(total, 'conversation endpoint')} that are over and stay"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -32,7 +32,7 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     elif len(with_algorithms) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
         return None
     shown = [f"{named(name)} {_list(endpoint)}" for name, endpoint in with_algorithms]
-    also = f": {join_words(shown)}" if shown else ""
+    algorithms_text = f": {join_words(shown)}" if shown else ""
     old = [name for name, endpoint in with_algorithms if "AES" not in endpoint.algorithms]
     place = RemedyPlace(old[0] if old else status.instance, MASTER)
     endpoint = status.server.endpoint(place.instance)
@@ -41,7 +41,7 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     build = ready if name is not None and old else to_fill_in
     return build(
         place,
-        f"The two endpoints have no encryption algorithm in common{also}.",
+        f"The two endpoints have no encryption algorithm in common{algorithms_text}.",
         ("Let both endpoints use AES: run the statement on each that does not.", "RC4 is no longer safe."),
         line,
         risk=_ALGORITHM_RISK,
@@ -66,8 +66,10 @@ def install_certificate(status: ReportedStatus) -> Remedy | None:
 def _install(status: ReportedStatus, place: str, holder: str | None) -> Remedy:
     """Advise to create the certificate of the endpoint of ``holder`` in master of ``place``."""
     peer = "the other side" if holder is None else named(holder)
-    theirs = None if holder is None else status.server.endpoint_certificate(holder)
-    certificate = (None if theirs is None else statements.identifier(theirs.name)) or "[<certificate>]"
+    peer_certificate = None if holder is None else status.server.endpoint_certificate(holder)
+    certificate = (
+        None if peer_certificate is None else statements.identifier(peer_certificate.name)
+    ) or "[<certificate>]"
     endpoint = name_endpoint(status, place)
     cause = f"{named(place)} does not know the certificate that the endpoint of {peer} uses."
     actions = (

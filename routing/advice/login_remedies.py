@@ -28,7 +28,7 @@ _SHOWN_LOGINS = 5
 
 
 def find_refusal(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for a connection by what the error log of the other side says of it."""
+    """Return the remedy for a connection from the error log of the other side."""
     reported = read_peer_log(status)
     if reported is None:
         return None
@@ -116,7 +116,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
 
 
 def open_endpoint(status: ReportedStatus) -> Remedy | None:
-    """Advise GRANT CONNECT if no login at all may connect to the endpoint of the other side."""
+    """Advise GRANT CONNECT if no login may connect to the endpoint of the other side."""
     peer = status.find_peer()
     endpoint = None if peer is None else status.server.endpoint(peer.name)
     if peer is None or endpoint is None or endpoint.name is None:

@@ -40,8 +40,10 @@ def find_remedies(
     Copies of the last database come first, because they are the cause whichever hop fails.
     """
     near: dict[NearMiss, None] = {}
-    met = {hop.instance_name for path_way in path.all_ways for hop in path_way.hop_path.hops}
-    copies = (remedy for path_way in path.failing for remedy in _part_copies_at(path_way, sent, estate, met))
+    passed_instances = {hop.instance_name for path_way in path.all_ways for hop in path_way.hop_path.hops}
+    copies = (
+        remedy for path_way in path.failing for remedy in _part_copies_at(path_way, sent, estate, passed_instances)
+    )
     remedies = dict.fromkeys(copies)
     for path_way in path.failing:
         for stuck, remedy in _remedies_of(path_way, sent, estate):
@@ -95,18 +97,18 @@ def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) 
 
 
 def _part_copies_at(
-    path_way: PathWay, sent: SentMessage, estate: AdviceEstate, met: Collection[str] | None = None
+    path_way: PathWay, sent: SentMessage, estate: AdviceEstate, passed_instances: Collection[str] | None = None
 ) -> list[Remedy]:
     """Return the remedies for a branch that ends at one of several databases with one broker instance.
 
-    With ``met``, only copies count that routes connect with one of these instances.
+    With ``passed_instances``, only copies count that routes connect with one of these instances.
     """
     hop_path = path_way.hop_path
     if hop_path.ending is not Ending.DELIVERED or hop_path.instance is None:
         return []
     reached, sender = RemedyPlace(hop_path.instance, hop_path.database), RemedyPlace(sent.instance, sent.database)
     if not path_way.is_return:
-        return part_copies(estate, reached, sent.service, met=met)
+        return part_copies(estate, reached, sent.service, passed_instances=passed_instances)
     return part_copies(estate, reached, sent.from_service or "", sender)
 
 
@@ -141,7 +143,7 @@ def _remedies_of(
         yield stuck, past
         return
     if remedy.statement is None and _is_bound_to_old(stuck) and not path_way.is_return:
-        # A dialog that is bound to an old id is ended, and begun again, where it was begun.
+        # End a dialog that is bound to an old id, and begin it again in the database that began it.
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
     if past is not None:
@@ -160,11 +162,18 @@ def _is_bound_to_old(stuck: StuckMessage) -> bool:
 
 def _loop_to_break(path_way: PathWay, describe: Callable[[int], StuckMessage]) -> int:
     """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
-    met = [hop.instance_name for hop in path_way.hop_path.hops]
-    for number in range(len(met)):
+    passed_instances = [hop.instance_name for hop in path_way.hop_path.hops]
+    for number in range(len(passed_instances)):
         if describe(number).fitting_here:
             return number
-    return next((number - 1 for number in range(1, len(met)) if met[number] in met[:number]), len(met) - 1)
+    return next(
+        (
+            number - 1
+            for number in range(1, len(passed_instances))
+            if passed_instances[number] in passed_instances[:number]
+        ),
+        len(passed_instances) - 1,
+    )
 
 
 def _mended_hop(path_way: PathWay, number: int) -> HopToMend:

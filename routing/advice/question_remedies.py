@@ -100,7 +100,7 @@ def find_reported_remedies(
 
 
 def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:
-    """Add what exports show beside the routing to the facts for remedies."""
+    """Add the exported facts that are not about routing to the facts for remedies."""
     if evidence is None:
         return read_facts
     return lambda: replace(read_facts(), server=evidence.server)

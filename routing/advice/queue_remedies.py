@@ -55,8 +55,8 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
         return _mend_activation(server, target, queue, holds)
-    nobody = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
-    cause = f"{holds}, and {nobody}."
+    missing_reader = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
+    cause = f"{holds}, and {missing_reader}."
     if queue.activation:
         action = f"Turn the activation of {named(queue.activation)} on."
         line = _alter(queue, "ACTIVATION (STATUS = ON)")
@@ -114,7 +114,7 @@ def _grant(queue: QueueFacts, line: str) -> str | None:
 
 
 def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
-    """Return what the error log says of the procedure that the queue starts, the newest line first."""
+    """Return the error log's lines on the procedure that the queue starts, newest first."""
     names = (f".{queue.name}'", f"'{queue.name}'", f".{queue.name}]")
     return [line for line in server.log_lines(target.instance, _ACTIVATED) if any(name in line for name in names)]
 

@@ -86,12 +86,12 @@ class Remedy:
         """Return the statement for a script of several. ``about`` describes its purpose."""
         statement, is_complete = self.statement or "", self.is_complete
         if not statement.startswith(("USE ", "-- USE ")):
-            # No export names the database: it would run in that of the statement before it.
+            # No export names the database, so the statement would run in the previous statement's database.
             statement = f"{_USE_UNNAMED}\n{statements.as_comment(statement) if is_complete else statement}"
             is_complete = False
         remedy = replace(self, statement=statement, is_complete=is_complete)
         risk = [] if self.risk is None else [f"Risk: {self.risk}"]
-        # Where the statement is a comment the comments before it end with an empty one.
+        # If the statement is a comment, an empty comment line separates it from the comments before it.
         purpose = [remedy.state_place(), *about, *risk, *([] if is_complete else [""])]
         server = write_server(self.instance) or f"<the server of {named(self.instance)}>"
         return SqlStatement(statement, "\n".join(purpose), indent, server)

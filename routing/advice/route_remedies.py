@@ -1,6 +1,6 @@
 """Remedies that correct a route's service name, broker instance or lifetime.
 
-Each function is one case, and returns None where it does not apply.
+Each function is one case, and returns None if it does not apply.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def correct_route_id(stuck: StuckMessage) -> Remedy | None:
 
 
 def renew_route_id(stuck: StuckMessage) -> Remedy | None:
-    """Replace a LOCAL route's old id by that of the only database here which holds the service."""
+    """Replace a LOCAL route's old id by the id of the only database here that holds the service."""
     search, holders = stuck.last, stuck.holders_here
     old = [
         route

@@ -20,7 +20,7 @@ from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB, Reason
 
-# What to do where a dialog is over: its other end is gone, and nobody will answer.
+# Advice for a dialog that is over: the other endpoint is gone, and nobody will answer.
 
 
 QUERY_NOTIFICATION = "sqlquerynotificationservice"
@@ -49,7 +49,7 @@ def state_losses(server: ServerEvidence, place: RemedyPlace, service: str, *, cl
 
 def count_losses(unread: Mapping[str, int], waiting: int = 0) -> str:
     """Return a sentence on the messages that END CONVERSATION may discard, or an empty text."""
-    waiting_texts = [f"{count(many, 'message')} in queue {named(queue)}" for queue, many in unread.items()]
+    waiting_texts = [f"{count(number, 'message')} in queue {named(queue)}" for queue, number in unread.items()]
     waiting_texts += [f"{count(waiting, 'message')} in the transmission queue"] if waiting else []
     return f" By this export: {join_words(waiting_texts)}." if waiting_texts else ""
 

@@ -29,7 +29,7 @@ EVENT_THAT_TELLS = (
 
 @dataclass(frozen=True)
 class SilentMessages:
-    """Messages without acknowledgement, and the place where they should have arrived.
+    """Messages without acknowledgement, and their expected destination.
 
     ``conversations`` are the ids of their dialogs. ``newest`` is the last time, in microseconds, at which one was
     enqueued. ``address`` is that of ``route`` in the sender's database, or None if they stay there.

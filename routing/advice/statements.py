@@ -87,7 +87,7 @@ def alter_route(name: str | None, clause: str | None) -> str | None:
 
 
 def replace_route(name: str | None, clause: str | None) -> list[str | None]:
-    """Write DROP ROUTE and CREATE ROUTE as one transaction, of which an error undoes everything.
+    """Write DROP ROUTE and CREATE ROUTE as one transaction, which any error rolls back.
 
     For an option that has to go away: ALTER ROUTE keeps each one that it does not name.
     """

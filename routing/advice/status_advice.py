@@ -42,7 +42,7 @@ EXPORT_AGAIN = (
 def answer_status(status: ReportedStatus) -> Remedy:
     """Return the remedy for a status.
 
-    Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
+    If a route takes the messages now but the status disagrees, first say that SQL Server tries again.
     """
     if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
         dead = end_dead_dialog(status.server, RemedyPlace(status.instance, status.database), status.service)
@@ -64,7 +64,7 @@ def answer_status(status: ReportedStatus) -> Remedy:
 
 
 def says_otherwise(status: ReportedStatus) -> bool:
-    """Return True if the messages are on their way by the rules, and SQL Server kept them from it then."""
+    """Return True if the messages are on their way by the rules, but SQL Server kept them back at the time."""
     verdict = status.verdict
     if verdict is None or not _is_on_its_way(verdict):
         return False
@@ -79,7 +79,7 @@ def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *
     """Return True if a status adds something about routes to the verdict, or to the remedy without a verdict."""
     if status_text.text is None:
         return False
-    # What is asked of the BrokerConfiguration service is no question of the routes that are there.
+    # Errors about requests to the BrokerConfiguration service are not about the existing routes.
     is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
     if verdict is None:
         return not (is_of_routes and has_remedy)
@@ -188,7 +188,7 @@ class StatusAdviser:
         dead = None if has_remedy or results[0].verdict is not None else _end_dead(self._estate.server, results[0])
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
-        # What is answered may hang on the id that a message is bound to.
+        # The remedy may depend on the id that a message is bound to.
         for alike in _by_status_and_broker(results):
             result, status_text = alike[0], alike[0].status_text
             trouble = find_trouble(status_text.number, status_text.text)
@@ -201,7 +201,7 @@ class StatusAdviser:
             lacking = None
             if trouble is StatusTrouble.NOT_TAKEN_THERE:
                 if is_failing:
-                    # The path tells what the destination lacks.
+                    # The path already shows what the destination lacks.
                     continue
                 lacking = self._mend_target(result)
             contradicts = (

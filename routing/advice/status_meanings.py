@@ -104,7 +104,7 @@ class StatusCause:
 
 
 _CONNECTING = (9754, 9755, 9756, 9757, 9758, 9759)
-# What Windows says of a connection; Linux has numbers of its own.
+# Windows' errors of a connection. Linux has its own numbers.
 _REFUSED, _CLOSED = (10061, 111), (10053, 10054, 104)
 _NAME = (11001, 11002, 11003, 11004)
 _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065, 110, 113)

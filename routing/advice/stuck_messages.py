@@ -48,7 +48,7 @@ class NewRouteNames:
 class SentMessage(NamedTuple):
     """The sender, the services and the decision time of messages that are advised on.
 
-    ``database`` is None where they arrived over the network, ``from_service`` where it is not known.
+    ``database`` is None if they arrived over the network, ``from_service`` is None if it is unknown.
     """
 
     instance: str
@@ -195,7 +195,7 @@ class StuckMessage:
 
     @property
     def fitting_here(self) -> list[Database]:
-        """Those of them that the messages may be delivered to, once their brokers are on."""
+        """The holders that the messages may be delivered to once their brokers are on."""
         return list(self.holders_here.by_broker.get(self.last.known_broker, ()))
 
     def place(self, database: str | None) -> RemedyPlace:
@@ -245,7 +245,8 @@ class StuckMessage:
     def would_lead_on(self, route: EstateRoute) -> bool:
         """Return whether a route would, if it matched, take the messages to a known holder of the service.
 
-        Not one back to this very instance, where they do not get on, nor one to another instance than theirs.
+        A route back to this instance does not help, and neither does a route to another instance than the
+        holder's.
         """
         if route.kind is AddressKind.LOCAL:
             broker = self.last.broker or route.broker

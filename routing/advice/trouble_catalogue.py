@@ -60,7 +60,7 @@ _CONNECTION = (
     "Check name resolution, the firewall, the two endpoints and their certificates.",
 )
 
-# What is both a reason by the rules and a status of SQL Server.
+# Troubles that are both a reason of the rules and a status of SQL Server.
 
 
 _SERVICE_NOT_HERE = _entry(

@@ -68,7 +68,7 @@ def _complete(partial_line: Line) -> Line:
     }
 
 
-# Where the message goes that asks for a route: from the database that asks to every end that it may have.
+# Follow the request for a route from the asking database to all its possible ends.
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _place(instance: str | None, database: str | None) -> dict[str, str | None]:
     return {"instance_name": instance, "database_name": database}
 
 
-# What is known of the instance, and what SQL Server said of the message.
+# Facts about the instance, and SQL Server's status of the message.
 
 
 _UNKNOWN_TEXT = ReasonComparison(NumberAgreement.SAYS_NOTHING, "A text that this project does not know.")

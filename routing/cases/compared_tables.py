@@ -28,7 +28,7 @@ from routing.schemas import SETTINGS, TRAFFIC
 from routing.tables.given_tables import take_tables
 from routing.tables.table_columns import Table
 
-# What stands in the place of a file's name.
+# The label of a script without a file.
 _WITHOUT_FILE = "the script"
 
 
@@ -76,7 +76,7 @@ class Scripts:
 
     @classmethod
     def of_text(cls, text: str, instance: str | None = None, database: str | None = None) -> Scripts:
-        """Return a script that is written down where it is tried."""
+        """Return a script given as text."""
         return cls((), instance, database, text=text)
 
     def read(self, at: datetime, known_instances: Sequence[str]) -> ReadScripts:
@@ -98,8 +98,8 @@ class Scripts:
         scripts = list(read_scripts(files, instances, options, notes, at, self.instance))
         notes += note_commented(files)
         if self.text is not None:
-            theirs = (self.text, _WITHOUT_FILE, instances, options, notes, at, self.instance)
-            scripts += read_text_by_instance(*theirs)
+            arguments = (self.text, _WITHOUT_FILE, instances, options, notes, at, self.instance)
+            scripts += read_text_by_instance(*arguments)
         return ReadScripts(scripts, notes)
 
 
@@ -159,7 +159,7 @@ class TableCache:
     _opened: dict[tuple[str, int | None], OpenedTable] = field(default_factory=dict)
 
     def open(self, key: str, location: TableLocation, version: int | None = None) -> Table:
-        """Return a table at a version or its newest. Raises InputError where it is not there."""
+        """Return a table at a version or its newest. Raises InputError if it is missing."""
         return self._open(key, location, version).rows
 
     def _open(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable:
@@ -183,7 +183,7 @@ class TableCache:
         newest = newest_version(location)
         if newest is not None and version > newest:
             raise InputError.missing_version(key, str(location), version, newest)
-        # Spark 3.5 reads a view as it is, whatever version is asked for.
+        # Spark 3.5 ignores a requested version of a view.
         current = self.opener.find(f"tables.{key}", location) if location.is_name else None
         if current is not None and current.version is None:
             raise InputError.unreadable_version(key, version, f"{location} is a view, or has no versions")
@@ -191,7 +191,7 @@ class TableCache:
             return self.opener.open_at(f"tables.{key}", location, version)
         except RoutingError:
             raise
-        # What Spark says of a version that its log has not, or has no more.
+        # Spark's errors for a version that the log does not have, or no longer has.
         except Exception as error:
             raise InputError.unreadable_version(key, version, first_sentence(error)) from error
 

@@ -57,7 +57,7 @@ class EstateAddresses:
     def _count_uses(self, address: str, sender: SqlInstance) -> tuple[int, int]:
         """Return the negative number of routes with an address, first in ``sender``, then in the estate."""
         uses = self._uses.get(text.comparable_address(address), Counter())
-        return -sum(many for (user, _), many in uses.items() if user == sender.name), -sum(uses.values())
+        return -sum(number for (user, _), number in uses.items() if user == sender.name), -sum(uses.values())
 
     @cached_property
     def _uses(self) -> Mapping[str, Counter[tuple[str, str]]]:

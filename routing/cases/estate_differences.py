@@ -34,7 +34,7 @@ _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
 
 @dataclass(frozen=True)
 class AffectedServices:
-    """The instances of which every message may differ, and of others the services of which messages may."""
+    """The instances whose messages may all differ, and for other instances the affected services."""
 
     whole: set[str] = field(default_factory=set)
     services: dict[str, set[str]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class AffectedServices:
 
     @property
     def filters(self) -> list[dict[str, list[str]]]:
-        """The values by column of which messages have one: all that may differ, and each of them once.
+        """The values by column that changed messages have: all that may differ, and each of them once.
 
         Maybe some more, all messages of an instance to a service each time.
         """
@@ -139,7 +139,7 @@ def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None
 
 
 def _find_changed_requests(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
-    """Yield the instances and services of which requests on record count otherwise on one side."""
+    """Yield the instances and services whose requests on record count differently on one side."""
     if before.asks is after.asks and before.at == after.at:
         return
     old, new = (_states(one_side.asks, one_side.at) for one_side in (before, after))

@@ -114,7 +114,7 @@ def _rows(columns: TableColumns | None, key: str) -> set[Row]:
 def read(before: GivenTables, after: GivenTables) -> DiffSides:
     """Read both sides, each distinct table once.
 
-    Raises InputError, which names the side, where a table or column is missing.
+    Raises InputError, which names the side, if a table or column is missing.
     """
     owners: dict[str, tuple[GivenTables, str]] = {}
     names: dict[int, str] = {}
@@ -153,7 +153,7 @@ def read_given(given_tables: GivenTables, key: str) -> TableColumns:
     except RoutingError:
         raise
     except Exception as error:
-        # Of a version that was asked for the files may be gone, which is no failure of the storage.
+        # The files of a requested version may be gone, which is not a storage failure.
         if key not in given_tables.versions:
             raise
         raise InputError.unreadable_version(key, given_tables.versions[key], first_sentence(error)) from error
@@ -177,7 +177,7 @@ def naming(label: str) -> Iterator[None]:
         raise fault.of_side(label) from fault
 
 
-# A side after T-SQL scripts: what an import of them would make of the tables, in force from its time.
+# A side after T-SQL scripts: the tables as an import would write them, valid from its time.
 
 
 _CHANGED = ("databases", "services", "instances", "routes")

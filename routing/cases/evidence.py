@@ -40,7 +40,7 @@ from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
-# What a script's statements and an export's rows are about, and where that is defined.
+# The subjects of script statements and exported rows, and where they are defined.
 
 
 VIEW_OF: dict[type[ScriptStatement], str] = {
@@ -52,7 +52,7 @@ VIEW_OF: dict[type[ScriptStatement], str] = {
 }
 """Which view says all of what statements speak of; the last two are the instance's own."""
 _OF_A_DATABASE = ("routes", "services")
-# Of every other view, the place of one row stands for the whole view.
+# One row represents the whole view for all other views.
 _NAMED = (*_OF_A_DATABASE, "databases")
 Spot = tuple[str, "int | None"]
 """A file, and the line of a script's statement."""
@@ -213,12 +213,12 @@ class FileEvidence:
 
     @property
     def instances(self) -> list[str]:
-        """The instances of which anything was read, even if only the name."""
+        """The instances in the exports, even if only their name was read."""
         return sorted(row["instance_name"] for row in self.rows["instances"])
 
 
 def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
-    """Read files and folders. Raises InputError where no queue is among them, or one cannot be read."""
+    """Read files and folders. Raises InputError if there is no queue among them, or if one cannot be read."""
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options, needed=_QUEUE)
     if _QUEUE not in export.rows:
@@ -248,7 +248,7 @@ def weigh(
 ) -> FileEvidence:
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
-    doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
+    doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
     notes, refused_messages = _note_future_times(export, scripts, options), export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
@@ -276,11 +276,11 @@ def weigh(
 
 def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatement]]) -> list[str]:
     """Return a note on the objects that several scripts of folders change."""
-    shown = [
-        f"{key.view.removesuffix('s')} {quote(str(next(iter(theirs.values())).name))} ({', '.join(theirs)})"
-        for key, theirs in changes.items()
-        if len(theirs) > 1
-    ]
+    shown = []
+    for key, statement_by_file in changes.items():
+        if len(statement_by_file) > 1:
+            name = str(next(iter(statement_by_file.values())).name)
+            shown.append(f"{key.view.removesuffix('s')} {quote(name)} ({', '.join(statement_by_file)})")
     why = "several scripts change one object, and are applied in this order"
     return [f"{why}: {join_bounded(shown, 'object')}"] if shown else []
 
@@ -387,7 +387,7 @@ def _apply(
         view, unit = subject_of(statement, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
-    # A script of which every statement is left out, or a comment, has statements all the same.
+    # A script whose statements are all skipped or comments still has statements.
     says_nothing = not left_out and script.statement_count > 0
     notes = [note for note in done.notes if says_nothing or note != say_nothing(script)]
     script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
@@ -454,7 +454,7 @@ def _apply_to_rows(
     return {**rows, **{key: [*rows_elsewhere[key], *changed[key]] for key in CONFIGURATION}}
 
 
-# What was read, view by view: a reader checks by it whether an export is missing.
+# The views that were read, so that the reader can check whether an export is missing.
 
 
 @dataclass(frozen=True)
@@ -472,8 +472,8 @@ def views_read(evidence: FileEvidence) -> Iterator[ViewRead]:
     """Yield every exported view of every instance."""
     for instance in evidence.instances:
         for view, units in evidence.views.units.items():
-            theirs = {database: at for (name, database), at in units.items() if name == instance}
-            if theirs:
-                databases = sum(database is not None for database in theirs)
+            time_by_database = {database: at for (name, database), at in units.items() if name == instance}
+            if time_by_database:
+                databases = sum(database is not None for database in time_by_database)
                 rows = evidence.log.rows_of[view, instance]
-                yield ViewRead(view, instance, databases, rows, max(theirs.values()))
+                yield ViewRead(view, instance, databases, rows, max(time_by_database.values()))

@@ -30,7 +30,7 @@ from routing.terms import MSDB
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
-# What stands in the names of files without naming a database.
+# Words in file names that do not name a database.
 _NO_DATABASE = frozenset(
     [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
 )
@@ -64,9 +64,11 @@ def stand_in_for(
     instances = dict(_instances(parts, top, unnamed)) if unnamed else {}
     databases: dict[str, str] = {}
     if without_database:
-        whose = {file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts}
-        databases = dict(_databases(parts, top, whose, without_database))
-        notes += _say_several(parts, whose, databases)
+        instance_by_file = {
+            file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts
+        }
+        databases = dict(_databases(parts, top, instance_by_file, without_database))
+        notes += _say_several(parts, instance_by_file, databases)
     notes += _note_defaults(times, instances, databases)
     return {
         file: StandIns(
@@ -106,7 +108,7 @@ def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
     """Return the files with rows that have no value for an added column."""
     if options.as_row()[column] is not None:
         return []
-    return [file for file, theirs in parts.items() if any(_lacks(part, column) for part in theirs)]
+    return [file for file, result_sets in parts.items() if any(_lacks(part, column) for part in result_sets)]
 
 
 def _lacks(part: FoundResultSet, column: str) -> bool:
@@ -167,15 +169,15 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
 
 
 def _databases(
-    parts: _Parts, top: Path, whose: Mapping[str, str | None], lacking: Sequence[str]
+    parts: _Parts, top: Path, instance_by_file: Mapping[str, str | None], lacking: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed databases with the names that these are given."""
     by_instance: dict[str | None, list[str]] = defaultdict(list)
     for file in lacking:
-        by_instance[whose[file]].append(file)
+        by_instance[instance_by_file[file]].append(file)
     for instance, files in by_instance.items():
         database_names = _known_databases(
-            [part for file, part in _each_result_set(parts) if whose[file] == instance]
+            [part for file, part in _each_result_set(parts) if instance_by_file[file] == instance]
         )
         names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
         users = [name for name in database_names if name.casefold() not in _SYSTEM_DATABASES]
@@ -189,7 +191,7 @@ def _databases(
 
 
 def _each_result_set(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
-    return ((file, part) for file, theirs in parts.items() for part in theirs)
+    return ((file, part) for file, result_sets in parts.items() for part in result_sets)
 
 
 def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
@@ -250,17 +252,19 @@ def _files_by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
     return files
 
 
-def _say_several(parts: _Parts, whose: Mapping[str, str | None], databases: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note where several files are of one view and database that no column names: the newest counts."""
+def _say_several(
+    parts: _Parts, instance_by_file: Mapping[str, str | None], databases: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a note if several files have one view and database that no column names: the newest counts."""
     counts = Counter(
-        (part.view.name, whose[file], name)
+        (part.view.name, instance_by_file[file], name)
         for file, name in databases.items()
         for part in parts[file]
         if part.view.per_database
     )
-    for (view, instance, _), many in counts.items():
-        if many > 1:
-            files = f"{many} files of sys.{view} of instance {quote(instance)}"
+    for (view, instance, _), number in counts.items():
+        if number > 1:
+            files = f"{number} files of sys.{view} of instance {quote(instance)}"
             yield (
                 f"{files} are assumed to be of one database, so only the newest counts; name"
                 " folders like their databases"

@@ -99,7 +99,7 @@ def _dialogs_of(tables: Mapping[str, TableColumns]) -> KnownDialogs:
     return KnownDialogs.of_columns([tables["dialogs"]] if "dialogs" in tables else [])
 
 
-# What the rules decide for a question.
+# The decision of the rules for a question.
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _asking_others(
 ) -> Iterator[AskingMessage]:
     """Yield the other messages that may open a request which this one asks for, until none can any more."""
     scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
-    # Only where a request is asked for do other messages matter.
+    # Other messages matter only if this one requests a route.
     for other, dialog in known_tables.others(message, question.as_of) if scopes else ():
         position = (other.t, other.message_id)
         if all(scope.is_settled(*position) for scope in scopes):
@@ -177,7 +177,7 @@ def _asking_others(
 
 
 def _check(question: QuestionedMessage, known_tables: KnownTables) -> None:
-    # Any dialog will do where none is given.
+    # Without a dialog, any dialog id is accepted.
     row = {**question.row, "conversation_id": ZERO_GUID} if question.is_of_any_dialog else question.row
     instance = known_tables.network.instances.get(row["instance_name"])
     reasons = rejections(row, instance)

@@ -15,9 +15,9 @@ from routing.rules.locating import list_influential_holders
 from routing.rules.resolving import Verdict
 from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
-# Nobody routes to what these hold.
+# Nobody routes to services of these databases.
 _SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
-# Where no route names the service: one that nobody spoke of might.
+# Steps without a route that names the service: a database that was not exported may hold it.
 _NAMES_NO_SERVICE = (
     *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
     *(MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH),
@@ -71,13 +71,16 @@ class EstateKnowledge:
 
     def routes(self, instance: str, database: str) -> KnowledgeGap | None:
         """Return the gap in the knowledge of a database's routes."""
-        some = (
+        knowledge_of_some = (
             MissingKnowledge.SOME_ROUTES
             if instance in self.evidence.views.in_part
             else MissingKnowledge.ALL_ROUTES
         )
         return self._of_view(
-            "routes", instance, database, (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
+            "routes",
+            instance,
+            database,
+            (MissingKnowledge.ROUTES, knowledge_of_some, MissingKnowledge.UNREADABLE_ROUTE),
         )
 
     def services(self, instance: str, database: str) -> KnowledgeGap | None:
@@ -98,12 +101,12 @@ class EstateKnowledge:
         whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
     ) -> KnowledgeGap | None:
         """Return the gap of a view: no export, unreadable rows, or rows only from scripts."""
-        nothing, some, in_part = whats
+        missing_entirely, missing_some, in_part = whats
         if self._was_exported(view, instance, database):
             is_doubtful = self.evidence.views.is_doubtful(view, instance, database)
             return KnowledgeGap(instance, database, in_part) if is_doubtful else None
         is_scripted = (instance, database) in self.evidence.views.scripted.get(view, ())
-        return KnowledgeGap(instance, database, some if is_scripted else nothing)
+        return KnowledgeGap(instance, database, missing_some if is_scripted else missing_entirely)
 
     def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
         return self.evidence.views.was_exported(view, instance, database)
@@ -121,7 +124,7 @@ class EstateKnowledge:
     def _endpoint(self, name: str) -> MissingKnowledge | None:
         row = self._rows[name]
         forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
-        # An instance without an endpoint has no address; of an endpoint the view itself tells none.
+        # An instance without an endpoint has no address, and the view of an endpoint has none.
         has_none = (
             self._was_exported("service_broker_endpoints", name, None)
             and name not in self.evidence.views.endpoints
@@ -206,7 +209,7 @@ class EstateKnowledge:
             ):
                 yield routes
         if is_requested:
-            # Who asks for a route waits for the answer, whatever else there is.
+            # A message that requests a route waits for the answer in any case.
             return
         databases = self.databases(name)
         if databases is not None and _hangs_on_services(search) and search.location.destination is None:
@@ -236,7 +239,7 @@ class EstateKnowledge:
                 for database, gap in self._unread_services(name)
                 if not is_located or gap.what is not MissingKnowledge.ALL_SERVICES
             }
-            # Without a match a LOCAL route is implied, whatever the id of the holder (step 6).
+            # Without a match a LOCAL route is implied, for any id of the holder (step 6).
             search_facts = search.holders, search.sender, search.known_broker
             influential = (
                 unread if is_free else list_influential_holders(self.instances[name], unread, *search_facts)

@@ -268,12 +268,12 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
         by_instance[pair[0]["instance_name"]].append(pair)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases()
-    for name, theirs in by_instance.items():
+    for name, of_instance in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
-        theirs.sort(key=lambda pair: pair[0]["message_id"])
-        read = [messages.read(row) for row, _ in theirs]
+        of_instance.sort(key=lambda pair: pair[0]["message_id"])
+        read = [messages.read(row) for row, _ in of_instance]
         messages.find_openers(read)
-        for (row, observed), (message, dialog) in zip(theirs, read, strict=True):
+        for (row, observed), (message, dialog) in zip(of_instance, read, strict=True):
             if len(results) % SAID_EVERY == 0:
                 say(f"judged {len(results):,} of {count:,} messages")
             results.append(messages.judge(row, message, dialog, observed))
@@ -305,12 +305,16 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     if not asking:
         return list(results)
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
-    for wish, some in {
+    for requested_route, known_gaps in {
         (_requested_route(result), result.gaps) for result in results if _requested_route(result) in asking
     }:
-        gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
+        gaps[requested_route] |= {gap for gap in known_gaps if gap.what in _MAY_COME}
     changed = ChangedCases()
-    ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
+    ordered = {
+        requested_route: SharedTuple(sorted(known_gaps, key=lambda gap: gap.place))
+        for requested_route, known_gaps in gaps.items()
+        if known_gaps
+    }
     return [
         changed.change(
             result, ordered[_requested_route(result)], verdict=None, gaps=ordered[_requested_route(result)]

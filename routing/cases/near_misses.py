@@ -201,7 +201,7 @@ class NearMisses:
 
     def _near_services(self, instance: str, service: str, broker: str | None) -> Iterator[NearMiss]:
         near = self._near_holders(service)
-        # An id that a known holder of the service has is no old one.
+        # An id that a known holder of the service has is current.
         with_id = near.by_broker.get(broker, [])
         is_current = any(held_service == service for _, _, held_service in with_id)
         wanted_name = SpelledName(service)

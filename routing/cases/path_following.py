@@ -1,4 +1,4 @@
-"""Follow the messages that leave their instance, hop by hop and back, as far as the exports tell."""
+"""Follow the messages that leave their instance, hop by hop and back, as far as the exports show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict
 from routing.terms import MSDB, Ending
 
-# Which addresses instances are taken to have by their names, where no export tells their own.
+# Addresses that are assumed from the names of instances without exported addresses.
 
 
 APART = timedelta(hours=1)
@@ -40,7 +40,7 @@ class AssumedAddresses:
 
     @classmethod
     def of_estate(cls, knowledge: EstateKnowledge) -> AssumedAddresses:
-        """Collect written addresses that name the machine of one known instance alone.
+        """Collect written addresses that name the machine of exactly one known instance.
 
         None is taken to have several ports, nor where another instance of the machine is known.
         """
@@ -204,9 +204,9 @@ class MessageFollower:
     def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
         """Yield the addresses on branches with instances that are known only by name, and these instances."""
         for path_way in path_ways:
-            # A way back of whose start nothing is known has no hop.
-            met = [*(hop.instance_name for hop in path_way.hop_path.hops[1:]), path_way.hop_path.instance]
-            for hop, receiver in zip(path_way.hop_path.hops, met, strict=False):
+            # A return path with an unknown start has no hop.
+            receivers = [*(hop.instance_name for hop in path_way.hop_path.hops[1:]), path_way.hop_path.instance]
+            for hop, receiver in zip(path_way.hop_path.hops, receivers, strict=False):
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == receiver and hop.address is not None:
                     yield hop.address, owner
@@ -242,9 +242,9 @@ def cut_ways(
 
     ``outdated`` are instances that were exported before the message was sent.
     """
-    # What the sender does is known, or there would be no verdict.
+    # The sender's knowledge is complete, otherwise there would be no verdict.
     first = 0 if is_return else 1
-    # Ways part after hops that they share.
+    # Paths share their first hops.
     verdicts = {
         id(hop.verdict): (hop.instance_name, hop.verdict)
         for hop_path in trace.hop_paths

@@ -68,7 +68,7 @@ class ExplainSource:
     def of(cls, tables: Mapping[str, Table]) -> ExplainSource:
         """Return the tables of a question.
 
-        Raises InputError where one is missing, or has columns of other types.
+        Raises InputError if one is missing or has columns of other types.
         """
         tables = take_tables(tables)
         return cls({key: open_traffic(tables[key], key) for key in TABLES if key in tables})
@@ -111,11 +111,18 @@ class ExplainSource:
 
         Raises InputError if one of these rows is faulty.
         """
-        of_instance, mine = {"instance_name": [row["instance_name"]]}, text.fold(row["conversation_id"] or "")
+        of_instance, conversation = (
+            {"instance_name": [row["instance_name"]]},
+            text.fold(row["conversation_id"] or ""),
+        )
 
         def read(key: str) -> TableColumns:
             table = self.tables[key]
-            return _read_dialogs(table, [mine], of_instance) if key == "dialogs" else table.rows(only=of_instance)
+            return (
+                _read_dialogs(table, [conversation], of_instance)
+                if key == "dialogs"
+                else table.rows(only=of_instance)
+            )
 
         near = self._read_each((key for key in INPUTS if key != "messages"), read)
         refuse_faults(near)
@@ -160,11 +167,11 @@ class ExplainSource:
         self,
         columns: Mapping[str, TableColumns],
         services: Collection[str],
-        met: TableColumns,
+        routes: TableColumns,
         in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
-        """Return the facts. ``met`` are the routes with service names that a remedy may correct."""
-        spellings = find_spellings(met.values["remote_service_name"], services)
+        """Return the facts. ``routes`` are the routes with service names that a remedy may correct."""
+        spellings = find_spellings(routes.values["remote_service_name"], services)
         return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
@@ -176,14 +183,14 @@ class ExplainSource:
 
     def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
         """Read the import's rows about a message and its instance. Described messages were never observed."""
-        of_instance, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
+        of_instance, of_message = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
 
         def read(key: str) -> TableColumns:
             table = self.tables[key]
             if key == "imports":
                 return table.rows(only=of_instance)
-            return joined(*(table.rows(only={**of_instance, **only}) for only in (mine, of_events)))
+            return joined(*(table.rows(only={**of_instance, **only}) for only in (of_message, of_events)))
 
         return self._read_each((key for key in KEPT if key == "imports" or not is_described), read)
 
@@ -220,7 +227,7 @@ class ExplainSource:
 
 
 def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], of_instance: Filter) -> TableColumns:
-    """Return the dialogs of an instance that are of some conversations, given by their folded ids."""
+    """Return the dialogs of an instance with one of the folded conversation ids."""
     return dialogs.folded("conversation_id", conversations, only=of_instance, names=_OF_A_DIALOG).rows()
 
 
@@ -378,7 +385,7 @@ def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | 
     return ids[0] if ids else None
 
 
-# A question and what is known of it: the message as a row, the rows that concern it, and what the rules see.
+# A question with its facts: the message as a row, the relevant rows, and the facts for the rules.
 
 
 @dataclass(frozen=True)

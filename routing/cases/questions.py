@@ -15,7 +15,7 @@ from routing.arguments import checked
 from routing.errors import ContractError, join_bounded, quote
 from routing.rules.text import printed_guid
 
-# What a described message is called; a stored one may have the same id, which changes nothing.
+# The id of a described message. A stored message may have the same id without effect.
 DESCRIBED_ID = "described"
 
 
@@ -44,7 +44,7 @@ class StoredMessage:
         conversation: the id of a conversation, or the handle of an end, as SQL Server's tools print them.
 
     Raises:
-        QuestionError: neither or both are given, or the conversation is no GUID.
+        QuestionError: neither or both are given, or the conversation is not a GUID.
 
     Example:
         >>> question = routing.StoredMessage("m3")

@@ -109,8 +109,8 @@ def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tup
             else:
                 own_outlines[file] = replace(outline, text="")
         notes += [
-            f"skipped, since they are scripts for {name}: {join_bounded(theirs, 'file')}"
-            for name, theirs in dialects.items()
+            f"skipped, since they are scripts for {name}: {join_bounded(files, 'file')}"
+            for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
         chosen += arrange(folder, alone, options.environment, notes, environments)
@@ -312,11 +312,11 @@ def _split_by_instance(
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield the parts of a script for each instance. ``read`` reads the batches for some servers."""
     spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
-    # A script without any batch is read for what is wrong in it, such as a missing file of :r.
+    # A script without batches is also read, to report faults such as a missing :r file.
     for server in servers or (None,):
         name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
         servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
-    scripts = {instance: read(theirs) for instance, theirs in servers_by_instance.items()}
+    scripts = {instance: read(servers) for instance, servers in servers_by_instance.items()}
     if not any(script.says_anything for script in scripts.values()):
         wrong = [
             f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
@@ -324,7 +324,7 @@ def _split_by_instance(
         raise _no_script(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
     named = next(iter(scripts.values())).servers
     rows = [{"instance_name": name, "addresses": addresses} for name, addresses in known_instances.items()]
-    # A script that stands for itself is called as its file, which no server is near to.
+    # A script without an instance is named by its file, which no server name resembles.
     notes += say_servers(named, None if own_instance == file else own_instance, rows)
     for instance, script in scripts.items():
         if instance is not None:

@@ -64,7 +64,7 @@ class WaitingKey(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerEvidence:
-    """The rows beside the routing that were exported of servers.
+    """The exported rows of servers that are not about routing.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
     ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting`` counts the
@@ -101,7 +101,7 @@ class ServerEvidence:
         ids: dict[Unit, set[str]] = defaultdict(set)
         for row in self.dialogs:
             ids[unit_of(row)].add(row["conversation_id"])
-        return {unit: frozenset(theirs) for unit, theirs in ids.items()}
+        return {unit: frozenset(conversation_ids) for unit, conversation_ids in ids.items()}
 
     def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
         """Return True if a view of a database, or one of an instance, was exported."""
@@ -139,18 +139,18 @@ class ServerEvidence:
 
     def count_waiting(self, instance: str, database: str, service: str) -> int:
         """Count the messages in a transmission queue that are for a service."""
-        whole = (many for key, many in self.waiting.items() if key[:3] == (instance, database, service))
+        whole = (number for key, number in self.waiting.items() if key[:3] == (instance, database, service))
         return sum(whole)
 
     def count_unread(self, instance: str, database: str, far_service: str) -> Mapping[str, int]:
         """Count the messages in the queues of local services that have dialogs with a service, by queue."""
-        theirs = {
+        services = {
             count.service
             for count in self.counts
             if count[:2] == (instance, database) and count.far_service == far_service
         }
-        theirs |= {key.from_service for key in self.waiting if key[:3] == (instance, database, far_service)}
-        return self.count_messages(instance, database, theirs)
+        services |= {key.from_service for key in self.waiting if key[:3] == (instance, database, far_service)}
+        return self.count_messages(instance, database, services)
 
     def count_messages(self, instance: str, database: str, services: Collection[str | None]) -> Mapping[str, int]:
         """Count the messages in the queues of services, by queue. Empty queues are left out."""
@@ -443,8 +443,8 @@ class ServerEvidence:
             if row["dns_name"]:
                 replicas[text.fold(row["dns_name"])].add(row["instance_name"])
         return {
-            name: AvailabilityListener(name, self._find_primary(theirs), tuple(sorted(theirs)))
-            for name, theirs in replicas.items()
+            name: AvailabilityListener(name, self._find_primary(rows_of_listener), tuple(sorted(rows_of_listener)))
+            for name, rows_of_listener in replicas.items()
         }
 
     def _find_primary(self, replicas: Collection[str]) -> str | None:
@@ -531,4 +531,4 @@ def _count_endpoints(
         state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
         place = row["instance_name"], row["database_name"], state, service, row["far_service"]
         counts[EndpointCount(*place, row["is_initiator"], 0)] += 1
-    yield from (alike._replace(endpoints=many) for alike, many in counts.items())
+    yield from (alike._replace(endpoints=number) for alike, number in counts.items())

@@ -47,7 +47,7 @@ class DatabaseFacts(NamedTuple):
 
     @property
     def has_lost_owner(self) -> bool:
-        """True if the export shows that its owner is no login of the instance."""
+        """True if the export shows that its owner is not a login of the instance."""
         return self.owner_is_known is False and not self.has_valid_owner
 
     @property

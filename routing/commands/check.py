@@ -44,7 +44,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
     add_servers(command, required=False)
-    of_files = command.add_argument_group("facts that the files lack")
+    of_files = command.add_argument_group("facts missing in the files")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
     group = command.add_argument_group("what to ask")
@@ -131,7 +131,7 @@ def _check(
             variables=variables(options.variables),
             addresses=shared_arguments.addresses(options),
             at=at,
-            scripts=options.then,
+            then=options.then,
             notes=[] if read is None else [*read.unread, *read.notes],
             clock=datetime.now(timezone.utc),
             environment=options.environment,

@@ -47,7 +47,7 @@ class _MessageEnd(NamedTuple):
 def find_messages(done: Check, message: str) -> list[MessageResult]:
     """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
 
-    An id without the database at its end is that of a message of each database. Raises InputError.
+    An id without the database at its end matches a message of each database. Raises InputError.
     """
     folded_id = fold(message.strip())
     ids = [result for result in done.results if folded_id in _ids_of(result.row)]
@@ -75,7 +75,7 @@ def _of_conversation(results: Sequence[MessageResult], conversation: str) -> Ite
 
 
 def explain_as_object(done: Check, message: str) -> JsonObject:
-    """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
+    """Explain the messages as JSON values. Messages without a verdict list the exports that they need."""
     matching_results = find_messages(done, message)
     problems = find_problems(done.groups)
     return {

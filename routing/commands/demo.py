@@ -53,7 +53,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all", action="store_true", help="also show each message of the documentation's examples"
     )
-    command.add_argument("--out", metavar="DIR", default=_FOLDER, help=f"where to build (./{_FOLDER})")
+    command.add_argument(
+        "--out", metavar="DIR", default=_FOLDER, help=f"the folder to create (default: ./{_FOLDER})"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -92,7 +94,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
-    """Run the demo's resolve, by the local engine if there is no session."""
+    """Resolve the demo, with the local engine if there is no session."""
     run_id, progress, recording = (
         console.command_progress.run_id,
         console.progress,

@@ -39,15 +39,15 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help="which messages a change moves, and which it breaks",
         description="Show what a change does to the messages before you make it: which messages change, at their"
-        " first hop or where they end, which get worse, which routes differ, which findings of lint come and go."
-        " The change is a script, another configuration, older versions of the tables, or another time.",
+        " first hop or where they end, which get worse, which routes differ, and which lint findings appear or"
+        " disappear. The change is a script, another configuration, older versions of the tables or another time.",
         example="sbroute diff --config sbroute-demo/demo.yaml --with-script conf/examples/labels.sql"
         " --instance depot-east",
     )
     add_config(command)
     compared = command.add_argument_group("what to compare with")
     choices = compared.add_mutually_exclusive_group(required=True)
-    choices.add_argument("--against", metavar="FILE", help="after: by the tables of another configuration")
+    choices.add_argument("--against", metavar="FILE", help="after: with the tables of another configuration")
     choices.add_argument(
         "--against-version",
         metavar="N|KEY=N",
@@ -60,7 +60,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     choices.add_argument(
         "--with-script", metavar="FILE", nargs="+", help="after: as if these T-SQL scripts had run"
     )
-    of_scripts = command.add_argument_group("facts that the scripts lack")
+    of_scripts = command.add_argument_group("facts missing in the scripts")
     of_scripts.add_argument(
         "--instance",
         metavar="NAME",
@@ -94,9 +94,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     words = words_of(options.fail_on)
     at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
-    question = _ask(options)
+    comparison = _ask(options)
     settings = load(options)
-    against = _load_other(options) if question is None else question
+    against = _load_other(options) if comparison is None else comparison
     opening = open_by_choice(settings, options, console)
     place = None
     if options.out is not None:

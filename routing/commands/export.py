@@ -26,11 +26,13 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute export --server HUB --server SHOP --out exports",
     )
     add_servers(command, required=True)
-    command.add_argument("--out", metavar="FOLDER", required=True, help="where to write NAME.csv of each server")
+    command.add_argument(
+        "--out", metavar="FOLDER", required=True, help="the folder for a file NAME.csv of each server"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Read the servers, and print what was read."""
+    """Read the servers and print a summary."""
     done = read_servers(options, read_access(options), options.out, console)
     done.check_any()
     if options.format == "json":

@@ -72,7 +72,7 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
     )
     add_config(kind)
-    of_files = kind.add_argument_group("facts that the files lack")
+    of_files = kind.add_argument_group("facts missing in the files")
     shared_arguments.add_options(of_files, has_defaults=False)
     of_files.add_argument("--view", metavar="NAME", help="the view of a single file, if its name does not show it")
     _add_unfinished(kind)
@@ -92,13 +92,13 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
     )
     add_config(kind)
-    of_scripts = kind.add_argument_group("facts that the scripts lack")
+    of_scripts = kind.add_argument_group("facts missing in the scripts")
     of_scripts.add_argument(
         "--instance", metavar="NAME", required=True, help="the instance that the scripts are for"
     )
     of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
     of_scripts.add_argument(
-        "--scripted-at", metavar="TIME", help="the scripts' time, from which LIFETIME counts (the file's own)"
+        "--scripted-at", metavar="TIME", help="the scripts' time, from which LIFETIME counts (default: the file's)"
     )
     of_scripts.add_argument(
         "--time-zone",
@@ -141,7 +141,7 @@ def _add_unfinished(kind: argparse.ArgumentParser) -> None:
     written.add_argument(
         "--drop-unfinished",
         action="store_true",
-        help="do not complete an interrupted import, but list what it has written",
+        help="discard an interrupted import instead of completing it, and list what it wrote",
     )
 
 

@@ -186,7 +186,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         choices=SEVERITIES,
         help="exit code 1 if there is a finding of this severity or worse",
     )
-    of_files = command.add_argument_group("facts that PATHs lack")
+    of_files = command.add_argument_group("facts missing in PATHs")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 
@@ -244,7 +244,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     settings = leave_out_missing(opening, settings)
     with_messages = options.messages or options.fail_under is not None
-    # Before the configuration, so that it is as new as all messages.
+    # Read before the configuration, which is then as new as all messages.
     traffic = _open_traffic(opening, settings) if with_messages else {}
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with console.during("linting"), ExitStack() as resources:

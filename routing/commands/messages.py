@@ -25,8 +25,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "messages",
         parents=[common],
         help="which messages are stuck, and since when",
-        description="List messages with their ids and SQL Server's last status of each: the delayed ones first,"
-        " then the dropped ones, then the others, the oldest of each first.",
+        description="List messages with their ids and SQL Server's last status: first the delayed ones, then the"
+        " dropped ones, then all others, each oldest first.",
         example="sbroute messages --config sbroute-demo/demo.yaml --outcome delayed --oldest",
     )
     add_config(command)

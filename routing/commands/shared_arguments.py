@@ -57,7 +57,7 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
 
 
 def add_encoding(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Declare the option for files that do not tell their encoding; `cli` passes it on."""
+    """Declare the option for files without a known encoding; `cli` passes it on."""
     command.add_argument(
         "--encoding",
         metavar="NAME",
@@ -132,27 +132,26 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--conversation",
         "--conversation-id",
         metavar="GUID",
-        help="a conversation id, or the handle of an imported endpoint, for its oldest stored message; for a"
-        " message that you describe it is the dialog, and without it step 3 shows the outcome for every"
-        " broker instance",
+        help="a conversation id, or the handle of an imported endpoint: explain its oldest stored message; with a"
+        " message that you describe: its dialog (without it, step 3 shows the outcome for every broker instance)",
     )
     which.add_argument(
         "--instance",
         metavar="NAME",
-        help="its instance; a stored message needs it if several instances have its id or conversation",
+        help="the message's instance; required if several instances have the id or conversation",
     )
     command.add_argument(
         "--exports",
         metavar="PATH",
         action="append",
-        help="exports of catalog views, or a folder of them, that show causes beside the routing (repeatable)",
+        help="exports of catalog views, or a folder of them, that show causes other than routing (repeatable)",
     )
     described = command.add_argument_group("a message that you describe")
-    described.add_argument("--database", metavar="NAME", help="the database that sends it")
-    described.add_argument("--from-network", action="store_true", help="it arrives over the network")
-    described.add_argument("--service", metavar="NAME", help="the service that it is sent to")
-    described.add_argument("--broker-instance", metavar="ID", help="the broker instance that it names")
-    described.add_argument("--is-target", action="store_true", help="the dialog's target sends it")
+    described.add_argument("--database", metavar="NAME", help="the database that sends the message")
+    described.add_argument("--from-network", action="store_true", help="the message arrives over the network")
+    described.add_argument("--service", metavar="NAME", help="the service that the message is sent to")
+    described.add_argument("--broker-instance", metavar="ID", help="the broker instance that the message names")
+    described.add_argument("--is-target", action="store_true", help="the dialog's target sends the message")
     return described
 
 

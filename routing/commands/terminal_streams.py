@@ -201,7 +201,7 @@ class LiveLine:
                 self._line = self._new_line()
                 self._line.start()
             self._line.update(self._text(self._steps[-1]), refresh=True)
-        # A closed terminal or an unknown encoding is no reason to fail.
+        # A closed terminal or an unknown encoding must not fail the command.
         except Exception:  # noqa: BLE001
             self._is_closed.set()
             self._remove_line()

@@ -39,8 +39,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     add_config(command)
     described = add_question(command)
-    described.add_argument("--from-service", metavar="NAME", help="the service that sends it")
-    described.add_argument("--hops", metavar="N", type=int, help="how often it may be forwarded")
+    described.add_argument("--from-service", metavar="NAME", help="the service that sends the message")
+    described.add_argument("--hops", metavar="N", type=int, help="how often the message may be forwarded")
     command.add_argument(
         "--at",
         metavar="TIME",

@@ -16,9 +16,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "views",
         parents=[common],
         help="create one view of the current rows of several jobs",
-        description="Create or replace a view of the current rows of several jobs, each of which resolves other"
-        " instances (resolve.instances). It selects from the view current_routes of each job, which the runs of"
-        " the job update.",
+        description="Create or replace one view of the current rows of several jobs that resolve different"
+        " instances (resolve.instances). It selects from each job's view current_routes, which the job's runs"
+        " update.",
         example="sbroute views --jobs east.yaml west.yaml --view main.broker.all_routes",
     )
     command.add_argument(

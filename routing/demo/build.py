@@ -97,7 +97,7 @@ class ConversationWriter:
         talk = self._begin(flow, at)
         first = at
         for sequence in range(rng.randint(*flow.messages)):
-            # Half a minute leaves time for the way and the answer.
+            # Half a minute leaves time for the transport and the answer.
             if at >= ends - timedelta(seconds=30):
                 break
             self._send(talk, sequence, at, ends)
@@ -105,7 +105,7 @@ class ConversationWriter:
         self._end_rows(talk, first)
 
     def _moment(self, hours: tuple[float, float]) -> datetime:
-        """Return a time within the hours, likelier where the day is busier."""
+        """Return a time within the hours, more likely at busier hours."""
         low, high = (self._curve[round(hour * 60)] for hour in hours)
         minute = bisect(self._curve, self.rng.uniform(low, high)) - 1
         minute = min(minute, round(hours[1] * 60) - 2)
@@ -246,8 +246,8 @@ def _minutes(value: float) -> timedelta:
 
 
 def _pick(broker_ids: list[str], conversation_id: str) -> str:
-    """Return the id that balancing picks for a dialog, so that messages arrive where they were sent."""
-    # Needed by the demo alone, where Spark is loaded anyway.
+    """Return the id that balancing picks for a dialog, so that messages arrive at that target."""
+    # Only the demo needs it, and it loads Spark anyway.
     from routing.rules.hashing import dialog_id_hash
 
     return broker_ids[dialog_id_hash(conversation_id) % len(broker_ids)]

@@ -44,7 +44,7 @@ _HEADQUARTERS = {
 }
 _DISABLED = ("hq-orders.Archive", "depot-west.msdb")
 _WITHOUT_LOCAL = ("depot-east.Picking", "edge-partners.Exchange", "pricing-4.msdb")
-# Databases that reach others by routes of their own alone.
+# Databases that reach others only by their own routes.
 _WITHOUT_OUTBOUND = ("hq-customers.Campaigns", "hq-customers.Care", "hq-orders.Archive")
 
 
@@ -140,7 +140,7 @@ def _route_stores(company: CompanyTables) -> None:
     for store in STORES:
         instance, north = f"store-{store}", store in NORTHERN_STORES
         for database in ("Till", "Shelf"):
-            # Northern stores have a second way out, southern ones do not.
+            # Northern stores have a second route out, southern ones do not.
             draft.route(instance, database, "Outbound-1", address(_FORWARDERS[0 if north else 1]))
             if north:
                 draft.route(instance, database, "Outbound-2", address("fwd-south"))
@@ -155,7 +155,7 @@ def _route_stores(company: CompanyTables) -> None:
 
 
 def _route_ledger(draft: EstateDraft, instance: str, database: str) -> None:
-    """Add a mirrored route to the ledger. Its partner is no instance of the estate."""
+    """Add a mirrored route to the ledger. Its partner is not an instance of the estate."""
     draft.route(
         instance,
         database,
@@ -232,7 +232,7 @@ def _route_forwarders(company: CompanyTables) -> None:
             broker = ids[place] if database == "Loyalty" else None
             route = f"{instance}-{database}"
             draft.route(forwarder, "msdb", route, address(instance), name, broker)
-    # Both databases say that the other one knows the way.
+    # Both routes lead to the forwarder's own address.
     for database in ("Monitoring", "msdb"):
         to = address("fwd-south").upper()
         draft.route("fwd-south", database, "Totals", to, service("Monitoring/Totals"))

@@ -124,7 +124,7 @@ def all_external_services(estate: str) -> EstateDraft:
 
 
 def balanced_service(estate: str) -> EstateDraft:
-    """Draft example 5: two instances of a service, told apart by their broker instances."""
+    """Draft example 5: two instances of a service, distinguished by their broker instances."""
     host = ExampleInstance(f"{estate}/host1")
     first, second = "TCP://server1.Adventure-Works.com:4022/", "TCP://server2.Adventure-Works.com:4022/"
     host.route("BalancedRouteOne", first, "BalancedService", broker=SERVER_1_ID)

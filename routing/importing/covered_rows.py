@@ -47,8 +47,8 @@ class CoveredRows:
     def reject(self, view: str, row: ReadRow, why: str) -> None:
         """Leave a row out, and note its place and the reason."""
         name = row.get("name")
-        whose = f" ({name[:100]})" if isinstance(name, str) else ""
-        self.rejected.append(f"{row['place']}: {why}{whose}")
+        name_text = f" ({name[:100]})" if isinstance(name, str) else ""
+        self.rejected.append(f"{row['place']}: {why}{name_text}")
         self.rejected_of[view] += 1
         names = (row.get("instance_name"), row.get("database_name"), row.get("name"))
         folded = [name.casefold() if isinstance(name, str) else None for name in names]
@@ -64,7 +64,7 @@ class CoveredRows:
 
     @property
     def instances(self) -> list[str]:
-        """The instances that are covered in any way."""
+        """All instances that are covered."""
         return sorted({instance for units in self.units.values() for instance, _ in units})
 
 

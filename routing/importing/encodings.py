@@ -1,4 +1,4 @@
-"""Encoding of files that are neither marked nor UTF-8: that of ``--encoding``, or Windows-1252 with a note."""
+"""Choose the encoding of files that are neither marked nor UTF-8: ``--encoding``, or Windows-1252 with a note."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _check(encoding: str) -> None:
         "a".encode(encoding)
     except (LookupError, ValueError):
         nearest = difflib.get_close_matches(encoding.lower(), [*aliases, *aliases.values()], n=1)
-        also = f", did you mean {nearest[0]}?" if nearest else ""
+        suggestion = f", did you mean {nearest[0]}?" if nearest else ""
         hint = "use one of Python's names, such as cp1251, cp850 or shift_jis"
-        raise InputError(f"--encoding {quote(encoding)} is not an encoding{also}", hint) from None
+        raise InputError(f"--encoding {quote(encoding)} is not an encoding{suggestion}", hint) from None
 
 
 def is_plausible(text: str) -> bool:

@@ -52,7 +52,7 @@ def reach_by(opener: TableOpener, *, bytes_at_once: int = BYTES_AT_ONCE) -> Reac
 
 @dataclass
 class _Fetcher:
-    """The places that the session has found, and the content of files, of which it fetches several at once."""
+    """The paths that the session has found, and the content of files. It fetches several files at once."""
 
     opener: TableOpener
     bytes_at_once: int = BYTES_AT_ONCE

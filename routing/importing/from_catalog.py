@@ -55,7 +55,10 @@ def import_export(
     refuse_to_come(
         find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
     )
-    keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
+    keys = [
+        *_ALWAYS,
+        *(key for view, further_keys in _ALSO.items() if view in export.rows for key in further_keys),
+    ]
     optional: tuple[str, ...] = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
     observed_keys = [
@@ -231,7 +234,7 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) ->
 def _seen_changes(
     store: stored_tables.StoredTables, covered: CoveredRows, view: str, dropped_units: Collection[Unit]
 ) -> TableChanges:
-    """Find the changes to a table of a view beside the routing, which has the last export of each database."""
+    """Find the changes to a table of evidence, which has the last export of each database."""
     key = SEEN_VIEWS[view]
     units = {*covered.units.get(view, {}), *dropped_units}
     rows = [row for row in covered.rows.get(key, []) if unit_of(row) not in dropped_units]

@@ -27,7 +27,7 @@ ROWS_AT_ONCE = 50_000
 # So many rejected rows are named; all are counted.
 _NAMED = 1_000
 _DIALOG = ("instance_name", "conversation_id", "is_initiator")
-# The lock is beside imports.
+# The lock file is next to imports.
 _TABLES = ("databases", "instances", "observed_routing", "imports")
 _NO_INSTANCE = "its instance is unknown (--instance)"
 
@@ -57,11 +57,11 @@ def import_events(
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
         store = stored_tables.open_stored(opener, config, keys)
-        # Read alone: which messages are stored, and under which ids.
+        # Read only the stored messages and their ids.
         messages = stored_tables.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
         event_import = _EventImport.of(store, messages, instance, latest_time(now))
         source = {"files": list(sources), "instance": instance}
-        again = stored_tables.find_of_sources(store, source)
+        of_sources = stored_tables.find_of_sources(store, source)
         progress("bringing in the events")
         for rows in event_import.batches(read_events(sources, reach, event_import.not_read), rows_at_once):
             if not dry_run:
@@ -75,7 +75,7 @@ def import_events(
             stored_tables.put(store, "dialogs", dialogs)
             stored_tables.remove_sources(store, source)
     done = event_import.summarize(dry_run, dialogs)
-    done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else again)]
+    done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else of_sources)]
     return done
 
 

@@ -157,7 +157,7 @@ def _begin(
 
 def present_changes(
     stored: Iterable[TableRow],
-    exported_rows: Iterable[TableRow],
+    imported_rows: Iterable[TableRow],
     key: Sequence[str],
     is_covered: Callable[[TableRow], bool] = lambda row: True,
 ) -> TableChanges:
@@ -165,7 +165,7 @@ def present_changes(
     stored_by_key = {tuple(row.get(name) for name in key): row for row in stored}
     changes = TableChanges()
     wanted_keys = set()
-    for row in exported_rows:
+    for row in imported_rows:
         values = tuple(row[name] for name in key)
         wanted_keys.add(values)
         old = stored_by_key.get(values)
@@ -226,7 +226,7 @@ def _keep_acknowledgement(row: TableRow, old: TableRow) -> TableRow:
     if old["acknowledged_at"] is None:
         return row
     far, by = row["far_broker_instance"], old["acknowledged_broker_instance"]
-    # Whom BEGIN DIALOG named is no longer in the export once somebody has acknowledged.
+    # After an acknowledgement the export no longer has the broker instance of BEGIN DIALOG.
     is_its_id = by is None or (far is not None and fold(far) == fold(by))
     return {
         **row,

@@ -13,7 +13,7 @@ from routing.terms import TableRow
 
 
 def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
-    """Return a file that cannot be read at all."""
+    """Return the error for a file that cannot be read."""
     return InputError(f"{quote(file)} cannot be read: {why}", hint or "nothing was written")
 
 
@@ -85,34 +85,34 @@ def unfit_journal(begun: str, why: str) -> InputError:
 
 
 def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
-    """Say that the configuration does not say where the import's own tables are."""
+    """Return the error that the configuration does not name the import's own tables."""
     faults = [f"{key} is missing, which import writes" for key in keys]
     return ConfigError.faults(file, faults)
 
 
 def not_a_table(key: str, location: str) -> InputError:
-    """Return the error that the files at a location are no Delta table."""
+    """Return the error that the files at a location are not a Delta table."""
     return InputError(
         f"tables.{key}: {quote(location)} is not empty and is not a Delta table",
         "name another location, or delete the folder if an interrupted import left it",
     )
 
 
-# Times that have not come yet: a clock is wrong, or its zone was taken for another.
+# Times in the future: a clock or a time zone is wrong.
 
 
 def latest_time(now: datetime) -> datetime:
-    """Return the latest time that something imported now may be of."""
+    """Return the latest time that an import accepts now."""
     return now + AHEAD
 
 
 def phrase_to_come(subject: str, at: datetime) -> str:
-    """Return the phrase on a time that has not come yet."""
+    """Return the phrase on a time in the future."""
     return f"{subject} is {format_time(at.replace(microsecond=0))}, more than an hour from now"
 
 
 def find_exports_to_come(rows: Mapping[str, Iterable[TableRow]], now: datetime) -> list[str]:
-    """Return a phrase for each file of an export with a time that has not come yet; ``rows`` are those by view."""
+    """Return a phrase for each file of an export with a time in the future; ``rows`` are those by view."""
     latest, phrases_by_file = latest_time(now), dict[str, str]()
     for of_view in rows.values():
         for row in of_view:
@@ -125,7 +125,7 @@ def find_exports_to_come(rows: Mapping[str, Iterable[TableRow]], now: datetime) 
 
 
 def find_scripts_to_come(times: Iterable[tuple[str, datetime]], now: datetime) -> list[str]:
-    """Return a phrase for each script, by its file, with a time that has not come yet."""
+    """Return a phrase for each script with a time in the future, by its file."""
     return [phrase_to_come(f"{file}: its time", at) for file, at in times if at > latest_time(now)]
 
 

@@ -138,17 +138,17 @@ def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapp
 
 
 def is_of_sources(row: TableRow, sources: Mapping[str, object]) -> bool:
-    """Return whether a row of the journal is that of an import which streams from these sources."""
+    """Return whether a row of the journal belongs to an import that streams from these sources."""
     return bool(row["part"] == _SOURCES and row["rows"] == json.dumps(sources, sort_keys=True))
 
 
 def _encode_parts(key: str, rows: Sequence[TableRow], table_id: str | None, part_count: int) -> Iterator[str]:
     fields = [(field.name, field.kind == ColumnKind.TIMESTAMP) for field in TABLES[key]]
     columns, remaining = [name for name, _ in fields], iter(rows)
-    while some := list(islice(remaining, _PART)):
-        values = [[_encode_value(row.get(name), is_time) for name, is_time in fields] for row in some]
+    while part_rows := list(islice(remaining, _PART)):
+        values = [[_encode_value(row.get(name), is_time) for name, is_time in fields] for row in part_rows]
         whole = {"table_id": table_id, "columns": columns, "rows": values, "parts": part_count}
-        # What is no Unicode is to fail here, before anything is written.
+        # Text that is not Unicode must fail here, before anything is written.
         yield json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

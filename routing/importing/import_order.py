@@ -101,7 +101,7 @@ def refuse_older(imports: Sequence[TableRow], rows: Iterable[TableRow], latest: 
 
 
 def find_later(imports: Sequence[TableRow], rows: Iterable[TableRow], latest: datetime = _EVER) -> list[str]:
-    """Return a phrase for each row of which something later was imported, as `refuse_older` has it."""
+    """Return a phrase for each row with a later import, as `refuse_older` uses it."""
     last: dict[tuple[Unit, str], TableRow] = {}
     for row in imports:
         for subject in _subjects(row) if row["exported_at"] <= latest else ():
@@ -267,7 +267,7 @@ def imports_changes(
     return changes
 
 
-# Databases that an export of sys.databases does not list: what the tables hold of them is gone; pure Python.
+# Find databases that an export of sys.databases no longer lists, in pure Python: their stored objects are gone.
 
 
 _VIEWS = {
@@ -301,7 +301,7 @@ def find_dropped(
     def is_gone(instance: str, name: str | None) -> bool:
         if instance not in times or name is None or name.casefold() == MSDB:
             return False
-        # A table may spell a database otherwise; two whose names differ in case alone are both in `databases`.
+        # A table may spell a database differently. If two names differ only in case, both are in `databases`.
         is_listed = (instance, name.casefold()) in folded and (instance, name) not in stored - exported
         return not is_listed and not covered.is_doubtful("databases", {"instance_name": instance, "name": name})
 

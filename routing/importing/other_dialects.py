@@ -38,7 +38,7 @@ _TSQL = re.compile(
     r"|\bNVARCHAR\b|\bIDENTITY\s*\(|\bdbo\.|\b(?:CONTRACT|MESSAGE\s+TYPE)\b|\bsys\.\w+",
     re.IGNORECASE | re.MULTILINE,
 )
-# Signs stand near the beginning; behind it a dump holds data.
+# The signs are near the beginning. Later parts of a dump are data.
 _LONGEST = 200_000
 _FOLDERS = {
     **dict.fromkeys(("mysql", "mariadb"), _MYSQL),

@@ -22,7 +22,7 @@ _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
 
 
 def other_format_of(path: FilePlace) -> str | None:
-    """Return a sentence on a file that is no export but a script in another format, or None. Raises OSError."""
+    """Return a sentence on a script in another format, or None if the file is not one. Raises OSError."""
     if path.suffix.lower() not in {*_BY_SUFFIX, *_READ_FOR_CONTENT} or not path.is_file():
         return None
     data = b"" if path.suffix.lower() in _BY_SUFFIX else path.read_bytes()

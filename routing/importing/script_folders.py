@@ -79,7 +79,7 @@ def _deployed(path: PurePosixPath) -> str | None:
     return None if deployment is None else deployment["when"].lower()
 
 
-# Scripts that take back what others do.
+# Scripts that undo other scripts.
 
 
 _UNDO_WORDS = re.compile(
@@ -226,8 +226,8 @@ def arrange(
     return [paths[path] for path in sorted(applied, key=lambda path: _order(path, has_up=has_up))]
 
 
-def _without(paths: Iterable[PurePosixPath], some: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    removed = set(some)
+def _without(paths: Iterable[PurePosixPath], paths_to_remove: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    removed = set(paths_to_remove)
     return [path for path in paths if path not in removed]
 
 
@@ -245,14 +245,14 @@ def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixP
                 yield path
 
 
-def _names(paths: dict[PurePosixPath, Path], some: Sequence[PurePosixPath]) -> str:
+def _names(paths: dict[PurePosixPath, Path], named_paths: Sequence[PurePosixPath]) -> str:
     return join_bounded(
-        [str(paths[path]) for path in sorted(some, key=lambda path: natural_key(str(path)))], "file"
+        [str(paths[path]) for path in sorted(named_paths, key=lambda path: natural_key(str(path)))], "file"
     )
 
 
 def refuse_unknown(environment: str | None, environments: set[str]) -> None:
-    """Raise InputError where no script of a folder is of the environment that ``--environment`` names."""
+    """Raise InputError if no script of a folder belongs to the environment of ``--environment``."""
     if environment is not None and environment.casefold() not in environments:
         shown = ", ".join(sorted(map(str.upper, environments))) or "none"
         raise InputError(

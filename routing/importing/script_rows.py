@@ -139,7 +139,7 @@ def apply_in_turn(
         (at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda timed_script: timed_script.at)
     ]
     all_of = [_databases_of_routes(group, spelling, instance) if snapshot else set() for _, group in groups]
-    # By database the routes that scripts of this import have said, where they say all.
+    # By database the routes that scripts of this import have defined, if they define all.
     routes_by_database: dict[str, tuple[RouteState, ...]] = {}
     routes, touched = list(instance_tables["routes"]), set[str]()
     begins = state = state_of(instance_tables, groups[0][0] if groups else now)
@@ -326,7 +326,7 @@ def _routes(
 ) -> TableChanges:
     """Return the history of the touched databases."""
     latest = max(times.values(), default=SINCE_EVER)
-    # A database that is dropped takes its routes along, at the time of what is said of the instance.
+    # Dropping a database also drops its routes, at the time of the statements on the instance.
     covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}
     return route_changes(stored, route_rows, covered, first)
 
@@ -348,7 +348,7 @@ def read_scripts(
 
     The time of each is ``scripted_at``, or else its file's own, but no earlier than that of the script before it.
     In the latter case ``own_time`` is its own. ``note`` gets a sentence on each time from a file. Raises
-    InputError for a file that cannot be read or is no script.
+    InputError for a file that cannot be read or is not a script.
     """
     scripts: list[ReadScript] = []
     for file in files:

@@ -10,12 +10,12 @@ from routing.importing.tsql.servers import find_instance, instance_name, is_loca
 from routing.terms import TableRow
 
 _LIKE = 0.8
-# So few names are compared that the answer comes at once; where a name is mistyped, few are new.
+# Few names are compared, so that it takes no time. A mistyped name is one of few new names.
 _COMPARED, _KNOWN, _LENGTH = 20, 2_000, 128
 
 
 class NameSpelling:
-    """Finds names without case; of databases that differ in case alone, the one with the exact spelling."""
+    """Finds names without case; if databases differ only in case, the one with the exact spelling."""
 
     def __init__(self, instances: Iterable[str] = (), databases: Iterable[tuple[str, str]] = ()) -> None:
         of_databases = list(databases)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from pyspark.sql import DataFrame, SparkSession
 
-# Which keys and columns stand in a table that an import writes.
+# Keys and columns of the tables that an import writes.
 
 
 def find_keys(table: Table, key: str, rows: Sequence[TableRow]) -> set[tuple[Any, ...]]:
@@ -64,9 +64,8 @@ def find_missing(table: Table, schema: Schema) -> list[str]:
 
 
 # Which messages of an import are stored, and under which ids: the rows are matched by Arrow or by Spark.
-#
-# A message is known by its instance, database, conversation, role and number (tables.md), whatever its id is:
-# rows of older releases and of other sources have ids of other forms.
+# A message is identified by instance, database, conversation, role and number (tables.md), not by its id: rows of
+# older releases and of other sources have ids of other forms.
 
 
 _ID, _PLACE = "message_id", "place"
@@ -210,8 +209,8 @@ def _batches(
         kept_places = sorted(set(range(part.num_rows)) - set(places))
         yield from part.take(pyarrow.array(kept_places, pyarrow.int64())).to_batches()
         replaced = {place: put[of] for place, of in places.items() if of in put}
-        theirs = part.take(pyarrow.array(replaced, pyarrow.int64()))
-        yield from _put_values(theirs, key, list(replaced.values())).to_batches()
+        replaced_rows = part.take(pyarrow.array(replaced, pyarrow.int64()))
+        yield from _put_values(replaced_rows, key, list(replaced.values())).to_batches()
     new = [row for of, row in put.items() if of not in replaced_keys]
     yield from rows_to_add(schema, key, new).to_batches()
 
@@ -239,11 +238,11 @@ def _find_places(
 
 def _put_values(part: pyarrow.Table, key: str, rows: Sequence[TableRow]) -> pyarrow.Table:
     """Replace this import's columns in rows of a table."""
-    names, ours = spell(part), table_of(rows, TABLES[key])
-    for name in ours.column_names:
+    names, new_rows = spell(part), table_of(rows, TABLES[key])
+    for name in new_rows.column_names:
         place = part.schema.get_field_index(names[name])
         field = part.schema.field(place)
-        part = part.set_column(place, field, ours[name].cast(field.type))
+        part = part.set_column(place, field, new_rows[name].cast(field.type))
     return part
 
 

@@ -46,7 +46,7 @@ def event_digest(instance: str, event_hash: str) -> bytes:
 
 @dataclass
 class StoredTables:
-    """The tables that an import writes and the journal, each at one version or not yet there.
+    """The tables that an import writes and the journal, each at one version or not yet created.
 
     ``job`` is the location of ``imports``, which identifies the job that creates these tables.
     """
@@ -58,7 +58,7 @@ class StoredTables:
     versions: dict[str, int | None]
     job: str
     writers: dict[str, TableWriter] = field(default_factory=dict)
-    # Whether the journal holds what this import writes.
+    # True if the journal holds the changes of this import.
     is_journaled: bool = False
 
     def rows(self, key: str, only: Only | None = None) -> list[TableRow]:
@@ -171,8 +171,8 @@ def open_stored(
 def only_import(config: Config, now: datetime) -> Iterator[None]:
     """Lock these tables for one import, from the first read to the last commit.
 
-    The lock file is beside ``imports``, like that of runs beside ``runs``. Object stores and catalogs have no lock
-    file. There each write checks whether another import has written (`_commit`). Raises StorageError.
+    The lock file is next to ``imports``, as the lock file of runs is next to ``runs``. Object stores and catalogs
+    have no lock file. There each write checks whether another import has written (`_commit`). Raises StorageError.
     """
     imports = config.import_tables.get("imports")
     if imports is None:
@@ -202,7 +202,7 @@ def _list_unready(store: StoredTables) -> Iterator[str]:
 
 
 def commit_changes(store: StoredTables, changes: Mapping[str, TableChanges], now: datetime) -> None:
-    """Commit an import's changes by table, so that an import that is ended half-way can be completed.
+    """Commit an import's changes by table, so that an interrupted import can be completed.
 
     All changes are stored in the journal first, in one commit, and taken from it once the last table is written.
     An import that makes one commit needs no journal. Raises StorageError.
@@ -255,7 +255,7 @@ def store_sources(store: StoredTables, key: str, sources: Mapping[str, object], 
 
 
 def remove_sources(store: StoredTables, sources: Mapping[str, object]) -> None:
-    """Remove the rows of these sources from the journal, whichever import wrote them. Raises StorageError."""
+    """Remove the rows of these sources from the journal, of every import. Raises StorageError."""
     other_imports = _without_sources(store, sources)
     if store.is_journaled or len(other_imports) < len(store.rows(JOURNAL)):
         replace_journal(store, other_imports)
@@ -313,7 +313,7 @@ def _commit(store: StoredTables, key: str) -> Iterator[TableWriter]:
         with creating(store.locations[key], store.job):
             yield writer
     except StorageError as error:
-        # Delta refuses a commit beside another's, if it comes to that.
+        # Delta refuses a conflicting concurrent commit.
         if writer.find_newest() != before:
             raise overtaken from error
         raise

@@ -115,7 +115,7 @@ def transport_with_service(row: RouteRow) -> LintFinding | None:
 
 
 def lifetime_range(row: RouteRow) -> LintFinding | None:
-    """Find SBR008: the end lies before the beginning, or more seconds ahead than LIFETIME can say."""
+    """Find SBR008: the end lies before the beginning, or more seconds ahead than LIFETIME allows."""
     lifetime, valid_from = row.lifetime, row.route.live_from
     if lifetime is None:
         return None
@@ -130,7 +130,7 @@ def lifetime_range(row: RouteRow) -> LintFinding | None:
 
 
 def mirror_is_address(row: RouteRow) -> LintFinding | None:
-    """Find SBR009: one server is no mirror of itself."""
+    """Find SBR009: one server cannot be its own mirror."""
     if row.route.mirror_address is None or row.route.compared_mirror != row.route.compared:
         return None
     return row.finding("SBR009", "address and mirror address are both '%s'", row.route.address)
@@ -346,7 +346,7 @@ def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 
 ADDRESS_CHECKS: tuple[AddressCheck, ...] = (expired_route,)
-# Of a version that is in force or will be.
+# Judge only versions that are valid now or later.
 OF_CURRENT: tuple[AddressCheck, ...] = (
     *(near_miss, expires_soon, pinned_to_nobody, no_port, other_port, no_host, local_catch_all, own_address),
 )

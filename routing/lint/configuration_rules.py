@@ -64,13 +64,14 @@ def doubled_services(estate: LintEstate) -> Iterator[LintFinding]:
                 yield finding("SBR019", (instance.name, None), service, sentence, list_names(names))
 
 
-# Findings on LOCAL routes of databases: one that names what nobody here holds, services that none names.
+# Findings on LOCAL routes of databases: services that no database holds, and services that no route names.
 
 
 def lacking_services(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR044: messages on a LOCAL route find no database of the instance that holds the service.
 
-    Left alone: an id that is not here (SBR015), requests for routes (SBR043), services that every database holds.
+    The rule ignores an id that is not here (SBR015), requests for routes (SBR043) and services that every database
+    holds.
     """
     for verdict in probe_answers.local:
         service = verdict.asked.service or ""
@@ -104,7 +105,7 @@ def caught_services(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator
             yield finding("SBR045", (instance, holder), service, sentence, instance, search.route_name, database)
 
 
-# Load-balancing routes: those that no open dialog reaches, and those that stand twice.
+# Load-balancing routes that no open dialog reaches, and duplicates.
 
 
 class BalancedService(NamedTuple):
@@ -207,7 +208,7 @@ def shadowed_routes(
                 )
 
 
-# Routes without broker instance: those that several instances of a service answer, and those that only one does.
+# Routes without broker instance, to several instances of a service or to only one.
 
 
 def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Hazards) -> Iterator[LintFinding]:
@@ -265,12 +266,12 @@ def _sole_brokers(estate: LintEstate) -> dict[str, str]:
 
 
 def _ends_at(follower: OpenMessageFollower, trace: MessageTrace, broker: str) -> bool:
-    """Return True if every way of a trace is delivered at a broker instance."""
+    """Return True if every path of a trace is delivered at a broker instance."""
     targets = [follower.target(path) for path in trace.hop_paths]
     return not trace.is_cut and all(target is not None and target[1] == broker for target in targets)
 
 
-# Findings on requests for routes: where a database asks although it need not, and where nobody is asked.
+# Findings on requests for routes that are not needed, and on requests that reach no service.
 
 
 _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
@@ -287,8 +288,8 @@ def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
 def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
     """Find SBR043: every branch of a request has a known end, and no end is a BrokerConfiguration service.
 
-    A database with its broker off asks for no route. A hop with unknown forwarding is no known end, and a request
-    that itself asks for a route has no branch.
+    A database with its broker off asks for no route. The end behind a hop with unknown forwarding is unknown, and
+    a request that itself asks for a route has no branch.
     """
     for instance, database in scopes_that_ask(estate):
         sender = estate.instances[instance]

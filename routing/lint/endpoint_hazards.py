@@ -53,7 +53,7 @@ class OpenMessageFollower:
     def of_any_service(self, instance: SqlInstance, scope: str) -> Decision:
         """Decide in a scope for a service that has no route by name and no holder here."""
         key = RoutingKey(sender_of(scope), None, None, True, NameAddress.NONE)
-        # What is bound to no id is balanced by the routes for its service alone, and here are none.
+        # Only routes for the service balance an open message, and there are none here.
         return self._decide(key, instance, self._now).choices[0]
 
     def target(self, path: HopPath) -> tuple[str, str] | None:
@@ -231,7 +231,7 @@ class _Reach:
                 for service, broker in self._held_at.get(name, ()):
                     brokers_by_service.setdefault(service, set()).add(broker)
             spread_services = {service for service, brokers in brokers_by_service.items() if len(brokers) > 1}
-            # Where a name leads is not looked up.
+            # Names of hosts are not looked up.
             self._services[owners] = spread_services | self.addressed
         return self._services[owners]
 
@@ -250,7 +250,7 @@ class _Reach:
         return self._next[name]
 
 
-# What is said of open dialogs that get several target endpoints, and how many there are.
+# Describe open dialogs that get several target endpoints, and count them.
 
 
 OpenDialogsOf = Callable[[Collection[str]], Sequence[OpenDialogs]]
@@ -276,8 +276,8 @@ def several_targets(
         values = [list_names(choice.service for choice in choices), *chain(*shown), list_names(hazard.routes)]
         risk = _Risk.together([risks[choice] for choice in choices if choice in risks])
         if risk is not None:
-            also, counts = risk.phrased()
-            sentence, values = sentence + also, values + counts
+            phrase_of_dialogs, counts = risk.phrased()
+            sentence, values = sentence + phrase_of_dialogs, values + counts
         yield finding("SBR041", place, hazard.routes[0], sentence, *values)
 
 
@@ -326,7 +326,7 @@ def _dialogs_at_risk(
 
 
 def _choices_on_path(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoice]:
-    """Return the proved choices that a message comes by while it is open."""
+    """Return the proved choices on the path of a message while it is open."""
     if not trace.has_multiple_targets:
         return set()
     hops = (

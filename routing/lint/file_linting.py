@@ -30,7 +30,7 @@ from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.terms import ReadRow
 
-# Which findings rest on what was not read: a view of which nothing was read says nothing, and no fault.
+# Which findings depend on views that were not read: a missing export is never reported as a fault.
 
 
 class RequiredKnowledge(NamedTuple):
@@ -49,7 +49,7 @@ class RequiredKnowledge(NamedTuple):
 
 _HERE = RequiredKnowledge(here=True)
 _IN_SCOPE = RequiredKnowledge(in_scope=True)
-# All others look at rows that are there, whatever else there is.
+# All other rules judge existing rows, whatever else is missing.
 _REQUIRED_BY_CODE: Mapping[str, RequiredKnowledge] = {
     "SBR015": RequiredKnowledge(of_ways=True),
     "SBR016": RequiredKnowledge(services_of_all=True),
@@ -89,7 +89,7 @@ class FileKnowledge:
         for gap in knowledge.list_gaps():
             if gap.what is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
                 gaps[gap.instance].append(gap)
-        self._gaps = {name: frozenset(theirs) for name, theirs in gaps.items()}
+        self._gaps = {name: frozenset(instance_gaps) for name, instance_gaps in gaps.items()}
 
     def gaps_behind(self, finding: LintFinding) -> list[SharedGaps]:
         """Return the gaps that a finding depends on, as sets. A certain finding has none.
@@ -119,7 +119,7 @@ class FileKnowledge:
         if rests.endpoints_of_all:
             yield self._endpoints_of_all
         if rests.of_ways:
-            # Messages reach the instances of which an address is known.
+            # Messages reach only instances with a known address.
             yield self._gaps[instance]
             yield self._gaps_of_reached
 
@@ -169,7 +169,7 @@ def _set_of(gap: KnowledgeGap | None) -> SharedGaps:
     return frozenset() if gap is None else frozenset([gap])
 
 
-# The file of a finding, and the line where a script's statement says what it is about.
+# The file of a finding, and the line of the statement that defines its object.
 
 
 _NAMED = ("routes", "services", "databases")
@@ -193,7 +193,7 @@ class DefinitionPlaces:
         if instance is None:
             return None
         if name:
-            # A service of an instance stands in any of its databases.
+            # Any database of an instance may hold a service.
             for view in _NAMED:
                 spot = self._spots.get(
                     subject_key(view, instance, None if view == "databases" else database, name)
@@ -308,7 +308,7 @@ def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvid
             f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
             "name files of exports, files that end in .sql, or folders of them",
         )
-    # A file in another language is no reason to leave the others alone.
+    # A file in another language does not prevent linting the others.
     return weigh(export, replace(scripts, is_lenient=True), options, now)
 
 
@@ -321,10 +321,10 @@ def _judge(
     knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()
     gaps = set[SharedGaps]()
     for finding in find_all(columns, now, settings.expiring_within_days):
-        behind = knowledge.gaps_behind(finding)
-        if behind:
+        gaps_behind_finding = knowledge.gaps_behind(finding)
+        if gaps_behind_finding:
             not_judged[finding.code] += 1
-            gaps.update(behind)
+            gaps.update(gaps_behind_finding)
         else:
             findings.add(finding)
     findings.update(find_in_servers(evidence.server, now, settings.expiring_within_days))

@@ -204,10 +204,10 @@ READ = ("routes", "databases", "services", "instances", "dialogs", "route_reques
 
 
 def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
-    """Return the tables that lint reads. Raises InputError where a table or a column is missing.
+    """Return the tables that lint reads. Raises InputError if a table or a column is missing.
 
-    Of dialogs and requests the rows that can tell something at a moment (microseconds) alone, and maybe some more:
-    `faults` and `traffic` decide.
+    Of dialogs and requests it returns only the rows that can matter at a moment (microseconds), and maybe some
+    more.
     """
     tables = take_tables(tables, READ)
     tables_read = {key: tables[key] for key in READ if key in tables}

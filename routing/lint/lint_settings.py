@@ -32,7 +32,7 @@ def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
     """
     rules_by_code: dict[str, CustomRule] = {}
     for file in dict.fromkeys(str(Path(file).absolute()) for file in files):
-        # Not those that it imports.
+        # The files that it imports are not listed.
         file_rules = [rule for rule in _run(file) if rule.place[0] == file]
         if not file_rules:
             raise RuleError.no_rule(file)

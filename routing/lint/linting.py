@@ -106,7 +106,7 @@ def find_in_families(evidence: LintEvidence) -> set[LintFinding]:
     return {finding for family in FAMILIES.values() for finding in family(evidence)}
 
 
-# Findings → rows: what is suppressed, in full columns, sorted.
+# Convert findings to sorted rows in full columns, without suppressed ones.
 
 
 def kinds_with(rules: Iterable[CustomRule]) -> Mapping[str, LintRule]:
@@ -144,7 +144,7 @@ def full_row(finding: LintFinding, kinds: Mapping[str, LintRule]) -> TableRow:
     return {name: values[name] for name in FINDINGS.names}
 
 
-# What findings in a row of routes are told by, besides the row itself; and what each of them names.
+# The tables that findings about a row of routes depend on, and the columns that identify such a finding.
 _AROUND_ROUTES = ("instances", "databases", "services")
 _NAME = ("instance_name", "database_name", "name")
 

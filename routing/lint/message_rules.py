@@ -116,7 +116,7 @@ def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
 def no_return(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR020: no service of a database that sends here can be answered.
 
-    Which service opens a dialog is not in the tables, so that one way back is enough.
+    The tables do not show which service opens a dialog, so one return path is enough.
     """
     pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[ProbeVerdict]] = {}
     for verdict in probe_answers.returns:
@@ -321,7 +321,7 @@ def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
 
 
 def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
-    """Return the scopes and services of which open dialogs were balanced to different broker instances."""
+    """Return the scopes and services whose open dialogs were balanced to different broker instances."""
     balanced = {"matching_step": [int(MatchingStep.BALANCED)]}
     dialogs = open_traffic(resolved).groups(
         (*_SENDER, _CONVERSATION, "is_initiator"), varying="broker_instance", only=balanced
@@ -340,8 +340,8 @@ def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
 def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs]:
     """Return the open dialogs to some services, by the databases that begin them.
 
-    A dialog is open where a message of its initiator was sent by a route without broker instance, and is bound to
-    none: no target has acknowledged it.
+    A dialog is open if a message of its initiator was sent by a route without broker instance, and the dialog is
+    bound to none: no target has acknowledged it.
     """
     is_open = {
         "matching_step": [int(step) for step in OPEN_STEPS],

@@ -314,7 +314,7 @@ def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
             initiators.setdefault((holder.instance, holder.database.name), []).append(holder)
     for (by_instance, by_database), instance, database in _find_pinned_pairs(estate):
         for initiator in initiators.get((by_instance, by_database), ()):
-            # Sent from the database, msdb too: what a target answers does not arrive there.
+            # The reply is sent from the database, even if that is msdb: a target's reply does not arrive there.
             question = ProbeQuestion(instance, database, initiator.service, initiator.database.broker)
             by = RouteReferrer(by_instance, by_database, initiator.service)
             yield ProbeVerdict(question, searches_of(estate, question, is_initiator=False), by)

@@ -1,4 +1,4 @@
-"""Find lasting faults of servers in exports beside the routing: certificates, queues, endpoints and owners."""
+"""Find lasting faults of servers in exports: certificates, queues, endpoints and owners."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _certificates(server: ServerEvidence, now: int, days: int) -> Iterator[LintF
             yield from _dates(instance, _MASTER, certificate, "the endpoint", now, days)
     for (instance, database), users in server.bound_users.items():
         for user in users:
-            theirs = [
+            certificates_of_user = [
                 certificate
                 for certificate in server.certificates(instance, database)
                 if certificate.user_name == user
             ]
-            if theirs:
+            if certificates_of_user:
                 # SQL Server takes the certificate that is valid for the longest time.
-                last = max(theirs, key=lambda certificate: certificate.expires or "")
+                last = max(certificates_of_user, key=lambda certificate: certificate.expires or "")
                 yield from _dates(instance, database, last, f"user {user}", now, days)
 
 

@@ -60,7 +60,7 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
     from rich.console import Console
 
     buffer = io.StringIO()
-    # In a kernel rich would show the text itself, beside what is returned.
+    # In a kernel rich would also display the text itself.
     console = Console(
         file=buffer,
         width=max(width, 1),
@@ -89,7 +89,9 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
     by_server: dict[str | None, list[SqlStatement]] = {}
     for statement in statements:
         by_server.setdefault(statement.server, []).append(statement)
-    blocks = ["\n".join(_server_lines(server, theirs)) for server, theirs in by_server.items()]
+    blocks = [
+        "\n".join(_server_lines(server, server_statements)) for server, server_statements in by_server.items()
+    ]
     if any(server is not None for server in by_server):
         blocks.insert(0, "\n".join([_STOP_AT_ERROR, *_comment_lines(_OF_SQLCMD)]))
     return "\n\n".join(blocks)
@@ -152,11 +154,11 @@ def _lines_of(document: Document, width: int) -> Iterator[Text]:
 
 
 def _needs_gap(before: Block, block: Block) -> bool:
-    """Return True if a blank line stands between two blocks."""
+    """Return True if a blank line separates two blocks."""
     if isinstance(before, DocumentHeading):
         return before.level == 1
-    apart = (DocumentHeading, DataTable, SqlStatement)
-    return isinstance(block, apart) or isinstance(before, apart)
+    separated_types = (DocumentHeading, DataTable, SqlStatement)
+    return isinstance(block, separated_types) or isinstance(before, separated_types)
 
 
 def _block_lines(block: Block, width: int) -> Iterator[Text]:
@@ -298,7 +300,7 @@ def _fit_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], 
     room = width - _GAP * (len(columns) - 1)
     if sum(least) > room:
         return None
-    # The widest column gives way first, down to the next widest.
+    # The widest column shrinks first, down to the next widest.
     widths = list(natural)
     while sum(widths) > room:
         widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=lambda at: widths[at])

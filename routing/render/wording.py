@@ -51,7 +51,7 @@ def printable_lines(text: str) -> str:
 def format_time(at: datetime) -> str:
     """Return a time in ISO 8601, UTC, as every command prints it: 2026-01-05T09:12:03Z.
 
-    A fraction of a second is printed where there is one. ``at`` without a zone is UTC.
+    A fraction of a second is printed if there is one. ``at`` without a zone is UTC.
     """
     utc = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
     return utc.isoformat().removesuffix("+00:00") + "Z"

@@ -86,7 +86,7 @@ class RouteTier:
     is_own: Callable[[EstateRoute, ChoiceSituation], bool]
 
 
-# The order of the tiers, here and nowhere else. A route stands in the first that holds it.
+# The order of the tiers is defined only here. A route belongs to the first tier that includes it.
 TIERS = (
     RouteTier("A", has_mirror, always, Reason.MIRROR_ADDRESS, never),
     RouteTier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),
@@ -182,7 +182,7 @@ def end_of(choice: TierChoice, situation: ChoiceSituation) -> ChoiceEnd:
     if tier is None:
         return ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)
     if choice.why_not is not None:
-        # D4: what cannot be sent on is DELAYED here; what has arrived is dropped.
+        # D4: a message that cannot be sent is DELAYED here, and an arrived one is DROPPED.
         return ChoiceEnd(Outcome.DROPPED if situation.is_from_network else Outcome.DELAYED, choice.why_not)
     if tier.reason is Reason.LOCAL_SERVICE:
         return ChoiceEnd(Outcome.DELIVERED, tier.reason)

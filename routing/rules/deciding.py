@@ -304,11 +304,11 @@ def _decisions(
         if is_arrival or not search.end.is_own:
             decisions.append(Decision(search, None))
             continue
-        # An address of this very instance: as if it had arrived from the network (section 3).
-        again = route_searches(
+        # An address of this instance: the message is routed as if it had arrived from the network (section 3).
+        second_searches = route_searches(
             key, instance, in_msdb.select(search.known_broker), search.known_broker, sender=None
         )
-        decisions += [Decision(search, second) for second in again]
+        decisions += [Decision(search, second) for second in second_searches]
     return tuple(decisions)
 
 

@@ -318,9 +318,9 @@ class _Walk:
         if verdict.outcome is Outcome.FORWARDED and hops_remaining is not None:
             hops_remaining -= 1
         onward = step._replace(hops_remaining=hops_remaining, tested=tested, nodes=self._nodes(step, last))
-        # Each is one way at least: more than may still be followed only tell that there are more.
-        most = self._most_ways - len(self.paths) + 1
-        return list(islice(self._onward(onward, instance, hop, last), most))[::-1]
+        # Each step is at least one path, so one step above the limit shows that there are more.
+        remaining_paths = self._most_ways - len(self.paths) + 1
+        return list(islice(self._onward(onward, instance, hop, last), remaining_paths))[::-1]
 
     def _onward(
         self, onward: _Ahead, instance: SqlInstance, hop: PathHop, last: RouteSearch | None

@@ -39,7 +39,7 @@ def _stripes(data: bytes, seed: int) -> int:
     """Fold the whole stripes of four words each. The loop is unrolled for speed."""
     a, b, c, d = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
     for word_a, word_b, word_c, word_d in _STRIPE.iter_unpack(data):
-        # What stands above 64 bits is masked before it can come down again.
+        # Mask the bits above 64 before a rotation can bring them back.
         a, b = (a + word_a * _P2) & _MASK, (b + word_b * _P2) & _MASK
         c, d = (c + word_c * _P2) & _MASK, (d + word_d * _P2) & _MASK
         a, b = ((a << 31) | (a >> 33)) * _P1 & _MASK, ((b << 31) | (b >> 33)) * _P1 & _MASK

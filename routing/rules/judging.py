@@ -240,8 +240,8 @@ _Choice = tuple["str | None", tuple["str | None", "str | None"]]
 def _choices(hop_path: HopPath) -> list[_Choice]:
     """List the transport's choice at each hop that the message left."""
     chosen_hops: tuple[PathHop, ...] = hop_path.hops[:-1] if hop_path.ending in _ENDS_AT_A_HOP else hop_path.hops
-    met = [*(hop.instance_name for hop in hop_path.hops[1:]), hop_path.instance]
-    return [(hop.route_name, (hop.address, there)) for hop, there in zip(chosen_hops, met, strict=False)]
+    receivers = [*(hop.instance_name for hop in hop_path.hops[1:]), hop_path.instance]
+    return [(hop.route_name, (hop.address, there)) for hop, there in zip(chosen_hops, receivers, strict=False)]
 
 
 def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:

@@ -24,7 +24,7 @@ _HELD = (
 _LOST = "This connection lost the arbitration and it will be closed. All traffic will be redirected to the"
 _NO_ACTION = "This is an informational message only. No user action is required."
 
-# The part in brackets tells a number from all others, as far as needed: a text may be cut off.
+# The part in brackets is enough to identify the number, because a text may be cut off.
 _MARKED: Mapping[int, str] = {
     8490: "[Cannot find the remote service '…' because it does not exist].",
     8494: "[You do not have permission to access the service] '…'.",

@@ -133,7 +133,7 @@ TABLE = (
     ),
     AgreementLine((9789,), _SCOPE_OFF, _AGREES, "The broker of msdb is off.", in_msdb=True),
     AgreementLine(_BROKER_OFF, (Reason.BROKER_DISABLED,), _AGREES),
-    # What passes, or kept SQL Server from deciding at all.
+    # Temporary errors, and errors that prevented a decision of SQL Server.
     AgreementLine(_UNDER_CHANGE, _EVERY, _COMPATIBLE, "SQL Server's routing was being changed and decides again."),
     AgreementLine(_NO_MSDB, _EVERY, _COMPATIBLE, "SQL Server could not read the routes of msdb then."),
     AgreementLine(_NO_MANAGER, _EVERY, _COMPATIBLE, "SQL Server's broker manager was not running then."),
@@ -212,7 +212,7 @@ TABLE = (
         _COMPATIBLE,
         "SQL Server keeps a broker off if its id is a duplicate or does not fit.",
     ),
-    # By what the number is about.
+    # Topics by number.
     AgreementLine(NumberTopic.ROUTING, _EVERY, _CONTRADICTS, "SQL Server itself routed it otherwise."),
     AgreementLine(
         (28071,),

@@ -138,7 +138,7 @@ def earliest(*moments: int | None) -> int | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-# What a table says of a path: the columns of ``message_paths`` that the rules decide.
+# The columns of ``message_paths`` that the rules decide.
 
 
 class HopRow(NamedTuple):

@@ -1,7 +1,7 @@
 """Compare the verdict on a message with SQL Server's report about it.
 
 `rules.observed` compares numbers. This module adds pairs that only events have. SQL Server's hash is not
-published, so another pick of the same broker instances is no contradiction.
+published, so another pick of the same broker instances does not contradict the rules.
 """
 
 from __future__ import annotations

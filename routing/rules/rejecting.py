@@ -40,7 +40,7 @@ def rejections(row: ReadRow, instance: SqlInstance | None) -> list[str]:
     ``instance`` is that of the row, or None if it is unlisted. The row may lack optional columns.
     """
     undecoded = [name for name in TEXTS if isinstance(row.get(name), UndecodedText)]
-    # A listed name may be what the undecodable bytes are written as, but it is not those bytes.
+    # A listed name may look like undecodable bytes in their readable form, but it differs from them.
     instance = None if "instance_name" in undecoded else instance
     conversation, database = text.empty_as_null(row["conversation_id"]), text.empty_as_null(row["database_name"])
     hops, names_instance = row["hops_remaining"], bool(row["instance_name"])

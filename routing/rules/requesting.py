@@ -133,7 +133,7 @@ class RequestScope:
         for request in self.on_record:
             if request.endpoint is not None:
                 requests.setdefault(request.endpoint, []).append(request)
-        return {endpoint: _lasting(theirs) for endpoint, theirs in requests.items()}
+        return {endpoint: _lasting(of_endpoint) for endpoint, of_endpoint in requests.items()}
 
     @cached_property
     def _own_positions(self) -> frozenset[tuple[int, str]]:

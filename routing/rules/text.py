@@ -16,7 +16,7 @@ _ADDRESS_IN_NAME = re.compile(rf"({_SCHEME}{_HOST}:[0-9]{{1,5}})(?:/|\Z)")
 _HEX = "[0-9a-fA-F]"
 _GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
 
-# A few ids and addresses stand in many rows.
+# Many rows share a few ids and addresses.
 _REMEMBERED = lru_cache(maxsize=10_000)
 
 

@@ -42,7 +42,7 @@ def as_utc(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-# Tables hold times of more years than Python has: the ends of the years 1 and 9999 stand for the others.
+# Tables hold times outside Python's years 1 to 9999, which are replaced by the ends of this range.
 _FIRST, _LAST = (micros_of(time.replace(tzinfo=timezone.utc)) for time in (datetime.min, datetime.max))  # noqa: DTZ901
 
 

@@ -61,7 +61,7 @@ class _Description:
 
 
 class _Tag:
-    """A tag of a Spark Connect session, beside those of the user."""
+    """A tag of a Spark Connect session, added to the user's tags."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -78,7 +78,7 @@ def is_of_platform() -> bool:
 def find_active() -> SparkSession | None:
     """Return the active session of this process, or None."""
     if "pyspark.sql" not in sys.modules:
-        # A question for a session must not import Spark.
+        # Asking for a session must not import Spark.
         return None
     from pyspark.sql import SparkSession
 

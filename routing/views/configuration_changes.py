@@ -1,4 +1,4 @@
-"""Find the routes in force that differ between two sides, and the findings of lint that come and go with them."""
+"""Find the valid routes that differ between two sides, and the lint findings that appear or disappear."""
 
 from __future__ import annotations
 

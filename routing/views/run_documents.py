@@ -46,7 +46,7 @@ _MANY_SECONDS = 1_000
 def make_run_list(rows: Sequence[ReadRow], *, are_more: bool) -> Document:
     """Return the list of runs: when each began, how long it took, and which messages it did not pass on.
 
-    ``rows`` are those of `read_runs`. An id is shortened to as much as tells the listed runs apart.
+    ``rows`` are those of `read_runs`. Ids are shortened as far as the listed runs stay distinct.
     """
     if not rows:
         return [Paragraph("No runs are recorded.")]
@@ -98,7 +98,7 @@ def summarize_run(done: Run) -> Document:
 
 
 def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Block]:
-    """Yield the outcomes of a run, beside those of the last run of its mode before it."""
+    """Yield the outcomes of a run, compared with the previous run of its mode."""
     counts = row["outcome_counts"]
     if earlier is None:
         yield _count_table("Outcomes", "outcome", row)

@@ -85,7 +85,7 @@ MUTANTS = (
         "cause_search",
         "right-again-is-a-change",
         "a route changed where what was right was not seen again",
-        "if _observed_facts(earlier.answers) not in again and",
+        "if _observed_facts(earlier.answers) not in facts_seen_again and",
         "if _observed_facts(earlier.answers) in again or",
     ),
     _room(

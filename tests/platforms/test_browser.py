@@ -235,7 +235,7 @@ def test_each_filter_shows_the_counts_that_python_computes(shown: Browser, tmp_p
     assert len(shown.texts("#filtered-sections figure")) == 4
 
 
-def test_charts_are_there_as_python_drew_them(shown: Browser, sample: Path) -> None:
+def test_charts_equal_those_that_python_draws(shown: Browser, sample: Path) -> None:
     shown.open(sample)
     written = shown.ask("return document.documentElement.innerHTML.match(/<svg/g).length")
     assert {HUB, "1,645", SPOKE, "161", EDGE, "86"} <= set(words(shown, "instances-picture"))
@@ -280,7 +280,7 @@ def test_tables_are_sorted_by_a_click_and_by_a_key(shown: Browser, sample: Path)
 
 
 @pytest.mark.parametrize("width", [400, 1400, 1920])
-def test_every_number_is_seen(shown: Browser, sample: Path, width: int) -> None:
+def test_every_number_is_visible(shown: Browser, sample: Path, width: int) -> None:
     """On a large screen and on a phone, no table exceeds its place and all texts are complete."""
     shown.open(sample, width=width)
     open_all(shown)
@@ -298,7 +298,7 @@ def test_every_number_is_seen(shown: Browser, sample: Path, width: int) -> None:
     assert shown.ask(boxes) == []
 
 
-def test_names_stay_text(shown: Browser, sample: Path) -> None:
+def test_hostile_names_stay_text(shown: Browser, sample: Path) -> None:
     shown.open(sample)
     settle(shown)
     open_all(shown)
@@ -309,7 +309,7 @@ def test_names_stay_text(shown: Browser, sample: Path) -> None:
     assert shown.ask("return document.scripts.length") == 2
 
 
-def test_without_scripts(shown: Browser, sample: Path) -> None:
+def test_the_page_works_without_scripts(shown: Browser, sample: Path) -> None:
     """All tables are complete, and controls without effect are hidden."""
     shown.open(sample)
     open_all(shown)
@@ -326,7 +326,7 @@ def test_without_scripts(shown: Browser, sample: Path) -> None:
     assert (stands_out(shown), made_of_text(shown), shown.complaints(), shown.requests()) == ([], [], [], [])
 
 
-def test_printed(shown: Browser, sample: Path) -> None:
+def test_the_printed_page_is_complete(shown: Browser, sample: Path) -> None:
     shown.open(sample, dark=True)
     settle(shown)
     assert shown.texts("select") != []
@@ -342,7 +342,7 @@ def test_printed(shown: Browser, sample: Path) -> None:
     shown.show_as()
 
 
-def test_a_page_of_little(shown: Browser, tmp_path: Path) -> None:
+def test_a_small_page_has_no_faults(shown: Browser, tmp_path: Path) -> None:
     file = tmp_path / "bare.html"
     file.write_text(report_page.render(samples.bare_report()), encoding="utf-8")
     shown.open(file, width=NARROW)

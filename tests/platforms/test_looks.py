@@ -64,12 +64,12 @@ def found_in(shown: Browser, folder: Path, body: str) -> set[str]:
     return set(faults(shown))
 
 
-def test_a_page_that_is_well(shown: Browser, tmp_path: Path) -> None:
+def test_a_good_page_has_no_fault(shown: Browser, tmp_path: Path) -> None:
     assert found_in(shown, tmp_path, WELL) == set()
 
 
 @pytest.mark.parametrize("what", FAULTS)
-def test_a_page_with_a_fault(shown: Browser, tmp_path: Path, what: str) -> None:
+def test_each_fault_of_a_page_is_found(shown: Browser, tmp_path: Path, what: str) -> None:
     body, expected = FAULTS[what]
     assert found_in(shown, tmp_path, body) == expected
 

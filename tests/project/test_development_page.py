@@ -118,5 +118,5 @@ def test_the_table_of_rooms_is_complete() -> None:
         pytest.param("ALTER DATABASE", False, id="no name"),
     ],
 )
-def test_what_is_wrong(code: str, is_wrong: bool) -> None:
+def test_missing_names_on_a_page_are_faults(code: str, is_wrong: bool) -> None:
     assert bool(faults(f"It is `{code}`.")) is is_wrong

@@ -35,7 +35,7 @@ def installed(command: str) -> bool:
     return "service-broker-routing[check] @ git+https://" in command
 
 
-def test_the_workflow_of_github() -> None:
+def test_the_github_workflow_runs_lint() -> None:
     # YAML reads the word `on` as true.
     workflows = [read for block in blocks("yaml") if True in (read := yaml.safe_load(block))]
     [workflow] = [read for read in workflows if "lint" in read["jobs"]]
@@ -51,7 +51,7 @@ def test_the_workflow_of_github() -> None:
     assert workflow["permissions"]["security-events"] == "write"
 
 
-def test_the_job_of_gitlab() -> None:
+def test_the_gitlab_job_runs_lint() -> None:
     jobs = [yaml.safe_load(block).get("lint", {}) for block in blocks("yaml")]
     [job] = [job for job in jobs if "image" in job]
     assert installed(job["script"][0])
@@ -61,7 +61,7 @@ def test_the_job_of_gitlab() -> None:
     assert job["artifacts"] == {"when": "always", "reports": {"junit": file}}
 
 
-def test_the_hook_of_pre_commit() -> None:
+def test_the_pre_commit_hook_runs_lint() -> None:
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     [used] = shown("repos")["repos"][0]["hooks"]
     assert hook["id"] == used["id"]
@@ -76,7 +76,7 @@ def test_the_hook_of_pre_commit() -> None:
     assert 'check = ["sqlglot"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_the_rule_of_ones_own(
+def test_the_example_of_a_custom_rule_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [rules] = [block for block in blocks("python") if "routing.finding" in block]

@@ -96,7 +96,7 @@ def test_pages_have_python() -> None:
         pytest.param("from routing import ask\nask('x')", "too many positional", id="imported by itself"),
     ],
 )
-def test_what_is_wrong(source: str, fault: str | None) -> None:
+def test_wrong_calls_on_a_page_are_faults(source: str, fault: str | None) -> None:
     found = faults(source)
     assert (found == []) if fault is None else (fault in " ".join(found))
 

@@ -172,7 +172,7 @@ def test_the_dag_for_emr_sends_the_requests_of_the_files(
         (-9, _Failed),
     ],
 )
-def test_which_exit_codes_airflow_tries_again(dag: Any, code: int, raised: type[Exception] | None) -> None:
+def test_airflow_retries_only_some_exit_codes(dag: Any, code: int, raised: type[Exception] | None) -> None:
     dag.resolve.hook.code = code
     if raised is None:
         dag.resolve.execute({})
@@ -181,7 +181,7 @@ def test_which_exit_codes_airflow_tries_again(dag: Any, code: int, raised: type[
         dag.resolve.execute({})
 
 
-def test_the_commands_of_the_dag(dag: Any) -> None:
+def test_the_commands_of_the_dag_are_valid(dag: Any) -> None:
     """The commands parse. The run uses Airflow's own id, which is a valid run id."""
     assert dag.SbrouteOperator.template_fields == ("arguments",)
     assert "{{ run_id }}" in dag.resolve.arguments
@@ -193,7 +193,7 @@ def test_the_commands_of_the_dag(dag: Any) -> None:
     assert (dag.import_.options["downstream"], dag.lint.options["downstream"]) == ("lint", "resolve")
 
 
-def test_one_run_of_the_dag_at_a_time(dag: Any) -> None:
+def test_the_dag_has_one_run_at_a_time(dag: Any) -> None:
     options = dag.dag.options
     assert (options["max_active_runs"], options["catchup"]) == (1, False)
     assert options["default_args"]["retries"] > 0
@@ -209,7 +209,7 @@ def container_of(cron_job: Any) -> Any:
     return container
 
 
-def test_the_cron_job(cron_job: Any) -> None:
+def test_the_cron_job_is_valid(cron_job: Any) -> None:
     assert (cron_job["apiVersion"], cron_job["kind"]) == ("batch/v1", "CronJob")
     assert set(cron_job) == {"apiVersion", "kind", "metadata", "spec"}
     assert set(cron_job["spec"]) == {"schedule", "timeZone", "concurrencyPolicy", "jobTemplate"}
@@ -218,7 +218,7 @@ def test_the_cron_job(cron_job: Any) -> None:
     assert len(cron_job["metadata"]["name"]) <= 52 < 63 <= LONGEST_ID
 
 
-def test_what_kubernetes_does_with_each_exit_code(cron_job: Any) -> None:
+def test_kubernetes_retries_only_some_exit_codes(cron_job: Any) -> None:
     job = cron_job["spec"]["jobTemplate"]["spec"]
     assert set(job) == {"backoffLimit", "activeDeadlineSeconds", "podFailurePolicy", "template"}
     assert job["backoffLimit"] > 0
@@ -236,7 +236,7 @@ def test_what_kubernetes_does_with_each_exit_code(cron_job: Any) -> None:
     }
 
 
-def test_the_command_of_the_cron_job(cron_job: Any) -> None:
+def test_the_command_of_the_cron_job_is_valid(cron_job: Any) -> None:
     """The command parses. Its id is the name of the Job, which all its pods share."""
     container = container_of(cron_job)
     assert container["command"] == ["sbroute"]

@@ -29,7 +29,7 @@ def _run(spark: SparkSession) -> tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 @pytest.mark.parametrize("number", range(len(askers.CASES)), ids=[case.name for case in askers.CASES])
-def test_a_case(spark: SparkSession, number: int) -> None:
+def test_each_case_has_the_expected_stops_and_requests(spark: SparkSession, number: int) -> None:
     resolved, requests = _run(spark)
     case, prefix = askers.CASES[number], f"{number}/"
     assert askers.stops_of(resolved, prefix) == askers.expected_stops(case)

@@ -96,7 +96,7 @@ def test_the_chosen_candidates_are_those_of_a_run(ranked: Ranked) -> None:
 
 
 @pytest.mark.long
-def test_it_is_so_at_one_time(spark: SparkSession) -> None:
+def test_the_chosen_candidates_are_those_of_a_run_at_one_time(spark: SparkSession) -> None:
     ranked = routing.candidates(spark, frames(spark, _estates(at_one_time=True)), as_of=AS_OF)
     try:
         _assert_chosen_as_resolved(ranked, rows_of(ranked.route_candidates), AS_OF)

@@ -141,7 +141,9 @@ SPANS = [(2, 6), (4, 6), (5, 8), (1, 9), (0, 10), (1, 11)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_what_is_new_and_what_is_gone(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
+def test_new_and_deleted_rows_between_any_two_versions_are_found(
+    spark: SparkSession, tmp_path: Path, kind: Kind
+) -> None:
     """The law: exactly what one version has and the other has not, row by row, however they came to differ."""
     messages = Messages(spark, kind.make(spark, tmp_path))
     versions = [messages.version]
@@ -181,7 +183,9 @@ def test_what_is_new_and_what_is_gone(spark: SparkSession, tmp_path: Path, kind:
     ],
     ids=["update", "merge", "overwrite", "restore"],
 )
-def test_what_still_needs_a_full_run(spark: SparkSession, tmp_path: Path, statement: str, operation: str) -> None:
+def test_other_operations_still_need_a_full_run(
+    spark: SparkSession, tmp_path: Path, statement: str, operation: str
+) -> None:
     """Also between deletes, and both by the log and by the feed."""
     for kind in (Kind(f"refused_{operation}", properties=VECTORS), Kind(f"refused_{operation}", True, FEED)):
         messages = Messages(spark, kind.make(spark, tmp_path))
@@ -197,7 +201,7 @@ def test_what_still_needs_a_full_run(spark: SparkSession, tmp_path: Path, statem
             read_appended(spark, TableSnapshot(messages.location, messages.version), since)
 
 
-def test_files_that_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+def test_deletes_with_vacuumed_files_need_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     messages = Messages(spark, Kind("gone").make(spark, tmp_path))
     messages.append(message(1, "//far"), message(2, "//far"))
     before = list((tmp_path / "messages").glob("*.parquet"))
@@ -269,7 +273,7 @@ JOBS = [
 
 
 @pytest.mark.parametrize("kind", JOBS, ids=lambda kind: kind.name)
-def test_deleted_messages_leave_and_their_rows_stay(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
+def test_rows_of_deleted_messages_stay_without_erase(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
     job = _job(spark, tmp_path, kind)
     job.run("first", 13)
     assert job.ids("pending_messages") == ["m3", "m4", "m5"]
@@ -299,7 +303,7 @@ def test_deleted_messages_leave_and_their_rows_stay(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.parametrize("kind", JOBS, ids=lambda kind: kind.name)
-def test_erased_rows(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
+def test_erase_deletes_the_rows_of_deleted_messages(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
     job = _job(spark, tmp_path, kind)
     job.run("first", 13)
     assert job.ids("new_route_requests") == ["m3", "m5"]
@@ -348,7 +352,7 @@ def test_erased_rows(spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
 
 
 @pytest.mark.long
-def test_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_deletes_are_followed_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     """It keeps no pending_messages: what is delayed is found in its rows, without what was deleted since."""
     job = _job(spark, tmp_path, Kind("after_full", properties=VECTORS))
     job.run("first", 13)

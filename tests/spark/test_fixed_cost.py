@@ -37,7 +37,9 @@ MANY_PARTS = {
 MOST_JOBS_OF_MANY_PARTS, MOST_TASKS_OF_MANY_PARTS = 44, 78
 
 
-def test_a_run_in_a_warm_session(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
+def test_a_run_in_a_warm_session_has_few_jobs_and_calls(
+    spark: SparkSession, demo: DemoRun, tmp_path: Path
+) -> None:
     # After the demo's own run, in the same session and over the same outputs.
     shutil.copytree(demo.folder / "out", tmp_path / "out")
     outputs = [f"output.{key}={tmp_path / 'out' / key}" for key in OUTPUTS]
@@ -110,7 +112,7 @@ def test_a_second_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path
     assert 60 < counted["tasks"] <= MOST_TASKS_OF_MANY_PARTS
 
 
-def test_how_far_a_slow_stage_has_come(spark: SparkSession) -> None:
+def test_the_progress_of_a_slow_stage_is_shown(spark: SparkSession) -> None:
     """Two of four tasks run at the same time, observed by a thread that did not start them.
 
     They end at different times, because Spark's status shows only the first event within a tenth of a second.

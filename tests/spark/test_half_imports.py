@@ -77,7 +77,7 @@ def test_a_run_says_that_an_import_is_not_finished(
 
     estate(FIRST, route("stock", "old"), **traffic(1))(no_spark(), tmp_path)
     with ended_after(1), pytest.raises(Killed):
-        estate(SECOND, route("stock", "new"), more="", **traffic(1, 2))(no_spark(), tmp_path)
+        estate(SECOND, route("stock", "new"), other_databases="", **traffic(1, 2))(no_spark(), tmp_path)
     config = config_in(tmp_path)
     content = {
         "tables": {key: where.text for key, where in {**config.tables, **config.import_tables}.items()},

@@ -150,7 +150,9 @@ def test_appends_from_feed_and_log(spark: SparkSession) -> None:
         (7, 8, r"version 8 of 'post\.\w+' is neither an append nor a delete \(RESTORE\)"),
     ],
 )
-def test_everything_else_is_refused(spark: SparkSession, since: int, version: int, told: str) -> None:
+def test_operations_other_than_appends_are_refused(
+    spark: SparkSession, since: int, version: int, told: str
+) -> None:
     for way, table in _tables(spark, version):
         with pytest.raises(InputError, match=told) as caught:
             way.read(spark, table, since)
@@ -158,7 +160,7 @@ def test_everything_else_is_refused(spark: SparkSession, since: int, version: in
         assert "run once with --set resolve.mode=full" in str(caught.value)
 
 
-def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], post: Path) -> None:
+def test_tables_by_path_are_read(spark: SparkSession, story: list[str], post: Path) -> None:
     """The log is used. With mapped columns, the feed is used instead, or the table is refused."""
     for name in story:
         snapshot = TableSnapshot(TableLocation(str(post / name)), 6)

@@ -96,7 +96,7 @@ def test_new_rows_that_are_not_utf_8_are_refused(spark: SparkSession, tmp_path: 
         pytest.param(False, id="read by Spark", marks=pytest.mark.long),
     ],
 )
-def test_a_full_and_an_incremental_run_set_aside_the_same(
+def test_a_full_and_an_incremental_run_reject_the_same(
     spark: SparkSession, tmp_path: Path, written_plans: list[tuple[str, str]], is_local: bool
 ) -> None:
     rng = random.Random(9)

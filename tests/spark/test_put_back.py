@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_an_incremental_run_does_not_go_on(spark: SparkSession, case: Case, what: str) -> None:
+def test_an_incremental_run_refuses_a_changed_output(spark: SparkSession, case: Case, what: str) -> None:
     damage, sentence = REFUSED[what]
     damage(spark, case)
     with pytest.raises(ContractError, match=sentence) as caught:
@@ -232,7 +232,7 @@ def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> Non
     assert routing.run(spark, case.config(), run_id="idle", now=NEXT).notes == ()
 
 
-def test_runs_is_emptied(spark: SparkSession, case: Case) -> None:
+def test_runs_continue_after_the_table_of_runs_was_emptied(spark: SparkSession, case: Case) -> None:
     """The transactions of the deleted runs stay in the table's log."""
     _sql("DELETE FROM TABLE_ITSELF", "runs")(spark, case)
     routing.run(spark, case.config("resolve.mode=full"), run_id="full")

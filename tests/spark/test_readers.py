@@ -155,7 +155,7 @@ def test_an_unsupported_view_is_noted_once(
     assert other_notes(four) == [told.format(f"still shows its old version, not version {version}")]
 
 
-def test_a_view_of_another_job_or_of_somebody_is_left(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
+def test_a_foreign_view_stays_unchanged(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
     """Of two jobs in one schema each shows its rows where the view is its own, or is named for it."""
     note = f"`{catalog}`.`current_routes` does not select from output.resolved_routes and is left as it is"
     case = before(spark, tmp_path / "case", run_first=False)

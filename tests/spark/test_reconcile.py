@@ -68,14 +68,16 @@ def done(spark: SparkSession, observed_tables: tuple[Tables, list[Row]]) -> Reco
 
 
 @pytest.mark.core
-def test_the_same_is_found(done: Reconciliation, observed_tables: tuple[Tables, list[Row]]) -> None:
+def test_spark_and_arrow_find_the_same_episodes(
+    done: Reconciliation, observed_tables: tuple[Tables, list[Row]]
+) -> None:
     assert_equal(done, by_arrow(*observed_tables))
     assert sum(row["observations"] for row in done.counts) == len(observed_tables[1])
     assert {row["instance_name"].startswith("day/") for row in done.causes} == {True, False}
 
 
 @pytest.mark.classic
-def test_nothing_of_it_runs_in_python(done: Reconciliation) -> None:
+def test_the_plan_has_no_python(done: Reconciliation) -> None:
     assert isinstance(done.rows, DataFrame)
     plan = done.rows._jdf.queryExecution().executedPlan().toString()
     assert "Window" in plan

@@ -62,7 +62,7 @@ def _assert_stored(spark: SparkSession, case: Case, expected: Stored) -> None:
 
 @pytest.mark.parametrize("point", ["after resolved_routes", "before runs"])
 @pytest.mark.parametrize("mode", OVERRIDES)
-def test_after_a_crash(
+def test_a_run_is_repeated_after_a_crash(
     spark: SparkSession, case: Case, clean: dict[str, Stored], tmp_path: Path, mode: str, point: str
 ) -> None:
     again = copied(case, tmp_path / "case")

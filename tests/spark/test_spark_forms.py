@@ -92,7 +92,7 @@ def test_each_text_is_read_as_its_table_says(read: Read) -> None:
         assert len(table) >= 3, form
 
 
-def test_null_is_nothing(read: Read) -> None:
+def test_null_stays_null_in_every_form(read: Read) -> None:
     """The hash is the exception. Spark returns its seed for null, but the hash needs a conversation id."""
     assert {form: values[-1] for form, values in read.items()} == {**dict.fromkeys(FORMS), "dialog_id_hash": 42}
 

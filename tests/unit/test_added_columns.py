@@ -68,7 +68,7 @@ def test_an_added_column_stays_and_is_null(name: str, tmp_path: Path, capsys: py
             assert len(rows) >= before[key]
 
 
-def test_a_restore_takes_an_added_column_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_restore_removes_an_added_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A second run with the same id leaves the table unchanged."""
     job, table = job_of(tmp_path), tmp_path / "out" / "resolved_routes"
     command, note = (

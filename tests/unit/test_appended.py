@@ -56,7 +56,7 @@ def test_appends_deletes_and_maintenance(log: list[dict[str, Any]]) -> None:
         ([_file(8, "remove", data=True)], r"\(unknown operation\)"),
     ],
 )
-def test_everything_else(log: list[dict[str, Any]], told: str) -> None:
+def test_operations_other_than_appends_are_refused(log: list[dict[str, Any]], told: str) -> None:
     with pytest.raises(InputError, match=told) as caught:
         check_appends(log, "/data/messages")
     assert caught.value.exit_code == 2
@@ -76,7 +76,7 @@ def test_paths_of_the_log(path: str, file: str) -> None:
     assert _absolute("/data/x y", path) == file
 
 
-def test_a_path_is_no_pattern() -> None:
+def test_a_path_is_not_a_pattern() -> None:
     assert as_pattern("/a[1]/{b}*?.parquet") == r"/a\[1\]/\{b\}\*\?.parquet"
 
 
@@ -103,7 +103,7 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], set[str], set[str]]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_files_that_differ(what: str) -> None:
+def test_added_and_removed_files_are_found(what: str) -> None:
     log, added, removed = CHANGES[what]
     found = find_changed_files(log)
     assert ({file.path for file in found.added}, {file.path for file in found.removed}) == (added, removed)

@@ -64,7 +64,7 @@ def test_the_hash_of_dialogs() -> None:
     assert len(table) == 4
 
 
-def test_why_messages_are_set_aside() -> None:
+def test_rejected_messages_have_their_reasons() -> None:
     tables = rejection_tables()
     messages = arrow_of([{**row, "hops_remaining": None} for row in tables["messages"]], MESSAGES)
     hops = pyarrow.array([row["hops_remaining"] for row in tables["messages"]], pyarrow.int64())

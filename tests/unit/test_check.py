@@ -187,7 +187,7 @@ def test_the_conversation_that_has_asked_for_a_route_waits_as_a_whole(tmp_path: 
     ]
 
 
-def test_no_queue_among_the_paths(tmp_path: Path) -> None:
+def test_paths_without_a_queue_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no transmission queue in"):
         checked(whole_shop(tmp_path, [], transmission_queue=None))
 
@@ -251,7 +251,7 @@ def test_the_instance_of_a_script_is_found(
     assert [one.instance for one in checked(tmp_path, instance=instance).evidence.log.scripts] == [whose]
 
 
-def test_a_server_that_is_nearly_known_is_noted(tmp_path: Path) -> None:
+def test_a_server_similar_to_a_known_one_is_noted(tmp_path: Path) -> None:
     script(whole_shop(tmp_path, []) / "SHOP" / "a.sql", f":CONNECT SHOPP\n{SCRIPT}")
     notes = [note for note in checked(tmp_path).evidence.log.notes if ":connect" in note]
     assert notes == ["the server 'SHOPP' of :connect is unknown, did you mean 'SHOP'?"]

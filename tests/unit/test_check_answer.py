@@ -199,7 +199,7 @@ def test_changes_by_a_script_come_first(services: list[str], script: str, line: 
     file = tmp_path / "fix.sql"
     file.write_text(script)
     folder = whole_shop(tmp_path / "shop", [waiting(number, name, **NOW) for number, name in enumerate(services)])
-    done = check([str(folder)], scripts=[str(file)], instance="SHOP")
+    done = check([str(folder)], then=[str(file)], instance="SHOP")
     first, _, second, *_ = write_text(make_document(done), width=1_000).split("\n")
     assert first == line
     assert second.startswith("Then: ")

@@ -173,7 +173,7 @@ def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
     write(
         tmp_path, {"exports/queue.txt": QUEUE, "scripts/r.sql": script, "then.sql": script.replace("r W", "s W")}
     )
-    done = check([str(tmp_path / "exports"), str(tmp_path / "scripts")], scripts=[str(tmp_path / "then.sql")])
+    done = check([str(tmp_path / "exports"), str(tmp_path / "scripts")], then=[str(tmp_path / "then.sql")])
     assert [script.instance for script in done.evidence.log.scripts] == ["exports"]
     assert done.tried is not None
     assert {row["name"] for row in done.tried.evidence.rows["routes"]} == {"r", "s"}
@@ -182,7 +182,7 @@ def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
 def test_a_script_without_use_is_for_the_database_of_the_exports(tmp_path: Path) -> None:
     script = "CREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
     write(tmp_path, {"case/queue.txt": QUEUE, "case/r.sql": script, "then.sql": script.replace("E r", "E s")})
-    done = check([str(tmp_path / "case")], scripts=[str(tmp_path / "then.sql")])
+    done = check([str(tmp_path / "case")], then=[str(tmp_path / "then.sql")])
     assert done.tried is not None
     for evidence, names in ((done.evidence, ["r"]), (done.tried.evidence, ["r", "s"])):
         rows = evidence.rows["routes"]

@@ -54,7 +54,7 @@ def connecting(
 # CONNECT on the endpoint.
 
 
-def test_a_login_without_connect_gets_it(tmp_path: Path) -> None:
+def test_a_login_without_connect_is_granted_connect(tmp_path: Path) -> None:
     remedy = connecting(tmp_path / "unknown", NO_CONNECT, 28034)
     assert remedy.place == ("SHOP", "master")
     assert remedy.statement == "USE [master];\nGRANT CONNECT ON ENDPOINT::[SHOP Broker] TO [CORP\\stocksvc];"
@@ -81,7 +81,7 @@ def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: 
     assert "has CONNECT" in remedy.cause
 
 
-def test_a_denial_is_taken_back(tmp_path: Path) -> None:
+def test_a_denied_permission_is_revoked(tmp_path: Path) -> None:
     denied = {"server_permissions": [grant("CORP\\stocksvc", "SHOP Broker", "DENY")]}
     statement = connecting(tmp_path, NO_CONNECT, 28034, denied).statement or ""
     assert "REVOKE CONNECT ON ENDPOINT::[SHOP Broker] FROM [CORP\\stocksvc];" in statement
@@ -423,7 +423,7 @@ def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) 
     assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
 
 
-def test_dialogs_that_nobody_ends(tmp_path: Path) -> None:
+def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
     [leak] = check([str(tmp_path)]).troubles
@@ -435,7 +435,7 @@ def test_dialogs_that_nobody_ends(tmp_path: Path) -> None:
 # What the project's own session of Extended Events recorded.
 
 
-def test_a_recorded_event_names_why_a_message_is_thrown_away(tmp_path: Path) -> None:
+def test_a_recorded_event_shows_why_a_message_is_discarded(tmp_path: Path) -> None:
     fields = {
         "conversation_id": "C0000001-0000-4000-8000-000000000000",
         "is_initiator": "true",

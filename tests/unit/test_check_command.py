@@ -86,7 +86,7 @@ def test_a_page_reports_missing_packages_at_once(tmp_path: Path) -> None:
     assert "the Python package jinja2 is missing (in a clone: pip install '.[report]')" in done.stderr
 
 
-def test_without_a_page_nothing_of_its_packages_is_needed() -> None:
+def test_the_packages_of_the_page_are_needed_only_for_it() -> None:
     done = without((*SPARK, "jinja2", "altair", "vl_convert", "pyarrow"), "check", *EXAMPLES)
     assert (done.returncode, done.stderr) == (0, "9 files read, 0 skipped, 0 rows refused\n")
 
@@ -168,7 +168,7 @@ def test_one_message_by_any_of_its_ids(asked: str, capsys: pytest.CaptureFixture
     assert explained["verdict"]["message_id"] == f"{BILLING}:I:0:Orders"
 
 
-def test_one_message_that_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_message_without_a_verdict_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shop(tmp_path, waiting(1, "//a"), routes=None)
     assert run(capsys, folder, "--message", conversation(1), *UNWRAPPED) == (
         f"Message '{conversation(1)}:I:0:Orders' waits; its outcome is not known: NOT_KNOWN, from 'SHOP',"
@@ -182,7 +182,9 @@ def test_one_message_that_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureF
     assert [gap["code"] for gap in told["explained"][0]["not_known"]] == ["ROUTES"]
 
 
-def test_both_ends_of_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_endpoints_of_a_conversation_are_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = endpoint(2, conversation_id=conversation(1), is_initiator=0)
     folder = shop(
         tmp_path, waiting(1, "//a"), waiting(2, "//b"), waiting(2, "//b", 1), dialogs=[endpoint(1), target]
@@ -203,7 +205,7 @@ def test_both_ends_of_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
     ids=["nobody holds the service", "Orders holds it", "services that were not exported"],
 )
-def test_where_a_request_for_a_route_goes(
+def test_the_path_of_a_request_for_a_route_is_shown(
     views: dict[str, Any], codes: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Beside the messages that wait for it, and in the explanation of one of them."""
@@ -235,7 +237,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("services", "views", "what", "status"), FAILING)
-def test_exit_codes(
+def test_fail_on_sets_the_exit_code(
     services: tuple[str, ...],
     views: dict[str, Any],
     what: list[str],
@@ -247,7 +249,9 @@ def test_exit_codes(
     run(capsys, folder, *(part for each in what for part in ("--fail-on", each)), status=status)
 
 
-def test_findings_that_bear_on_messages_fail_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_about_waiting_messages_count_for_fail_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A route of the message's service has an unknown broker instance, which is a warning about its messages."""
     pinned = {
         "Orders": [
@@ -319,7 +323,7 @@ def test_a_few_thousand_rows_take_about_two_seconds(tmp_path: Path) -> None:
     assert seconds < 10, seconds
 
 
-def test_of_many_groups_the_last_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_beyond_the_limit_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shop(tmp_path, *(waiting(number, f"//service/{number}") for number in range(45)))
     told = run(capsys, folder)
     assert "\n20. DELAYED" in told

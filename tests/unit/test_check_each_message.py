@@ -84,7 +84,7 @@ def test_differences_are_listed_with_counts(told: list[ComparedGroup]) -> None:
     assert min(several.values()) > 5, several
 
 
-def test_every_message_of_a_group_goes_the_same_way(told: list[ComparedGroup]) -> None:
+def test_every_message_of_a_group_takes_the_same_path(told: list[ComparedGroup]) -> None:
     ends: Counter[str] = Counter()
     for group, rows, paths in told:
         for row, path in zip(rows, paths, strict=True):
@@ -193,7 +193,7 @@ MAY_LACK = ("routes", "services", "databases")
 FAILING = ("DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH")
 
 
-def test_an_end_stays_when_more_is_exported(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_an_end_stays_the_same_with_more_exports(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Where views are left out a message ends as it does with all of them, or it is not known where."""
     rng = random.Random(SEED)
     seen: Counter[tuple[bool, bool]] = Counter()

@@ -134,7 +134,7 @@ def test_complete_estates_are_decided_as_by_resolve(both: Both) -> None:
     assert undecided & set(both.resolved) == set()
 
 
-def test_a_message_without_a_verdict_may_well_have_another(both: Both) -> None:
+def test_messages_without_a_verdict_may_be_decided_differently(both: Both) -> None:
     """The verdict of resolve for incomplete exports often differs from that for the complete estate."""
     ends = {
         (both.instances[name].estate, message): end

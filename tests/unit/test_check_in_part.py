@@ -65,7 +65,7 @@ def by_variant(
     return whole, in_part
 
 
-def test_a_verdict_stays_when_more_is_exported(done: Check, instances: dict[str, Exported]) -> None:
+def test_a_verdict_stays_the_same_with_more_exports(done: Check, instances: dict[str, Exported]) -> None:
     whole, in_part = by_variant(done, instances)
     told = [(instance, result) for instance, result in in_part if result.verdict is not None]
     differing = [

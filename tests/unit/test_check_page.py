@@ -23,7 +23,7 @@ MINE = "USE Orders;\nGO\nCREATE ROUTE Mine WITH SERVICE_NAME = '//mine', ADDRESS
 
 
 def report(folder: Path, *then: str) -> Report:
-    return as_report(check([str(folder)], scripts=then, instance="SHOP"))
+    return as_report(check([str(folder)], then=then, instance="SHOP"))
 
 
 def counts(found: object) -> dict[str, tuple[int, int]]:

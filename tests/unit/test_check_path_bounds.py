@@ -140,7 +140,7 @@ def queued(folder: Path, servers: dict[str, Server], *messages: Any, ends: list[
 
 
 @pytest.mark.parametrize(("servers", "codes"), [case[1:] for case in FAILING], ids=[case[0] for case in FAILING])
-def test_exit_codes_are_of_where_messages_end(
+def test_fail_on_counts_the_ends_of_paths(
     servers: dict[str, Server], codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = queued(tmp_path, servers)
@@ -223,7 +223,7 @@ def test_a_route_for_any_service_of_the_machine_is_not_read_as_one_of_the_sender
     assert (result.outcome, result.end) == ("SENT", "DELIVERED")
 
 
-def test_of_a_long_way_the_last_hops_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_hops_of_a_long_path_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chain = {f"H{number}": hub(to("S", "//stock", f"h{number + 1}")) for number in range(40)}
     folder = queued(tmp_path, {"SHOP": shop(to("S", "//stock", "h0")), **chain})
     assert main(["check", folder, *UNWRAPPED]) == 0

@@ -648,7 +648,7 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
         sent = {} if number else {"transmission_queue": {"Orders": queue}}
         ends = {} if number else {"conversation_endpoints": {"Orders": [case.dialog]}}
         server.write(folder, name, **sent, **ends)
-    return check([str(folder)], scripts=then)
+    return check([str(folder)], then=then)
 
 
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:
@@ -674,7 +674,7 @@ def is_told(expected: tuple[str, str], advice: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_where_a_message_ends(name: str, tmp_path: Path) -> None:
+def test_each_case_ends_as_expected(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     [group] = checked(tmp_path / "exports", case, status="?").groups
     path = group.path
@@ -694,7 +694,7 @@ def test_a_failing_path_has_its_remedies(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies and case.mended])
-def test_the_first_statement_mends_it(name: str, tmp_path: Path) -> None:
+def test_the_first_statement_mends_the_path(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     instance, statement = case.remedies[0]
     fix = tmp_path / "fix.sql"

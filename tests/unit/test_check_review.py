@@ -95,7 +95,7 @@ DATABASES = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
     ],
     ids=["a route", "a route of msdb", "a database", "a route that stands there twice"],
 )
-def test_a_row_that_cannot_be_read_may_be_the_one_that_decides(
+def test_an_unreadable_row_may_decide_a_message(
     views: dict[str, Any], outcomes: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
@@ -155,7 +155,7 @@ def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> Non
     fix = tmp_path / "fix.txt"
     fix.write_text(USE + statement)
     whole_shop(tmp_path / "all", queue, dialogs=bound, routes=routes)
-    done = check([str(tmp_path / "all")], instance="SHOP", scripts=[str(fix)])
+    done = check([str(tmp_path / "all")], instance="SHOP", then=[str(fix)])
     helped, other = done.groups
     assert (len(helped.results), len(other.results)) == (2, 1)
     assert helped.remedy is not None

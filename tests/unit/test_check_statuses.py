@@ -231,7 +231,7 @@ CLIENT = "SqlQueryNotificationService-6ed7b9a7-1111-4b4b-8f2c-1a2b3c4d5e6f"
 
 
 @pytest.mark.parametrize("status", ["", "Etwas ganz anderes.", "The target service name could not be found."])
-def test_a_client_is_gone_where_the_queue_alone_was_exported(status: str, tmp_path: Path) -> None:
+def test_a_gone_client_is_found_with_only_the_queue_exported(status: str, tmp_path: Path) -> None:
     export(tmp_path, "SHOP", transmission_queue={"Orders": [waiting(1, CLIENT, transmission_status=status)]})
     [group] = check([str(tmp_path)]).groups
     [advice] = group.advice
@@ -360,7 +360,7 @@ ALONE = [
 
 
 @pytest.mark.parametrize(("status", "number", "words"), ALONE)
-def test_a_status_is_answered_where_the_queue_alone_was_exported(
+def test_a_status_is_answered_with_only_the_queue_exported(
     status: str, number: int | None, words: str, tmp_path: Path
 ) -> None:
     queue = [waiting(1, "//stock", transmission_status=status, error_number=number)]

@@ -298,7 +298,7 @@ def test_a_stage_is_reported_with_its_fields(capsys: pytest.CaptureFixture[str])
     ]
 
 
-def test_reports_of_stages() -> None:
+def test_ended_stages_are_reported() -> None:
     """A stage that is entered twice is reported twice with its details. A failed stage has no end."""
     told: list[Progress] = []
     clock = StageClock(told.append)
@@ -371,7 +371,7 @@ def _configured(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("home", [None, "/no/such/java"], ids=["nowhere", "wrong JAVA_HOME"])
-def test_without_java(tmp_path: Path, home: str | None) -> None:
+def test_a_missing_java_is_one_sentence(tmp_path: Path, home: str | None) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     # What Spark's own start script calls, and nothing else.

@@ -197,7 +197,7 @@ NAMED = TableLocation("post.messages", is_name=True)
 
 
 @pytest.mark.parametrize(("commits", "taken", "limits"), [(200, 10, [10]), (200, 11, [10, 100]), (8, 8, [10])])
-def test_spark_is_asked_for_blocks(commits: int, taken: int, limits: list[int]) -> None:
+def test_spark_reads_the_history_in_blocks(commits: int, taken: int, limits: list[int]) -> None:
     session = _Session(commits)
     history = TableLog(session, NAMED).history()
     assert [commit.version for commit in islice(history, taken)] == [*range(commits - 1, commits - 1 - taken, -1)]

@@ -60,7 +60,7 @@ def test_variables_of_spark_in_a_location_are_refused() -> None:
     assert loaded(dollars).tables["routes"] == TableLocation("/data/$routes{}")
 
 
-def test_defaults() -> None:
+def test_missing_keys_have_defaults() -> None:
     config = loaded(WHOLE)
     assert config.tables["routes"] == TableLocation("/conf/data/routes")
     assert set(config.tables) == set(WHOLE["tables"])
@@ -121,7 +121,7 @@ def test_the_text_of_many_faults_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("text", ["a: [", "- a\n- b", "just words", "a: 1\n b: 2", "\tx: 1"])
-def test_broken_yaml(text: str) -> None:
+def test_broken_yaml_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"'job.yaml'.* is not valid YAML") as caught:
         load("job.yaml", text=text)
     assert "\n" not in str(caught.value)
@@ -132,7 +132,7 @@ def test_an_empty_file_lacks_required_keys() -> None:
         load("job.yaml", text="")
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'/no/such.yaml' cannot be read: No such file"):
         load("/no/such.yaml")
     with pytest.raises(ConfigError, match=r"cannot be read: Is a directory"):
@@ -178,7 +178,7 @@ def test_utf_8_with_its_mark_is_read(tmp_path: Path) -> None:
     assert load(str(file)).file == str(file)
 
 
-def test_overrides() -> None:
+def test_overrides_replace_keys_of_the_file() -> None:
     config = loaded(
         WHOLE,
         "tables.dialogs=data/dialogs",
@@ -272,7 +272,7 @@ def test_paths_are_relative_to_the_file_not_to_the_process(
         (datetime(2026, 1, 5, 10, tzinfo=timezone(timedelta(hours=-5))), datetime(2026, 1, 5, 15, tzinfo=UTC)),
     ],
 )
-def test_times(value: object, expected: datetime) -> None:
+def test_times_are_read_as_utc(value: object, expected: datetime) -> None:
     assert parse_time(value) == expected
     assert parse_time(value).utcoffset() == timedelta(0)
 
@@ -305,7 +305,7 @@ def test_times_in_yaml_with_and_without_quotes(written: str) -> None:
         ("1tb", 1 << 40),
     ],
 )
-def test_sizes(text: str, expected: int) -> None:
+def test_sizes_are_read_in_bytes(text: str, expected: int) -> None:
     assert size_in_bytes(text) == expected
 
 

@@ -19,7 +19,7 @@ CHANGES = ("DROP ROUTE [{name}];", "ALTER ROUTE [{name}] WITH ADDRESS = '{addres
 Ends = Counter[tuple[str, str]]
 
 
-def test_the_same_messages_end_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = random.Random(SEED)
     seen: Ends = Counter()
     for number in range(NETWORKS):

@@ -197,7 +197,7 @@ def test_this_disk_is_not_checked_if_the_session_reads_another(tmp_path: Path) -
         assert not list(tmp_path.rglob("*.lock"))
 
 
-def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None:
+def test_a_local_table_of_the_same_path_is_not_read(tmp_path: Path) -> None:
     """The session's table is read. A session is started if a setting names another file system."""
     asked = []
 

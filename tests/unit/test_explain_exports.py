@@ -29,7 +29,7 @@ NO_CONNECT = (
     ],
     ids=["reported", "silent"],
 )
-def test_remedies_from_exports(
+def test_exports_give_remedies(
     command: str,
     status: str,
     number: int | None,

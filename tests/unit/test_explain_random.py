@@ -44,7 +44,7 @@ def test_the_relevant_rows_are_enough() -> None:
     assert left_out > 0
 
 
-def test_requests_end_where_the_tests_own_walk_ends() -> None:
+def test_requests_end_as_in_the_reference() -> None:
     """Every request that a message waits for, from its database to all its ends."""
     rng, endings = random.Random(SEED), Counter[str]()
     for _ in range(NETWORKS):

@@ -219,7 +219,7 @@ def shown_path(answer: Explanation) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_where_the_request_goes(name: str) -> None:
+def test_the_path_of_the_request_is_shown(name: str) -> None:
     tables, expected = PATHS[name]
     database = None if "came back" in name else "Sales"
     answer = KnownRows(tables).explain(at(12, 1, database_name=database))

@@ -78,7 +78,7 @@ def test_neither_spark_nor_pandas_is_needed(config_file: str) -> None:
     assert_golden("explain_table.txt", done.stdout)
 
 
-def test_json_does_without_rich(config_file: str) -> None:
+def test_json_output_needs_no_rich(config_file: str) -> None:
     done = without(EVERYTHING, "explain", "--config", config_file, "--message-id", "m2", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["verdict"]["message_id"] == "m2"

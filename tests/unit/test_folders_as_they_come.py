@@ -118,7 +118,9 @@ def test_a_web_project_beside_scripts(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("name", ["routes.json", "services.json", "services.csv", "win/services.csv"])
-def test_a_file_that_is_named_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_file_with_other_columns_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path, WEB)
     assert cli.main(["lint", str(tmp_path / name)]) == 2
     assert "its columns are others" in capsys.readouterr().err

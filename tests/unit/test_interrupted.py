@@ -100,7 +100,7 @@ def test_a_run_being_recorded_is_completed(tmp_path: Path) -> None:
     assert done == Ended(130, "", "sbroute: interrupted: run r1 had already been recorded\n", {})
 
 
-def test_a_second_signal_does_not_wait_for_it(tmp_path: Path) -> None:
+def test_a_second_signal_does_not_wait_for_the_record_of_a_run(tmp_path: Path) -> None:
     process = _begun(_RECORDS.format(60), tmp_path)
     process.send_signal(signal.SIGINT)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -195,7 +195,7 @@ def test_as_json_of_a_run(tmp_path: Path) -> None:
     assert (line["run_id"], line["message"]) == ("r1", "sbroute: ended by SIGTERM: nothing was written")
 
 
-def test_after_its_end_a_signal_is_no_traceback(tmp_path: Path) -> None:
+def test_a_signal_after_the_end_prints_no_traceback(tmp_path: Path) -> None:
     sleeping = f"atexit.register(lambda: exec({SLEEPS!r}, globals()))"
     program = f"{sleeping}\nwith console.command_progress.recording('r1'): pass"
     done = _end(program, tmp_path, signal.SIGINT)

@@ -58,7 +58,7 @@ def _session(stand_in: object) -> SparkSession:
 
 
 @pytest.mark.parametrize("own", ["the user's", None])
-def test_a_description_changes_with_the_stage_and_comes_back(own: str | None) -> None:
+def test_a_description_changes_with_the_stage_and_is_restored(own: str | None) -> None:
     session = Classic()
     values = session.sparkContext.values = {DESCRIPTION: own}
     with labelled_jobs("night", lambda: _session(session)) as label_jobs:

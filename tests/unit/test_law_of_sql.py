@@ -21,7 +21,7 @@ SOURCES = {str(path.relative_to(HOUSE)): path.read_text(encoding="utf-8") for pa
 ROOM = SOURCES.pop("tables/sql_statements.py")
 
 
-def test_other_rooms_hand_over_no_text() -> None:
+def test_other_modules_pass_no_sql_text() -> None:
     others = declared(ROOM, *SOURCES.values())
     # delta-rs's own DeltaTable, in the one room that knows delta-rs, is opened and asked, no more.
     apart = ("delta/local_tables.py",)

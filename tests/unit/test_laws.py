@@ -172,14 +172,14 @@ OF_MESSAGES: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_c
 
 
 @pytest.mark.parametrize("what", list(EVERYWHERE))
-def test_law_of_the_house(what: str) -> None:
+def test_no_module_breaks_a_law(what: str) -> None:
     law, exempt = EVERYWHERE[what]
     found = {str(path): _breaches(law, nodes_of(path)) for path in _rooms(*exempt)}
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
 @pytest.mark.parametrize("what", list(OF_MESSAGES))
-def test_law_of_the_rooms_of_messages(what: str) -> None:
+def test_no_module_for_messages_breaks_its_laws(what: str) -> None:
     folder = HOUSE / "messages"
     assert {name for name in _ACTING if (folder / name).exists()} == _ACTING
     rooms = [path for path in _rooms() if path.parent == folder and path.name not in _ACTING]

@@ -50,7 +50,7 @@ def _values_of_any_kind(nodes: Iterable[ast.AST]) -> int:
     return sum([ast.unparse(one) for one in kinds] == ["str", "Any"] for _, kinds in _subscripts(nodes))
 
 
-def test_a_tuple_has_three_places_at_most() -> None:
+def test_a_tuple_has_at_most_three_elements() -> None:
     found = {str(path.relative_to(HOUSE)): _long_tuples(nodes_of(path)) for path in sorted(HOUSE.rglob("*.py"))}
     assert {name: tuples for name, tuples in found.items() if tuples} == {}
 

@@ -141,11 +141,11 @@ COMPLETED = {
 }
 
 
-def test_the_event_of_a_run_that_counts() -> None:
+def test_the_event_of_a_valid_run() -> None:
     assert plain(as_sent(lineage.completed(settings(), ROW))) == COMPLETED
 
 
-def test_the_event_of_a_run_that_failed() -> None:
+def test_the_event_of_a_failed_run() -> None:
     error = StorageError("the run failed while writing to s3a://estate/x?sig=abcdef", "run again")
     event = lineage.failed(settings(), "nightly 7", ROW["started_at"], ROW["finished_at"], error)
     sent = plain(as_sent(event))
@@ -282,7 +282,7 @@ def test_a_server_receives_one_event(path: str, monkeypatch: pytest.MonkeyPatch)
     assert server.headers[0]["Authorization"] == "Bearer a-key"
 
 
-def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_key_no_key_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENLINEAGE_API_KEY", raising=False)
     with serving() as server:
         assert sent_to(server.url) is None
@@ -377,7 +377,7 @@ def command(tmp_path: Path, **section: str) -> int:
     return cli.main(["resolve", "--config", str(file), "--engine", "spark", "--format", "json", "--quiet"])
 
 
-def test_a_run_that_counts_sends_one_event(
+def test_a_valid_run_sends_one_event(
     tmp_path: Path, made_up: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with serving() as server:
@@ -388,7 +388,7 @@ def test_a_run_that_counts_sends_one_event(
     assert capsys.readouterr().err == ""
 
 
-def test_a_run_that_counted_before_sends_nothing(tmp_path: Path, made_up: dict[str, Any]) -> None:
+def test_a_repeated_run_sends_nothing(tmp_path: Path, made_up: dict[str, Any]) -> None:
     made_up["was_recorded"] = True
     with serving() as server:
         assert command(tmp_path, url=server.url) == 0
@@ -463,7 +463,7 @@ def test_a_missing_client_is_reported_first(tmp_path: Path) -> None:
 # The section of the configuration.
 
 
-def test_the_section_as_it_is_read() -> None:
+def test_the_section_lineage_is_read() -> None:
     config = loaded({**WHOLE, "lineage": {"file": "../log/events.jsonl", "job": "nightly"}})
     assert config.lineage == LineageSettings(file="/log/events.jsonl", job="nightly")
     recorded = {

@@ -64,14 +64,14 @@ def test_the_list_of_codes_is_documented() -> None:
         assert f"| {link} | {finding.severity} | {finding.title} |" in text
 
 
-def test_an_unknown_code() -> None:
+def test_an_unknown_code_is_refused() -> None:
     assert check_code("SBR001") is None
     assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR053"
     with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
         page("../SBR001")
 
 
-def test_the_section() -> None:
+def test_the_section_lint_is_read() -> None:
     section = {
         "suppress": [{"code": "SBR036"}, {"instance_name": "hub", "database_name": "Sales", "object": "R"}],
         "expiring_within_days": 7,
@@ -180,7 +180,9 @@ def test_fail_on_sets_the_exit_code(
 @pytest.mark.parametrize(
     ("under", "coverage", "status"), [("75", (4, 3), 0), ("75.1", (4, 3), 1), ("100", (0, 0), 0), ("0", (4, 0), 0)]
 )
-def test_fail_under(under: str, coverage: tuple[int, int], status: int, console: Console) -> None:
+def test_fail_under_sets_the_exit_code(
+    under: str, coverage: tuple[int, int], status: int, console: Console
+) -> None:
     asked = options("--config", "x", "--fail-under", under)
     assert command.tell_tables(done(coverage=coverage), asked, console) == status
 
@@ -236,7 +238,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_equals_its_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["lint", "--help"])
     assert_golden("help_lint.txt", capsys.readouterr().out)
@@ -251,7 +253,7 @@ def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_findings_equal_their_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
     found = [

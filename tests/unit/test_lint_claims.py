@@ -207,7 +207,7 @@ def _enrich(rng: random.Random, tables: Tables) -> None:
             row["address"] = "LOCAL"
 
 
-def test_claims_are_those_of_the_tests_own_walk() -> None:
+def test_claims_of_findings_equal_a_walk_by_the_reference() -> None:
     rng, counts = random.Random(SEED), Counter[str]()
     for number in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)

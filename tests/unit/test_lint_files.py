@@ -55,7 +55,7 @@ def script(folder: Path, text: str = SCRIPT_TEXT, name: str = "change.sql") -> P
     return file
 
 
-def test_a_script_alone_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_of_a_script_name_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(script(tmp_path))
     done = told(capsys, file, "--fail-on", "error", status=1)
     assert [(one["code"], one["file"], one["line"], one["object"]) for one in done["findings"]] == [
@@ -73,7 +73,7 @@ def test_a_script_alone_names_file_and_line(tmp_path: Path, capsys: pytest.Captu
     assert done["not_judged"] == {}
 
 
-def test_the_text_says_where(
+def test_the_printed_finding_names_file_and_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(tmp_path, "USE Sales;\nCREATE ROUTE R WITH ADDRESS = 'TCP://far';\n", "r.sql")
@@ -115,7 +115,7 @@ CREATE ROUTE Second WITH SERVICE_NAME = 'Target', BROKER_INSTANCE = 'C', ADDRESS
     ],
     ids=["the same route", "another way to an id", "an open route", "another service"],
 )
-def test_balancing_is_judged_from_a_script_alone(
+def test_a_single_script_is_judged_for_balancing(
     statement: str, found: list[tuple[str, int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = script(tmp_path, f"{BALANCED}CREATE ROUTE Third WITH SERVICE_NAME = {statement};\n")
@@ -174,7 +174,7 @@ def test_neither_spark_nor_arrow_is_needed(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["version"] == "2.1.0"
 
 
-def test_a_section_of_a_configuration_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_configuration_needs_only_the_section_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, section = str(script(tmp_path)), tmp_path / "lint.yaml"
     section.write_text("lint: {suppress: [{code: SBR042}, {object: NoPort}]}\n", encoding="utf-8")
     done = told(capsys, file, "--config", str(section))

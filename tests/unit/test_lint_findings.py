@@ -169,7 +169,7 @@ def test_rows_are_sorted_and_whole() -> None:
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 
 
-def test_the_engines_numbers() -> None:
+def test_findings_have_sql_servers_numbers() -> None:
     """SBR022 and SBR020 have the number of their reason, the others that of their code."""
     numbers = {(row["code"], row["error_number"]) for row in _rows()}
     assert {n for code, n in numbers if code == "SBR022"} <= {9795, 9796}
@@ -214,7 +214,7 @@ def test_separate_rings_are_separate_findings() -> None:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_long_chain(closed: bool) -> None:
+def test_a_long_chain_of_forwarders_is_a_loop_only_if_closed(closed: bool) -> None:
     draft = EstateDraft()
     _ring(draft, "f", 1_500, "Lost", closed=closed)
     found = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]

@@ -192,7 +192,7 @@ def test_hostile_names_in_xml() -> None:
 
 
 @pytest.mark.parametrize("form", ["sarif", "junit"])
-def test_tables_are_reported_too(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_of_tables_are_reported(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console()
     monkeypatch.chdir(tmp_path)
     rows = [_row(6, "error"), _row(31, "warning")]
@@ -211,7 +211,7 @@ def test_tables_are_reported_too(form: str, tmp_path: Path, monkeypatch: pytest.
     ] * 2
 
 
-def test_the_command_prints_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_sarif_and_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a b.sql"
     file.write_text("USE Sales;\nCREATE ROUTE R WITH ADDRESS = 'far';\n", encoding="utf-8")
     assert cli.main(["lint", str(file), "--format", "sarif", "--fail-on", "error"]) == 1

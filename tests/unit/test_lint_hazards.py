@@ -84,7 +84,7 @@ def _enrich(tables: Tables) -> None:
             row["valid_from"] = row["valid_to"] = row["lifetime"] = None
 
 
-def test_hazards_are_those_of_the_tests_own_walk() -> None:
+def test_hazards_equal_a_walk_by_the_reference() -> None:
     rng = random.Random(SEED)
     count, by_any = 0, 0
     for _ in range(NETWORKS):

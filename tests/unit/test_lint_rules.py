@@ -58,7 +58,7 @@ def found(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[A
     return list(find_own(load_rules([file_of(folder, text)]), estate))
 
 
-def test_a_rule_finds(tmp_path: Path) -> None:
+def test_a_custom_rule_gives_findings(tmp_path: Path) -> None:
     [one] = found(tmp_path, RULE)
     assert one == (
         *("SHOP001", "hub", "Sales", "R", "address 'tcp://OLD.example:4022' is the old gateway's"),
@@ -236,7 +236,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return status, *capsys.readouterr()
 
 
-def test_the_command_runs_them_over_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_custom_rules_over_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules, script = file_of(tmp_path), tmp_path / "a.sql"
     script.write_text(SCRIPT, encoding="utf-8")
     status, out, _ = run(capsys, str(script), "--rules", rules, "--fail-on", "error", "--format", "json")
@@ -275,7 +275,7 @@ def test_the_page_of_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(capsys, "--explain", "SHOP001")[0] == 2
 
 
-def test_over_tables(tmp_path: Path) -> None:
+def test_custom_rules_run_over_tables(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from routing.lint.linting import lint
     from routing.tables.arrow_rows import table_of

@@ -131,7 +131,7 @@ def expected() -> list[Row]:
     return [row for row in golden["findings"] if row["code"] not in OF_MESSAGES]
 
 
-def test_the_command(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lints_stored_tables(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = f"lint --config {config_file} --now 2026-01-05T12:00:00Z --fail-on error"
     assert cli.main([*line.split(), "--format", "json"]) == 1
     out, err = capsys.readouterr()

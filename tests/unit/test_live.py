@@ -176,7 +176,7 @@ def test_a_dumb_terminal_has_only_final_lines(term: str) -> None:
     assert "\x1b" not in written
 
 
-def test_without_colours_it_has_none() -> None:
+def test_no_color_removes_colours_from_the_live_line() -> None:
     code, written = run(STAGES, NO_COLOR="1")
     assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
     assert set(re.findall(r"\x1b\[\d*[A-Za-z]", written)) - {"\x1b[2m", "\x1b[0m"} == {"\x1b[2K", "\x1b[1A"}
@@ -231,7 +231,7 @@ with console.during("starting Spark"), session._java_messages_in(Path({str(log)!
     assert log.read_bytes() == b""
 
 
-def test_without_standard_error_the_work_is_done() -> None:
+def test_the_command_works_without_standard_error() -> None:
     screen, end = open_terminal()
     closes = "import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     process = start_on(
@@ -306,7 +306,7 @@ def test_a_narrow_terminal_has_one_line(
         assert see(written, columns) == ["|"]
 
 
-def test_tasks_done_of_all(on_screen: OnScreen) -> None:
+def test_the_live_line_shows_finished_and_all_tasks(on_screen: OnScreen) -> None:
     told: Iterator[terminal_streams.Tasks | None] = iter([(0, 4), (1200, 1204), None])
     on_screen.line.watch(lambda: next(told, None))
     on_screen.line.begin("write")
@@ -356,7 +356,7 @@ def test_control_characters_in_names_are_replaced(on_screen: OnScreen) -> None:
     on_screen.finish()
 
 
-def test_once_closed_it_is_not_drawn_again(on_screen: OnScreen) -> None:
+def test_a_closed_live_line_is_not_drawn_again(on_screen: OnScreen) -> None:
     on_screen.line.begin("write")
     on_screen.wait_for("0 s")
     assert see(on_screen.finish()) == ["|"]

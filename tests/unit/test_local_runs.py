@@ -304,7 +304,7 @@ def test_a_given_session_is_refused(folder: Path) -> None:
         routing.run(SparkSession(), _config(folder, "resolve.engine=local"))  # type: ignore[arg-type]
 
 
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_local_engine_resolves_the_demo(tmp_path: Path) -> None:
     done = without(SPARK, "demo", "--engine", "local", "--out", str(tmp_path / "demo"), "--format", "json")
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)

@@ -103,7 +103,7 @@ def test_many_reasons_become_a_table(job: Path) -> None:
     assert ["DROPPED", "HOP_LIMIT", "2"] in [line.split() for line in shown.splitlines()]
 
 
-def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
     assert json.loads(found) == {
         "now": "2026-01-05T12:00:00Z",

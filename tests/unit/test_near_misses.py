@@ -99,7 +99,7 @@ def test_a_near_service_has_its_differences(
         assert (miss.what, miss.name, miss.broker) == ("service", miss.service, ids[miss.database])
 
 
-def test_routes_come_first_and_the_instance_s_own_services_before_others() -> None:
+def test_routes_come_first_then_services_of_the_own_instance() -> None:
     routes = [
         ("Orders", route("c", "s/")),
         ("Orders", route("b", "s")),

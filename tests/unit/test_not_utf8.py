@@ -113,7 +113,7 @@ def test_explain_decides_other_messages() -> None:
     ] == []
 
 
-def test_diff_counts_it_among_the_rejected() -> None:
+def test_diff_counts_undecodable_messages_as_rejected() -> None:
     tables = small_estate()
     tables["messages"][2]["from_service_name"] = b"\x81"
     moved = {**tables, "routes": [row for row in tables["routes"] if row["name"] != "Far"]}

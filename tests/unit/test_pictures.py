@@ -136,7 +136,7 @@ def test_rows_of_stuck_messages_have_a_time() -> None:
     ]
 
 
-def test_others_are_counted_together() -> None:
+def test_services_beyond_the_limit_share_one_bar() -> None:
     flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 87 + n, hour=8 if n == 0 else 9) for n in range(14)]
     rows = bar_pictures.stuck_rows(flows)
     assert len(rows) == 13
@@ -152,7 +152,7 @@ def test_others_are_counted_together() -> None:
     }
 
 
-def test_one_other_is_named() -> None:
+def test_a_single_service_beyond_the_limit_is_named() -> None:
     flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 100 - n) for n in range(13)]
     assert [row["service"] for row in bar_pictures.stuck_rows(flows)][-1] == "//12"
 
@@ -181,7 +181,7 @@ def test_one_other_is_named() -> None:
         ),
     ],
 )
-def test_the_largest(
+def test_the_largest_names_keep_their_places(
     counted: list[tuple[str, int]], most: int, others: str | None, labels: list[str], places: dict[str, int]
 ) -> None:
     found = largest(counted, most, others)
@@ -213,7 +213,7 @@ def test_no_more_than_eight_strips() -> None:
     ]
 
 
-def test_rows_of_balance() -> None:
+def test_each_broker_instance_has_a_row_with_its_band() -> None:
     band = {"expected": 50.0, "low": 37, "high": 63}
     assert bar_pictures.pick_rows(SHARED) == [
         {"place": 0, "broker": f"ID-2, HQ.{HARMLESS}", "dialogs": 1_060, **band},
@@ -230,7 +230,7 @@ def test_a_balance_without_bands_is_drawn() -> None:
     assert "NaN" not in svg
 
 
-def test_of_many_ids_those_furthest_from_an_even_share_are_shown() -> None:
+def test_ids_furthest_from_an_even_share_are_shown() -> None:
     picks = [BalancedInstance(f"{n:02d}", None, 50 + n, 60.0, 55, 65) for n in range(21)]
     rows = bar_pictures.pick_rows(DialogBalance("HQ", "Sales", "//a", None, None, picks, (), None))
     assert [row["broker"] for row in rows] == [f"{n:02d}" for n in range(20, -1, -1) if n != 10]
@@ -249,7 +249,7 @@ def test_of_many_ids_those_furthest_from_an_even_share_are_shown() -> None:
         ("estate", {"HQ", "(not known)", "13,575", "1,100", "7", "dropped"}),
     ],
 )
-def test_words_of_a_picture(name: str, words: set[str]) -> None:
+def test_each_picture_shows_its_words(name: str, words: set[str]) -> None:
     assert words - set(_words(vl_convert.vegalite_to_svg(PICTURES[name].to_dict()))) == set()
 
 
@@ -355,7 +355,7 @@ def test_colours_differ_from_the_background(palette: picture_theme.PicturePalett
     assert {name: found for name, found in drawn.items() if found < 3} == {}
 
 
-def test_contrast() -> None:
+def test_contrast_is_computed_as_by_wcag() -> None:
     assert _contrast("#000000", "#ffffff") == pytest.approx(21)
     assert _contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 

@@ -56,7 +56,7 @@ def test_one_time_makes_one_interval(made: list[int]) -> None:
     [(-1, (None, 0)), (0, (0, 1)), (2, (2, 3)), (3, (3, None)), (10**18, (3, None))],
     ids=["before all", "the first moment", "inside", "the end of the last", "long after"],
 )
-def test_the_bounds_of_an_interval(t: int, bounds: tuple[int | None, int | None]) -> None:
+def test_an_interval_ends_where_a_version_changes(t: int, bounds: tuple[int | None, int | None]) -> None:
     hub = _versions(3)
     one = Planner().at(key_of(hub), hub, t)
     assert (one.valid_from, one.valid_to) == bounds

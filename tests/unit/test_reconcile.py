@@ -115,7 +115,7 @@ def test_a_request_for_a_route_is_opened_once() -> None:
     assert found == [("ROUTE_REQUESTED", "CONFIRMED"), ("NO_ROUTE", "COMPATIBLE"), ("NO_ROUTE", "COMPATIBLE")]
 
 
-def test_a_dialog_that_has_ended() -> None:
+def test_messages_of_an_expired_dialog_are_compared() -> None:
     dialog = {**estate()["dialogs"][0], "lifetime": "2026-01-05T12:00:05Z", "far_broker_instance": None}
     rows = [event(21, "SENT", 4), event(21, "DROPPED", 5)]
     found = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, dialogs=[dialog]))]
@@ -181,7 +181,7 @@ def test_questions_of_one_bucket_are_in_memory() -> None:
     assert many < 1.5 * few
 
 
-def test_nothing_observed() -> None:
+def test_without_observations_nothing_is_compared() -> None:
     done = reconciled([])
     assert (done.observations, done.percent, listed(done), list(done.counts)) == (0, None, [], [])
     assert done.unobserved == 5
@@ -238,7 +238,9 @@ def test_the_table_is_replaced(job: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(("percent", "status"), [("60.7", 0), ("60.8", 1)])
-def test_fail_under(job: Path, percent: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_under_sets_the_exit_code(
+    job: Path, percent: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["reconcile", "--config", str(job), "--fail-under", percent]) == status
     assert "60.7 % of the observed episodes match" in " ".join(capsys.readouterr().out.split())
 

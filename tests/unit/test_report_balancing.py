@@ -65,7 +65,7 @@ WITHOUT_BAND: list[tuple[tuple[str, ...], dict[str, int], str]] = [
 
 
 @pytest.mark.parametrize(("ids", "counts", "words"), WITHOUT_BAND)
-def test_why_there_is_no_band(ids: tuple[str, ...], counts: dict[str, int], words: str) -> None:
+def test_shares_without_a_band_have_a_reason(ids: tuple[str, ...], counts: dict[str, int], words: str) -> None:
     [found] = find_balances([choice(*ids)], dialogs(S, **counts))
     assert (found.is_fair, found.why_no_band) == (None, words)
     assert {(pick.low, pick.high, pick.is_fair) for pick in found.picks} <= {(None, None, None)}
@@ -85,7 +85,7 @@ def test_why_there_is_no_band(ids: tuple[str, ...], counts: dict[str, int], word
         ({"a": 500_980, "b": 499_020}, 499_021, 500_979, False),
     ],
 )
-def test_bands(counts: dict[str, int], low: int, high: int, is_fair: bool) -> None:
+def test_bands_depend_on_the_number_of_dialogs(counts: dict[str, int], low: int, high: int, is_fair: bool) -> None:
     [found] = find_balances([choice(*counts)], dialogs(S, **counts))
     assert {(pick.low, pick.high) for pick in found.picks} == {(low, high)}
     assert found.is_fair is is_fair

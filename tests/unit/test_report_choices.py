@@ -167,7 +167,7 @@ def test_an_id_that_does_not_compete_has_its_reason(there: There) -> None:
     assert only(draft).never[0].words == WORDS[there]
 
 
-def test_one_id_is_no_choice() -> None:
+def test_routes_with_one_id_give_no_choice() -> None:
     draft = estate()
     to(draft, "R2", "id-two")
     to(draft, "Also", "ID-TWO", "tcp://two-again:4022")

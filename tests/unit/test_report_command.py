@@ -104,7 +104,7 @@ def runs(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_written_for_the_last_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert cli.main(["report", "--config", str(job), "--out", str(out), *NOW]) == 0
     headline = "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected"
@@ -229,7 +229,7 @@ def test_an_incremental_run_counts_its_own_rejected_messages(job: Path, tmp_path
     assert found.changes.is_incremental
 
 
-def test_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_needs_a_recorded_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
     (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
     out = tmp_path / "report.html"

@@ -260,7 +260,7 @@ def test_only_unfair_balances_are_open(page: Page) -> None:
     ]
 
 
-def test_balance(page: Page) -> None:
+def test_balances_are_shown_with_their_bands(page: Page) -> None:
     ids = [f"{number}0000000-0000-4000-8000-00000000000{number}" for number in range(1, 6)]
     assert page.rows("balance-0") == [
         [ids[0], f"{HUB}.Stock", "48", "50.0", "37 to 63", "in the band"],
@@ -351,7 +351,7 @@ def test_a_report_of_no_message() -> None:
     assert "No service is balanced among several broker instances." in page.text
 
 
-def test_troubles_beside_the_messages() -> None:
+def test_troubles_other_than_messages_are_listed() -> None:
     place = RemedyPlace("HUB", "Orders")
     remedy = Remedy(place, "Queue 'Q' of service '//a' is off.", ("Turn it on.",), "ALTER QUEUE [Q];", True)
     trouble = EstateTrouble(TroubleKind.QUEUE_OFF, "queue 'Q' is off", 7, remedy)

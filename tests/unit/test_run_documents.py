@@ -71,7 +71,7 @@ def outcome_text(before: Mapping[str, int] | None, **columns: Any) -> str:
         pytest.param({}, ["SENT 6 60.0 % 6 more", "DELAYED 4 40.0 % 4 more"], id="a run of no messages before"),
     ],
 )
-def test_outcomes_beside_those_of_the_run_before(before: dict[str, int], expected: list[str]) -> None:
+def test_outcomes_are_compared_with_the_previous_run(before: dict[str, int], expected: list[str]) -> None:
     table, _, last = outcome_text(before).rpartition("\n\n")
     head, *lines = table.splitlines()
     assert head.split() == ["outcome", "messages", "share", "change"]
@@ -81,13 +81,13 @@ def test_outcomes_beside_those_of_the_run_before(before: dict[str, int], expecte
     )
 
 
-def test_the_same_outcomes_as_before() -> None:
+def test_unchanged_outcomes_are_stated() -> None:
     assert outcome_text({"SENT": 6, "DELAYED": 4}).endswith(
         "\n\nNothing changed since run old, the full run before, which ended\n2026-01-05T11:00:00Z."
     )
 
 
-def test_no_run_before() -> None:
+def test_the_first_run_of_a_mode_has_no_comparison() -> None:
     assert outcome_text(None, mode="incremental").endswith(
         "DELAYED         4  40.0 %\n\nThere is no earlier incremental run to compare with."
     )

@@ -129,7 +129,7 @@ def test_a_value_with_a_secret(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", [*HARMLESS_VALUES, None, True, 7])
-def test_a_value_without(value: object) -> None:
+def test_a_value_without_a_secret_is_accepted(value: object) -> None:
     assert not holds_secret(value)
 
 

@@ -77,7 +77,7 @@ def _route(place: int, to: int, mirror: int | None = None) -> Row:
 
 
 @SHAPES
-def test_paths_agree(shape: Callable[[int], Links]) -> None:
+def test_paths_equal_the_reference(shape: Callable[[int], Links]) -> None:
     tables = tables_of(shape(12))
     expected = path_rows(tables)
     assert max(len(row["hops"]) for row in expected) >= 6

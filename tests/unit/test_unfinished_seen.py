@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("half")
     estate(FIRST, route("stock", "stock"), **traffic(1, 2))(no_spark(), folder)
     with ended_after(1), pytest.raises(Killed):
-        estate(SECOND, route("billing", "billing"), more="", **traffic(1, 2, 3))(no_spark(), folder)
+        estate(SECOND, route("billing", "billing"), other_databases="", **traffic(1, 2, 3))(no_spark(), folder)
     content = {
         "tables": {key: f"data/{key}" for key in KEYS},
         "output": {key: f"out/{key}" for key in (*OUTPUTS, "message_paths", "reconciliation")},
@@ -77,7 +77,7 @@ def test_finished_imports_have_no_note(folder: Path, tmp_path: Path, capsys: pyt
 
     whole = tmp_path / "whole"
     shutil.copytree(folder, whole)
-    estate(SECOND, route("billing", "billing"), more="", **traffic(1, 2, 3))(no_spark(), whole)
+    estate(SECOND, route("billing", "billing"), other_databases="", **traffic(1, 2, 3))(no_spark(), whole)
     code, out, err = run(["lint", "--format", "json"], whole, capsys)
     assert (code, "notes" in json.loads(out), "not finished" in err) == (0, False, False)
 

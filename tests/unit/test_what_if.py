@@ -46,7 +46,7 @@ KEYS = [
 ]
 
 
-def test_a_bar_before_and_one_after() -> None:
+def test_each_service_has_a_bar_before_and_after() -> None:
     names = ("place", "service", "side", "outcome", "messages", "words")
     assert [tuple(row[name] for name in names) for row in change_rows(KEYS)] == [
         # Of several reasons none is told.
@@ -61,7 +61,7 @@ def test_a_bar_before_and_one_after() -> None:
     assert change_rows([]) == []
 
 
-def test_many_services_share_a_place() -> None:
+def test_services_beyond_the_limit_share_a_place() -> None:
     rows = change_rows(_key(f"//{number:04}", OFF, HERE, 5) for number in range(1_000))
     assert len(rows) == 2 * (CHANGED_SERVICES + 1)
     assert rows[-1] == {
@@ -86,7 +86,7 @@ def _hop(
     return {"path": 1, "direction": direction, "way": way, **place}
 
 
-def test_stops_there_and_of_a_return_that_does_not_leave() -> None:
+def test_stations_of_a_path_and_of_a_reply_that_is_delayed() -> None:
     ways = [
         _way("DELIVERED", "LOCAL_SERVICE", instance_name="b", database_name=HOSTILE),
         _way("DELAYED", "NO_ROUTE", "BACK", instance_name="b"),

@@ -95,11 +95,11 @@ def test_imports_bring_no_spark() -> None:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help(command: str, output_without_spark: Told) -> None:
+def test_help_needs_no_spark(command: str, output_without_spark: Told) -> None:
     assert output_without_spark(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
 
 
-def test_messages(tmp_path: Path, output_without_spark: Told) -> None:
+def test_messages_need_no_spark(tmp_path: Path, output_without_spark: Told) -> None:
     stored_messages(tmp_path)
     asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
     listed = json.loads(output_of_own_process((*_NO_SPARK, "rich"), *asked))
@@ -107,7 +107,7 @@ def test_messages(tmp_path: Path, output_without_spark: Told) -> None:
     assert "3 of 4 messages that wait are stuck" in output_without_spark(*asked[:-2])
 
 
-def test_runs(estate: Path, output_without_spark: Told) -> None:
+def test_runs_need_no_spark(estate: Path, output_without_spark: Told) -> None:
     listed = json.loads(output_without_spark("runs", "--config", str(estate), "--format", "json"))
     assert [row["rows_read"] for row in listed["runs"]] == [0, 2_000, 2_000]
     assert f"run {FULL}: " in output_without_spark("runs", FULL[:6], "--config", str(estate))
@@ -127,7 +127,7 @@ def test_explain_of_a_described_message(estate: Path, output_without_spark: Told
     )
 
 
-def test_lint(estate: Path, output_without_spark: Told) -> None:
+def test_lint_needs_no_spark(estate: Path, output_without_spark: Told) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
     found = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
     assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024", "SBR043"]

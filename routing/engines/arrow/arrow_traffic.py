@@ -282,10 +282,10 @@ class ArrowTraffic:
         scopes, brokers, names = TextPlaces(list(spans)), TextNumbering(), list(spans)
         limits = [pyarrow.array(limit, pyarrow.int64()) for limit in zip(*spans.values(), strict=True)]
         dialogs = GroupSums(("scope", "broker", "dialog"), {}, self.stored.rows_waiting)
-        few = ("instance_name", "database_name", "to_service_name", "broker_instance", "rerouted_from")
-        read = (*few, "conversation_id", "decided_at")
+        key_columns = ("instance_name", "database_name", "to_service_name", "broker_instance", "rerouted_from")
+        read = (*key_columns, "conversation_id", "decided_at")
         balanced = {"matching_step": [int(MatchingStep.BALANCED)]}
-        for _, part in self.stored.parts(read, balanced, few):
+        for _, part in self.stored.parts(read, balanced, key_columns):
             places = scopes.find([part["instance_name"], _searched(part), part["to_service_name"]])
             counts = pc.and_(pc.is_valid(places), _is_within(part, *(limit.take(places) for limit in limits)))
             columns = {"scope": places, "broker": brokers.number(part["broker_instance"])}

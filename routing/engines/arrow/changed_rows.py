@@ -140,10 +140,10 @@ class ChangedRows:
         numbers: dict[str, pyarrow.Array] = {}
         for name in GROUPED:
             numbers[name] = split_words(texts_of(self.batch, name))[1].take(self.places)
-        nothing = pyarrow.nulls(len(self.places), pyarrow.int32())
+        no_numbers = pyarrow.nulls(len(self.places), pyarrow.int32())
         for side, rows_of_side, end in zip(SIDES, self.decided_rows, self.paths.ends, strict=True):
             in_names = rows_of_side.in_names
-            numbers[f"address_{side}"] = nothing if in_names is None else in_names.places
+            numbers[f"address_{side}"] = no_numbers if in_names is None else in_names.places
             numbers |= {f"decision_{side}": rows_of_side.numbers, f"end_{side}": end}
         numbers["place"] = self.paths.places
         names = list(numbers)

@@ -119,7 +119,7 @@ class FoundRequests:
         """Drop the written requests of services that only one message asks for.
 
         This keeps memory small with ten million distinct services. `find` treats a message without a request as
-        one that asks alone.
+        the only one that asks.
         """
         import pyarrow.compute as pc
 
@@ -259,8 +259,8 @@ class FirstRows:
     def add(self, asking: AskingRows) -> None:
         """Add the messages of a batch."""
         numbered = ["word" if name == "service" else name for name in self.names]
-        for part, some in asking.split():
-            first = AskingRows(first_of_each(some.rows, numbered), some.services).spell()
+        for part, part_rows in asking.split():
+            first = AskingRows(first_of_each(part_rows.rows, numbered), part_rows.services).spell()
             if part not in self._parts:
                 self._parts[part] = PartReducer(partial(first_of_each, names=self.names), WAITING // PARTS)
             self._parts[part].add(first)
@@ -295,8 +295,8 @@ def find_returned(
     The requests of other databases must already be open.
     """
     first_askers: dict[tuple[Any, ...], Asker] = {}
-    for some in asking:
-        for row in some.filter(some.rows["returns"]).objects(scopes):
+    for asking_rows in asking:
+        for row in asking_rows.filter(asking_rows.rows["returns"]).objects(scopes):
             if Asker(row.database, row).scope(on_record).ask(*row.order).stops:
                 continue
             asker, position = Asker(MSDB, row), (row.at, row.message_id)

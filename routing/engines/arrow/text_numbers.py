@@ -86,7 +86,7 @@ class TextNumbers:
         return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
 
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of broker instances in any notation, or `NONE` for a text that is no id."""
+        """Return the numbers of broker instances in any notation, or `NONE` for a text that is not an id."""
         import pyarrow
         import pyarrow.compute as pc
 

@@ -225,7 +225,7 @@ class ArrowPaths:
             return read, traced
 
         counts = for_each_thread(self.scan.batches(), work)
-        self.read, self.traced = (sum(some) for some in zip(*counts, strict=True))
+        self.read, self.traced = (sum(column_counts) for column_counts in zip(*counts, strict=True))
 
     def tables(self) -> Iterator[pyarrow.Table]:
         """Yield all rows in the order of the messages."""

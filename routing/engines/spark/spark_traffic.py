@@ -186,9 +186,9 @@ class SparkTraffic:
         spark = self.frame.sparkSession
         shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
         pairs = ((instance, service, service) for instance, service in services)
-        apart = small_side(frame_of_tuples(spark, pairs, shape))
-        # Each service occurs once in ``apart``.
-        rows = self.frame.select(*SENT_KEY, "decided_at").join(apart, list(_SERVICE), how="left")
+        separate_services = small_side(frame_of_tuples(spark, pairs, shape))
+        # Each service occurs once in ``separate_services``.
+        rows = self.frame.select(*SENT_KEY, "decided_at").join(separate_services, list(_SERVICE), how="left")
         if endings:
             # A broker instance or an address may be null on both sides.
             ended = frame_of_tuples(spark, ((*key, ending) for key, ending in endings.items()), _ENDED)

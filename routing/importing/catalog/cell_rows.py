@@ -77,7 +77,7 @@ class CellRows:
         self.add(other.numbers, other._columns, SharedTexts(), is_plain=True)
 
     def column(self, name: str) -> Sequence[object]:
-        """Return the cells of a column, None in each row where the rows lack it."""
+        """Return the cells of a column, None in each row if the rows lack it."""
         return self._columns.get(name) or [None] * len(self.numbers)
 
     def different(self, name: str) -> Iterable[object]:

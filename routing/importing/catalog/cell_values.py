@@ -21,7 +21,7 @@ _TIME = re.compile(
     r"(?:[T ]+(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
     r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
 )
-# What a spreadsheet shows of a time and saves of it: minutes, a number of days, or nothing in a narrow column.
+# Times as spreadsheets show and save them: minutes, a number of days, or nothing in a narrow column.
 _SHOWN_TIME = re.compile(r"\d{1,3}:\d{2}(?:[.,]\d{1,7})?|\d{5}(?:[.,]\d+)?|#+")
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
@@ -65,7 +65,7 @@ class TimeForm(Protocol):
         """The form, as ``--date-format`` takes it."""
 
     def read(self, text: str) -> datetime | None:
-        """Return a time, None where the text has another form. Raises ValueError where it is no time."""
+        """Return a time, or None if the text has another form. Raises ValueError if it is not a time."""
 
 
 def is_iso_time(text: str) -> bool:
@@ -88,7 +88,7 @@ class UnknownTime(datetime):
 
 
 def time(cell: object, form: TimeForm | None = None) -> datetime:
-    """Return a UTC time, or one without zone where the cell says none. Raises ValueError."""
+    """Return a UTC time, or one without zone if the cell has none. Raises ValueError."""
     if isinstance(cell, datetime):
         return cell.astimezone(timezone.utc) if cell.tzinfo else cell
     if isinstance(cell, date):
@@ -149,7 +149,7 @@ def plain_guid(cell: object) -> str | None:
     if type(cell) is not str or not is_guid(cell):
         return None
     guid = cell.lower()
-    # What is spelled like this already is in memory once.
+    # Texts in this form are already shared in memory.
     return cell if guid == cell else guid
 
 
@@ -228,9 +228,9 @@ def _named_zone(text: str) -> tzinfo:
         raise InputError(f"--time-zone {quote(text)} cannot be found", hint)
     folded = {name.lower(): name for name in zone_names}
     nearest = difflib.get_close_matches(text.lower()[:100], sorted(folded), n=1, cutoff=0.5)
-    also = f", did you mean {folded[nearest[0]]}?" if nearest else ""
+    suggestion = f", did you mean {folded[nearest[0]]}?" if nearest else ""
     hint = "name one as Europe/Berlin, or give an offset such as +02:00"
-    raise InputError(f"--time-zone {quote(text)} is not a time zone{also}", hint)
+    raise InputError(f"--time-zone {quote(text)} is not a time zone{suggestion}", hint)
 
 
 def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:

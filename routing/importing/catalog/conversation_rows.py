@@ -14,8 +14,7 @@ from routing.rules.observed import REFUSALS, NumberTopic, topic_of
 from routing.terms import TRANSMISSION_QUEUE, Outcome, TableRow
 
 # sys.transmission_queue.transmission_status → SQL Server's error number, and whether routing delays it.
-#
-# What the numbers are about is said in `routing.rules.observed`.
+# `routing.rules.observed` explains the numbers.
 
 
 _OTHER_PIECES = ((9666, ("endpoint is in disabled or stopped state",)),)
@@ -82,7 +81,7 @@ def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     """Add a row for each endpoint. Its far broker instance may come from BEGIN DIALOG or an acknowledgement."""
     seen_keys = set[tuple[object, ...]]()
     make_row, values_of = row_maker((*_DIALOG, *_NOT_ACKNOWLEDGED)), itemgetter(*_DIALOG)
-    nothing = (None,) * len(_NOT_ACKNOWLEDGED)
+    not_acknowledged = (None,) * len(_NOT_ACKNOWLEDGED)
     for row in rows:
         values = values_of(row)
         key = values[:4]
@@ -90,7 +89,7 @@ def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
             covered.reject("conversation_endpoints", row, "the conversation endpoint appears twice")
             continue
         seen_keys.add(key)
-        covered.add("dialogs", make_row(values + nothing))
+        covered.add("dialogs", make_row(values + not_acknowledged))
 
 
 def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> None:

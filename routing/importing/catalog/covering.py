@@ -25,7 +25,7 @@ _PORTS = range(1, 65_536)
 def instances(
     covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]], extra_addresses: Sequence[str]
 ) -> None:
-    """Add a row for every instance that the export covers in any way.
+    """Add a row for every instance in the export.
 
     ``is_message_forwarding_enabled`` is None if no endpoints were exported, and ``addresses`` is None if they are
     unknown. The table's values then stay. Raises InputError if ``extra_addresses`` could belong to several
@@ -107,7 +107,7 @@ def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str
 
 
 def _add_distinct(covered: CoveredRows, table: str, view: str, rows: Iterable[TableRow]) -> None:
-    """Add the rows of a table beside the routing, each key once."""
+    """Add the rows of a table that is not about routing, each key once."""
     seen_keys = set()
     for row in rows:
         key = key_of(table, row)
@@ -127,7 +127,7 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
         (instance, name.casefold()) for instance, name in {(row["instance_name"], row["name"]) for row in names}
     )
     for row in names:
-        # Two databases that differ in case alone are both listed.
+        # Two databases that differ only in case are both listed.
         is_new = spellings[row["instance_name"], row["name"].casefold()] > 1
         row["name"] = spelling.database(row["instance_name"], row["name"], is_new=is_new)
     for view, rows in export.rows.items():

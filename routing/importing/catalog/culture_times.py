@@ -13,8 +13,7 @@ from datetime import datetime, timedelta, timezone
 from routing.errors import InputError, quote
 
 # ``--date-format``: times in a culture's own form, as PowerShell and Excel write them.
-#
-# The letters are those of .NET, as in ``dd.MM.yyyy HH:mm:ss``: T-SQL's FORMAT has them too.
+# The letters are .NET's, as in ``dd.MM.yyyy HH:mm:ss``. T-SQL's FORMAT uses them too.
 
 
 _TOKENS = re.compile(r"([A-Za-z])\1*|'[^']*'|.", re.DOTALL)
@@ -140,7 +139,7 @@ def _fault(text: str, why: str) -> InputError:
 _B = f"[{BLANKS}]"
 _MONTH = "[A-Za-z]{3,9}"
 _OFFSET = r"[zZ]|UTC|GMT|[+-]\d{1,2}:?\d{2}"
-# Bulgarian writes a letter of its own after the year.
+# Bulgarian writes its own letter after the year.
 _NUMBERS = rf"(?P<a>\d{{1,4}})(?P<by>[./-]){_B}?(?P<b>\d{{1,2}})(?P=by){_B}?(?P<c>\d{{1,4}})\.?(?:{_B}?\u0433\.)?"
 _DAY_FIRST = rf"(?P<d1>\d{{1,2}})(?P<by1>[./-]|{_B}+|\.{_B}+)(?P<m1>{_MONTH})\.?(?P=by1)(?P<y1>\d{{4}}|\d\d)"
 _MONTH_FIRST = rf"(?P<m2>{_MONTH})\.?{_B}+(?P<d2>\d{{1,2}})(?P<comma>,?){_B}+(?P<y2>\d{{4}})"

@@ -23,7 +23,7 @@ _ROOMS: tuple[Callable[[str], int], ...] = (
 
 
 def is_fixed_width(text: str) -> bool:
-    """Return True if dashes stand side by side, with one blank between them."""
+    """Return True if dashes are in adjacent columns, with one blank between them."""
     return _SIDE_BY_SIDE.search(text) is not None
 
 
@@ -40,7 +40,7 @@ class FixedColumns:
         return all(end - start == len(name) for name, (start, end) in zip(self.names, self.spans, strict=True))
 
     def split(self, line: str) -> list[str] | str:
-        """Return the cells of a line, or the reason why it is no row."""
+        """Return the cells of a line, or the reason why it is not a row."""
         texts = line.split() if self.is_trimmed else _cut(line, self.spans)
         if texts is None:
             return "it is not aligned with the dashes of its header"

@@ -25,7 +25,7 @@ _Row = Mapping[str, object]
 class JsonRows:
     """The rows of a document as they come, by the view that they name, in lower case.
 
-    A value that is no object goes with the row before it.
+    A value that is not an object belongs to the row before it.
     """
 
     def __init__(self, texts: SharedTexts, *, is_plain: bool) -> None:
@@ -51,11 +51,11 @@ class JsonRows:
         """Add the rows of the next document."""
         self.add([number for number, _ in other._before], [None] * len(other._before))
         for view, part in other._by_view.items():
-            mine = self._by_view.setdefault(view, part)
-            if mine is not part:
-                mine.columns = tuple(dict.fromkeys((*mine.columns, *part.columns)))
-                mine.rows.take_over(part.rows)
-                mine.rejected += part.rejected
+            own_part = self._by_view.setdefault(view, part)
+            if own_part is not part:
+                own_part.columns = tuple(dict.fromkeys((*own_part.columns, *part.columns)))
+                own_part.rows.take_over(part.rows)
+                own_part.rejected += part.rejected
             self._last = other._last
 
     def sets(self) -> list[ResultSet]:
@@ -68,7 +68,7 @@ class JsonRows:
         shapes = dict.fromkeys(map(tuple, rows))
         names = {name: name.lower() for name in chain.from_iterable(shapes)}
         if len(set(names.values())) < len(names):
-            # Of names that differ in case alone the last one in a row counts.
+            # If names differ only in case, the last one in a row counts.
             rows = [{names[name]: cell for name, cell in row.items()} for row in rows]
             shapes = dict.fromkeys(map(tuple, rows))
             names = {name: name for name in chain.from_iterable(shapes)}
@@ -127,7 +127,7 @@ class JsonReader:
         return JsonRows(self._texts, is_plain=self._is_plain)
 
     def by_lines(self, lines: Lines) -> JsonRows:
-        """Read one value a line; a line that is none counts as a value that is no object."""
+        """Read one value a line; a line that is not JSON counts as a value that is not an object."""
         rows = self._rows()
         for start in range(0, len(lines), _AT_ONCE):
             chunk = lines[start : start + _AT_ONCE]
@@ -135,7 +135,7 @@ class JsonReader:
         return rows
 
     def whole(self, text: str | None) -> JsonRows | None:
-        """Read all values that stand one after another, with or without commas; None where something else does.
+        """Read all consecutive values, with or without commas; None where something else does.
 
         The values in an array count each by itself, and so do the rows of ``FOR JSON …, ROOT('name')``.
         """
@@ -172,7 +172,7 @@ def unwrapped(value: object) -> list[object] | None:
 
 
 def _values(text: str) -> Iterator[object]:
-    """Yield the values of a text. Raises ValueError, RecursionError where something else stands between them."""
+    """Yield the values of a text. Raises ValueError, RecursionError if there is anything else between them."""
     position = _after_gap(text, 0)
     while position < len(text):
         if text[position] == "[":

@@ -39,14 +39,14 @@ from routing.tables.arrow_rows import plain_values
 
 
 _SAMPLE, _RARE = 100_000, 50
-# Line ends, tabs, the form feed and the old mark of a file's end stand in texts.
+# Texts may have line ends, tabs, form feeds and the old end-of-file character.
 _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
 
 
 def read_text(path: FilePlace) -> DecodedScript:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
-    Raises InputError where it cannot be read, OtherFileError where it is not text.
+    Raises InputError if it cannot be read, OtherFileError if it is not text.
     """
     try:
         decoded = decode(path.read_bytes(), KEEP)
@@ -245,7 +245,7 @@ def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_thi
     """Read the result sets of files and folders, with the notes on them. Raises InputError.
 
     ``view`` is the view of the one file that is named, ``reach`` gives their places. Raises InputError for a file
-    that cannot be read, EnvironmentFault where a package is missing.
+    that cannot be read, EnvironmentFault if a package is missing.
     """
     places = [reach(source) for source in sources]
     done = _find_in(places, _force(places, view))
@@ -306,7 +306,7 @@ def _refuse_other_format(path: FilePlace) -> None:
 def _read_one_of_many(
     path: FilePlace, unread: list[str], notes: list[str], *, is_lenient: bool
 ) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export.
+    """Return the result sets of a file in a folder; ``unread`` gets a note if the file is not an export.
 
     ``is_lenient`` where a file may be called like a view without being one.
     """
@@ -479,9 +479,9 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:
-    """Return the view of a result set; ``named`` is the view in the file's name, which counts for one set alone.
+    """Return the view of a result set; ``named`` is the view in the file's name, which applies to a single set.
 
-    The name is wrong where the columns contradict it: they lack one of its view, and are those of another.
+    The columns decide if they lack a required column of the named view and fit another view.
     """
     view_of_columns = _own_view(rows)
     if named is None or not is_alone:
@@ -525,7 +525,7 @@ def _tells_its_view(text: str) -> bool:
 
 
 def _is_header_of_a_view(line: str) -> bool:
-    """Return whether a line has the names of columns that tell a view, with any separator."""
+    """Return whether a line has column names that identify a view, with any separator."""
     lowered = line[:_LONGEST_HEADER].lower()
     if not any(name in lowered for name in _TELLING):
         return False
@@ -541,7 +541,7 @@ def _json_tells_its_view(text: str) -> bool:
 
 
 def _own_view(rows: ResultSet) -> CatalogView | None:
-    """Return the view that the column ``view_name`` tells, else the one that the columns tell."""
+    """Return the view in the column ``view_name``, else the view that the columns identify."""
     named = next((name for name in rows.rows.different(VIEW_NAME) if isinstance(name, str)), None)
     if named is not None:
         return find_view(named)

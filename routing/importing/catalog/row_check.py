@@ -77,7 +77,7 @@ def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -
 
 
 def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:
-    """Return True if cells can be a row: all fit their columns, and at least one that is no text has a value."""
+    """Return True if all cells fit their columns, and at least one column that is not text has a value."""
     if len(names) != len(cells):
         return False
     checked_cells = [
@@ -95,7 +95,7 @@ def join_surplus(names: Sequence[str], cells: Sequence[str], separator: str) -> 
     surplus = len(cells) - len(names)
     joined: list[list[str]] = []
     if any("\n" in cell or "\r" in cell for cell in cells):
-        # Quotation marks of two lines may be around what stands between them.
+        # Quotation marks of two lines may enclose the text between them.
         return None
     for place, name in enumerate(names):
         if name not in _EVERY:

@@ -42,7 +42,7 @@ _HEAD = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
 _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
-# Of box drawings and Markdown: what stands between rows and is none.
+# Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 
@@ -180,7 +180,7 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
             continue
         inside = inside[1:-1] if inside.endswith(bar) and len(inside) > 1 else inside[1:]
         cells = [cell.strip().replace(f"\\{bar}", bar) for cell in _BETWEEN[bar].split(inside)]
-        # A row of one cell is told from a printed line by its bars.
+        # Only its bars distinguish a row of one cell from a printed line.
         yield number, [html.unescape(cell) for cell in cells] if layout.has_entities else cells
 
 
@@ -217,7 +217,7 @@ class _HtmlRows(HTMLParser):
             self.lines.append((self.getpos()[0], [""]))
 
     def handle_data(self, data: str) -> None:
-        """Add to the text of a cell, or keep one beside the tables."""
+        """Add to the text of a cell, or keep a text outside the tables."""
         if self._cells is not None:
             if self._is_in_cell:
                 self._cells[-1] += data
@@ -233,14 +233,14 @@ class _HtmlRows(HTMLParser):
 def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quotes: bool = True) -> str | None:
     """Return the text of a cell, None for NULL.
 
-    ``padded`` where the tool fills columns up with blanks, ``is_all_quoted`` where it quotes everything: then the
-    quotes do not tell the text NULL from no value. ``has_quotes`` if quotes around a cell are not its own.
+    ``padded`` if the tool fills columns with blanks, ``is_all_quoted`` if it quotes everything. Quotes then do not
+    distinguish the text NULL from no value. ``has_quotes`` if the tool added the quotes around a cell.
     """
     inside = unquoted(cell.strip(" ")) if has_quotes else None
     if inside is not None:
-        # What the query had quoted and the tool quoted again is unwrapped once more.
-        again = unquoted(inside)
-        text = inside if again is None else again
+        # The query and the tool both quoted the text, so unwrap it again.
+        unquoted_again = unquoted(inside)
+        text = inside if unquoted_again is None else unquoted_again
         return None if is_all_quoted and text == "NULL" else text
     text = cell.strip(" \t") if padded else cell
     if text == _EMPTY_TEXT:

@@ -168,7 +168,7 @@ class _TextReader:
 
     def _add(self, table: _Table, line: TextLine) -> None:
         if not self._is_separated and table.fixed is None and len(line[1]) == 1 < table.width:
-            # A line beside a frame, or a text below a table of HTML.
+            # A line outside a frame, or a text below an HTML table.
             self._table = None
             return
         table.lines.append(line)
@@ -194,7 +194,7 @@ class _TextReader:
     # Headers
 
     def _begin(self, line: TextLine, below: TextLine) -> bool:
-        """Begin a table where a line is a header, and return whether it is."""
+        """Begin a table if a line is a header, and return whether it is."""
         cells = line[1]
         if self._layout.form is TextForm.FIXED:
             is_inside = self._table is not None
@@ -305,7 +305,7 @@ class _TextReader:
         result_set.rows.add(numbers, values, table.texts, is_plain=self._is_plain)
 
     def _row(self, table: _Table, cells: list[str]) -> list[str] | str:
-        """Return the cells of a line, one for each column, or the reason why it is no row."""
+        """Return the cells of a line, one for each column, or the reason why it is not a row."""
         if table.fixed is not None:
             return table.fixed.split(cells[0])
         width, separator = len(table.result_set.columns), self._layout.separator
@@ -377,7 +377,7 @@ def _is_padded(cells: Sequence[str]) -> bool:
 
 
 def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
-    """Return the layouts of a view: those of the queries, its own, and its own with added columns before it."""
+    """Return the layouts of a view: of the queries, its own, and its own after added columns."""
     heads = ((), view.added_columns, (VIEW_NAME, *view.added_columns))
     return (*view.of_queries, *((*head, *view.layout) for head in heads if view.layout))
 

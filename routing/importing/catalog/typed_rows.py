@@ -263,11 +263,11 @@ class CatalogExport:
     files_read: int = 0
     files_skipped: int = 0
 
-    def reject(self, view: str, place: str, why: str, whose: Doubt = (None, None, None)) -> None:
-        """Note a row that cannot be used; ``whose`` it is, as far as that can be read."""
+    def reject(self, view: str, place: str, why: str, doubt: Doubt = (None, None, None)) -> None:
+        """Note a row that cannot be used; ``doubt`` it is, as far as that can be read."""
         self.rejected.append(f"{place}: {why}")
         self.rejected_of[view] += 1
-        self.doubts.setdefault(view, set()).add(whose)
+        self.doubts.setdefault(view, set()).add(doubt)
 
 
 def read_export(
@@ -307,7 +307,7 @@ def export_of(
 
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
-    """Find the format of a file's times. Raises InputError where several formats fit."""
+    """Find the format of a file's times. Raises InputError if several formats fit."""
     cells = {
         cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))
     }
@@ -329,7 +329,7 @@ def _time_cells(part: FoundResultSet) -> Iterator[str]:
 
 def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns, times: TimeFormats) -> None:
     view, columns = part.view, set(part.rows.columns)
-    # A file of rejected lines alone has no columns that could be looked at.
+    # A file with only rejected lines has no columns to inspect.
     if columns:
         _check_columns(export, part, columns, stand_ins)
     rows = export.rows.setdefault(view.name, [])

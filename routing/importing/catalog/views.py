@@ -28,7 +28,7 @@ class ViewColumn:
     """A column that is read. A row without a value in a ``required`` column is rejected.
 
     ``longest`` is the maximal length of a text in SQL Server, in UTF-16 units, or None without a limit. A column
-    ``beside`` the routing is evidence for `check`. No table needs it, and its unreadable values are NULL.
+    ``beside`` routing is evidence for `check`. No table needs it, and its unreadable values are NULL.
     """
 
     name: str
@@ -97,24 +97,24 @@ def _view(
 ) -> CatalogView:
     """Return a view; ``added`` are columns that the queries did not always export, the newest first.
 
-    The columns beside the routing were added after these, all at once.
+    The evidence columns were all added together after these columns.
     """
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
     beside = tuple(column.name for column in columns if column.beside)
-    steps = [*([beside] if beside else []), *((*beside, *added[:many]) for many in range(1, len(added) + 1))]
+    steps = [*([beside] if beside else []), *((*beside, *added[:number]) for number in range(1, len(added) + 1))]
     before = tuple(tuple(column for column in exported if column not in step) for step in steps)
     layout_columns, known_by_columns = tuple(layout.split()), frozenset(known_by.split())
     return CatalogView(name, columns, per_database, layout_columns, known_by_columns, exported, before)
 
 
 def beside(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]:
-    """Return columns of one kind beside the routing, from their names."""
+    """Return evidence columns of one kind, from their names."""
     return tuple(ViewColumn(name, kind, beside=True) for name in names.split())
 
 
 def _evidence(evidence_view: EvidenceView) -> CatalogView:
-    """Return a view that only shows causes beside the routing."""
+    """Return a view that only shows causes other than routing."""
     columns = (
         *beside(evidence_view.texts),
         *beside(evidence_view.flags, CellKind.FLAG),
@@ -317,7 +317,7 @@ def query_of(view: CatalogView) -> str:
     return f"SELECT * FROM sys.{view.name}, or with sbroute import queries"
 
 
-# One result set of a file, whatever the tool wrote it as; and the names by which columns are known.
+# One result set of a file, in any tool's format, and the names of its columns.
 
 
 OF_A_DATA_ROW = ("rowerror", "rowstate", "table", "itemarray", "haserrors")

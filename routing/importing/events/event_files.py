@@ -32,7 +32,7 @@ _MARKS = {
 }
 _END, _SECTION, _SECTION_END = "</event>", "<![CDATA[", "]]>"
 _MARK = re.compile(r"<event(?=[\s/>])|</event>|<!\[CDATA\[")
-# A tag up to its end, or up to what no tag holds.
+# A tag up to its end, or up to a character that no tag holds.
 _TAG = re.compile(r"""<event(?:[^<>"']|"[^<"]*"|'[^<']*')*>?""")
 _LONGEST_MARK = len(_SECTION)
 _EVENT = re.compile(r"<event[\s/>]")
@@ -91,7 +91,7 @@ def _read_file(place: FilePlace) -> Iterator[RawEvent]:
                 yield from _delimited(stream, file)
 
 
-# What stands before the root of a document, and its root.
+# The text before the root of a document, and the root.
 _ROOT = re.compile(
     r"(?:\s|<\?[^>]*\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\][^>]*)?>)*<(?:\w+:)?([\w.-]+)", re.DOTALL
 )
@@ -106,7 +106,7 @@ _OTHER_ROOTS = {
 
 
 def _say_other_xml(place: FilePlace) -> str | None:
-    """Return a phrase on an XML file that is no recording of events, or None for a recording."""
+    """Return a phrase on an XML file that is not a recording of events, or None for a recording."""
     with copied(place) as path, path.open(encoding=_encoding_of(path), errors=KEEP, newline="") as stream:
         head, tail = stream.read(_AT_ONCE), ""
         root = _ROOT.match(head)

@@ -43,7 +43,7 @@ class ParsedEvent:
 
     @property
     def hash(self) -> str:
-        """The same for one event, whichever file it is read from."""
+        """The same for one event in every file."""
         fields = [(name, *event_field) for name, event_field in sorted(self.fields.items())]
         written = json.dumps([self.name, self.timestamp, fields])
         return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
@@ -62,7 +62,7 @@ class ParsedEvent:
 
 
 class BrokenEventError(ValueError):
-    """Why a text is no event that is read."""
+    """The reason why a text is not a readable event."""
 
 
 def parse_event(text: str) -> ParsedEvent:
@@ -74,7 +74,7 @@ def parse_event(text: str) -> ParsedEvent:
         reader.parser.Parse(text, True)
     except expat.ExpatError as error:
         raise BrokenEventError(f"it is not well-formed XML: {error}") from None
-    # What no encoding can write.
+    # Characters that no encoding can write.
     except UnicodeEncodeError:
         raise BrokenEventError("it contains half of a character") from None
     if reader.event is None:

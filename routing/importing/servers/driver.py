@@ -20,7 +20,7 @@ WINDOWS, SQL, ENTRA, ENTRA_INTERACTIVE = "windows", "sql", "entra", "entra-inter
 _SIGN_IN = {
     WINDOWS: {"Trusted_Connection": "yes"},
     SQL: {},
-    # The environment, a managed identity or the Azure command line, whichever is there.
+    # The environment, a managed identity or the Azure command line, whichever is available.
     ENTRA: {"Authentication": "ActiveDirectoryDefault"},
     ENTRA_INTERACTIVE: {"Authentication": "ActiveDirectoryInteractive"},
 }
@@ -84,7 +84,7 @@ class ServerError(RoutingError):
 
 
 def check_server(server: str) -> None:
-    """Refuse a text that is no name of a server, without showing it. Raises InputError."""
+    """Refuse a text that is not a server name, without showing it. Raises InputError."""
     if not server.strip() or _NAME_OF_SERVER.fullmatch(server) is None:
         hint = "as in HUB, HUB\\SALES or HUB,1435; other parts of a connection string are options of their own"
         raise InputError("--server takes the name of a server", hint)
@@ -182,7 +182,7 @@ def _read_set(cursor: Cursor, results: ResultFile) -> None:
     results.end()
 
 
-# What the driver says, as a sentence with what to do about it.
+# The driver's errors as sentences with advice.
 
 
 _UNSIGNED = "Invalid authorization specification"

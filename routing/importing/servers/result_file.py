@@ -26,7 +26,7 @@ class ResultFile:
         self.path = path
         self.instance_name: str | None = None
         self.sets = self.rows = 0
-        # The mark at the beginning says that this is UTF-8, also where a text has half a character.
+        # The byte-order mark shows that this is UTF-8, even if a text has half a surrogate pair.
         self._file = path.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="")
         self._file.flush()
         self._whole = self._file.tell()

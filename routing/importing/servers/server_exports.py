@@ -202,7 +202,7 @@ def _put(export: ServerExport, file: Path) -> ServerExport:
     return replace(export, faults=[f"{fault}; {quote(file)} is from an earlier export" for fault in export.faults])
 
 
-# Names of servers: as files, and beside the names that instances have.
+# Names of servers as file names, and compared with the names of their instances.
 
 
 _NOT_IN_FILES = re.compile(r"[^\w.$-]+")
@@ -228,7 +228,7 @@ def _compare_name(export: ServerExport) -> Iterator[str]:
     if instance is None or is_local(server) or _is_address(split_server(server).host):
         return
     given_name, own_name = (_parts(name) for name in (server, instance))
-    # A port leads to a named instance, whatever its name.
+    # A port leads to a named instance of any name.
     if given_name[0] != own_name[0] or (given_name[1] != own_name[1] and "," not in server):
         yield f"{quote(export.server)} connected to the instance {quote(instance)}"
 

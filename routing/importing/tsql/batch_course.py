@@ -14,7 +14,7 @@ from routing.importing.tsql.instance_state import NamedRows
 from routing.importing.tsql.script_statements import ConditionGuard
 from routing.importing.tsql.tree import ModuleNode
 
-# Whether a statement runs, as far as script and state tell: surely, never, perhaps.
+# Whether a statement runs, as far as script and state show: certainly, never or perhaps.
 
 
 class StatementCourse(Enum):
@@ -157,7 +157,7 @@ class BlockFlow:
             self.perhaps = f"it runs only if the {comers[0].words} reaches it"
 
 
-# The transaction of a connection: how deep it is, where it and its savepoints began, and whether it is doomed.
+# The transaction of a connection: its depth, the beginning of it and its savepoints, and whether it is doomed.
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ class _BatchParser(StatementParser):
         is_call = before is None and first.text.lower().startswith(_PROCEDURES)
         is_script = self._settings.is_script or self._statements > 0
         is_begun = first.upper in STARTERS and (before is None or before.text in (";", ":") or is_script)
-        # What was left out before this one is counted as this one is: see `kept_batches`.
+        # Statements left out before this one count like this one: see `kept_batches`.
         self._statements += (is_call or is_begun) * (1 + self._tokens.skipped.get(first.start, 0))
 
     def _check_spelling(self) -> None:

@@ -38,7 +38,7 @@ _TOOLS = "bcp|cmd|invoke-sqlcmd|isql|osql|powershell|pwsh|sqlcmd"
 _FIRST_WORDS = re.compile(
     rf"^[ \t;(]*(?:(?:{'|'.join(sorted(STARTERS))}|{_TOOLS})\b|[sx]p_|[^\w\s;(])", re.IGNORECASE | re.MULTILINE
 )
-# What a name or a word of prose is followed by: only the first can be parsed. A concatenation may end anywhere.
+# Text that can follow a name but not a word of prose. A concatenation may end anywhere.
 _ANY_NAME = r"(?:\s+(?:\[[^\]]*\]|[^\s\[;]+))?"
 _FOLLOWED = rf"{_ANY_NAME}(?:\s*\Z|\s*[^\w\s]|\s+(?:GO|{'|'.join(sorted(STARTERS))}"
 _FORMS = re.compile(
@@ -106,7 +106,7 @@ class HeldTexts:
         earlier = self._held_by(words)
         if not replaces and name in self._by_name:
             earlier.append(self._by_name[name].whole())
-        # What was run already is read: only what is added to it is not.
+        # Text that was run is already read. Only an addition to it is not.
         parts = [text for text in dict.fromkeys(earlier) if not text.is_run]
         own_text = " ".join(_strings(words)) if value is None else value
         why = find_hidden_statement(words)

@@ -214,7 +214,7 @@ class NamedRows:
         self._note_stated(ROUTES, *key)
 
     def note_no_route(self, database: str, name: str) -> None:
-        """Note that there is no such route any more, if there was one."""
+        """Note that the route no longer exists, if it did."""
         self._note_stated(ROUTES, database, name)
 
     def remove_service(self, service: ServiceState) -> None:
@@ -222,7 +222,7 @@ class NamedRows:
         self._services.pop((service.database_name.casefold(), service.name), None)
 
     def note_no_service(self, database: str, name: str) -> None:
-        """Note that there is no such service any more, if there was one."""
+        """Note that the service no longer exists, if it did."""
         self._note_stated(SERVICES, database, name)
 
     def remove_database(self, name: str) -> None:
@@ -269,7 +269,7 @@ def _find_named(rows: list[_Row], name: str) -> _Row | None:
     return candidates[0] if len(candidates) == 1 else None
 
 
-# Answer conditions from a state, and phrase those that it cannot answer.
+# Answer conditions from a state, and describe conditions that it cannot answer.
 
 
 def phrase_guard(guard: ConditionGuard) -> str:

@@ -167,7 +167,7 @@ class ScriptInterpreter:
                 tuple(guard.inverse() for guard in answer.guards)
             )
         if answer.holds is None:
-            # Where the state does not tell, the branch that comes first is taken to run.
+            # If the state gives no answer, the first branch is assumed to run.
             guards = " and ".join(phrase_guard(guard) for guard in answer.guards)
             return condition.doubted(f"it runs only if {guards}, which is not known"), condition.not_held()
         if answer.expects_no_error:

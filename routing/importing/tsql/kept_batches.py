@@ -53,9 +53,9 @@ from routing.importing.tsql.tree import (
 )
 from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_unknown_variable
 
-# Long runs of statements such as INSERT … VALUES. Each that is left out is complete, and holds literals and plain
-# names alone. The first and the last ones of a run stay, so that what stands before or behind finds the neighbours
-# that it had.
+# Leave out long runs of statements such as INSERT … VALUES. Each omitted statement is complete, and holds only
+# literals and plain names. The first and last statements of a run stay, so that the text around it keeps its
+# neighbours.
 
 
 KEPT_LEXEMES = 300
@@ -64,7 +64,7 @@ TO.
 """
 
 _MODULE = re.compile(r"\b(?:PROC|PROCEDURE|FUNCTION|TRIGGER|VIEW)\b", re.IGNORECASE)
-# A mark of a variable without value, a private character, may stand for anything.
+# A private character marks a variable without value, which may be any text.
 _STRING = "[Nn]?'[^'\ue000-\ue1ff]*+(?:''[^'\ue000-\ue1ff]*+)*+'"
 _NUMBER = r"(?:0x[0-9A-F]++|[0-9]++(?:\.[0-9]*+)?(?:E[+-]?[0-9]++)?)(?![\w.@#$])"
 _KEYWORDS = "|".join(sorted(RESERVED | STARTERS | {*NOUNS, "ADDRESS", "STATE"}))
@@ -168,7 +168,7 @@ def _end_of_blanks(text: str, position: int) -> int:
     return blanks.end() if blanks else position
 
 
-# What is kept of a parsed batch, to be run again and again against what instances hold.
+# The part of a parsed batch that is kept, to run it repeatedly against instances.
 
 
 _SILENT = (

@@ -208,7 +208,7 @@ def _statements(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_rivals(effects: Sequence[StatementEffect]) -> dict[StatementKey, str]:
-    """Return statements on one object in changesets of which other contexts decide, each with the reason."""
+    """Return statements on one object in changesets with different contexts, each with the reason."""
     by_object: dict[tuple[str, str | None, str], list[StatementEffect]] = {}
     for effect in effects:
         statement = effect.statement

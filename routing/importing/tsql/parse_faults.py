@@ -107,7 +107,7 @@ def find_misspelt_noun(noun: str) -> str | None:
     return None if noun in _OTHER_NOUNS else find_misspelt(noun, NOUNS)
 
 
-# Text that is no T-SQL: invisible and typographic characters, Markdown, prose. No batch with it can be parsed.
+# Text that is not T-SQL: invisible and typographic characters, Markdown, prose. No batch with it can be parsed.
 
 
 _TYPOGRAPHIC = re.compile(
@@ -160,7 +160,7 @@ class ForeignText:
 
 
 def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
-    """Find text in a batch that is no T-SQL, at most one for each row."""
+    """Find text in a batch that is not T-SQL, at most once for each row."""
     first = tokens.lexemes[0] if tokens.lexemes else None
     begun = None if first is None else _judge_first_line(tokens, first)
     reasons_by_row = {} if first is None or begun is None else {first.row: begun}
@@ -188,7 +188,7 @@ def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
 
 
 def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
-    """Return why the first line of a batch is no T-SQL, or None if it may be."""
+    """Return why the first line of a batch is not T-SQL, or None if it may be."""
     end = tokens.text.find("\n", first.start)
     line = tokens.text[first.start : end if end >= 0 else None].strip()
     if line.startswith(("```", "~~~")):
@@ -204,7 +204,7 @@ def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
 
 def _find_wrong_beginning(tokens: LexemeList, first: Lexeme, line: str) -> str | None:
     """Find a beginning of a line that begins no statement: a sign, a number, a word and a comma."""
-    # Signs alone, as of comments in another language, speak of nothing.
+    # Signs without words, such as comments in another language, prove nothing.
     if not any(lexeme.kind is LexemeKind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
         return None
     heading = _HEADING.match(line)

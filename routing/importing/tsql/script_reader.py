@@ -43,7 +43,7 @@ from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.tree import ParsedBatch, ScriptBatch
 from routing.importing.tsql.vocabulary import as_written
 
-# A script as it was read, and its run against what an instance holds.
+# A script as it was read, and its run against the state of an instance.
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ def read_script(
         read = partial(_parse, part, settings)
         parsed = keep_batch(read(), read)
         if is_foreign:
-            # What others run says nothing here, but an error may end the script.
+            # Statements on other instances do not matter here, but an error may end the script.
             parsed = replace(parsed, statements=0)
         if parsed.statements > 0 and not settings.is_script:
             settings = replace(settings, is_script=True)

@@ -297,7 +297,7 @@ def phrase_unknown(variable: UnknownVariable) -> str:
 
 def no_value(variable: UnknownVariable) -> RefusalError:
     """Return the error that a place in a text has no value."""
-    # A tool's own statement, such as #{if broker}, is no name.
+    # A tool's own statement, such as #{if broker}, is not a name.
     advice = (
         f"give it with -v {variable.name}=VALUE" if " " not in variable.name else "let the tool fill it in first"
     )

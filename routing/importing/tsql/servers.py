@@ -24,7 +24,7 @@ _CONNECTABLE = re.compile(
 
 
 class ServerParts(NamedTuple):
-    """The parts of a server's name: empty are the default instance, and a default instance's port 1433."""
+    """The parts of a server's name. The default instance is empty, and so is its port 1433."""
 
     host: str
     instance: str = ""
@@ -63,7 +63,7 @@ def read_server(written: str) -> str:
 
 
 def instance_name(written: str) -> str:
-    """Return the name under which an instance is stored. A text that is no server name stays unchanged.
+    """Return the name under which an instance is stored. A text that is not a server name stays unchanged.
 
     >>> instance_name("tcp:HUB,1433"), instance_name("the hub")
     ('HUB', 'the hub')
@@ -74,7 +74,7 @@ def instance_name(written: str) -> str:
 
 
 def write_server(instance: str) -> str | None:
-    """Return an instance's name for ``:connect``, or None for a text that is no server name.
+    """Return an instance's name for ``:connect``, or None for a text that is not a server name.
 
     >>> write_server("HUB,1435"), write_server("the hub")
     ('HUB,1435', None)
@@ -105,7 +105,9 @@ def find_instance(
     if parts.instance or is_local(server):
         return None
     owners = {
-        name for name, theirs in addresses.items() if any(_is_at(parts, name, address) for address in theirs)
+        name
+        for name, instance_addresses in addresses.items()
+        if any(_is_at(parts, name, address) for address in instance_addresses)
     }
     return owners.pop() if len(owners) == 1 else None
 
@@ -128,5 +130,5 @@ def is_same_server(server: str, instance: str) -> bool:
     """Return whether a server is an instance, by name in any case, or as the local machine's of the same port."""
     if find_instance(server, [instance]) is not None:
         return True
-    theirs, own = split_server(server.casefold()), split_server(instance.casefold())
-    return is_local(server) and theirs[1:] == own[1:]
+    server_parts, instance_parts = split_server(server.casefold()), split_server(instance.casefold())
+    return is_local(server) and server_parts[1:] == instance_parts[1:]

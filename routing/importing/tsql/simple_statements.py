@@ -24,7 +24,7 @@ from routing.importing.tsql.tree import (
 )
 from routing.importing.tsql.vocabulary import STARTERS
 
-# The variables of a batch: declared once, before they stand anywhere else, and known in their batch alone.
+# The variables of a batch are declared once, before they are used, and known only in their batch.
 
 
 _TWICE, _NOT_DECLARED, _NO_TABLE = 134, 137, 1087
@@ -77,7 +77,7 @@ class VariableNames:
             lexeme = self._lexemes[position]
             if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@") and not lexeme.text.startswith("@@"):
                 before = self._lexemes[position - 1] if position else None
-                # A name may hold the sign as well: what it ends with is no variable.
+                # A name may contain the sign too, and its end is not a variable.
                 if lexeme.text != "@" and not (
                     before and before.kind is LexemeKind.WORD and before.end == lexeme.start
                 ):

@@ -31,8 +31,8 @@ Include = Callable[[str, str], tuple[str, str]]
 """The file of ``:r``: (the including file, the path as written) → (its name, its text)."""
 
 _DEEPEST_INCLUDE, _MOST_INCLUDES = 16, 1000
-# Characters that variables stand for in a script and its files, all together: a variable that stands for itself
-# twice doubles with each line.
+# The total length of all replaced variables in a script and its files. A variable that contains itself twice
+# doubles with each line.
 _MOST_FILLED_IN = 1_000_000
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME_BEFORE = re.compile(r"\w")
@@ -60,7 +60,7 @@ class LinePlaces:
 
     def __init__(self) -> None:
         self._rows = 0
-        # Where a stretch of rows begins whose lines follow one another: its first row, the file, the first line.
+        # The beginning of rows with consecutive lines: the first row, the file, the first line.
         self._stretches: list[tuple[int, str, int]] = []
 
     def add(self, file: str, line: int) -> None:

@@ -40,7 +40,7 @@ from routing.importing.tsql.script_statements import (
     quote,
 )
 
-# What statements do to an instance's databases; raises RefusalError for what is refused.
+# Apply statements to an instance's databases. Refused ones raise RefusalError.
 
 
 DEFAULT_ROUTE = "AutoCreatedLocal"
@@ -122,7 +122,7 @@ def _no_database_to_alter(holdings: NamedRows, name: str) -> RefusalError:
     return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)
 
 
-# What statements do to an instance's endpoints; raises RefusalError for what is refused.
+# Apply statements to an instance's endpoints. Refused ones raise RefusalError.
 
 
 OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)

@@ -73,7 +73,7 @@ class StatementParser:
         self._gotos: list[GotoNode] = []
         self._handlers = 0
         self._module = "batch"
-        # A variable of sqlcmd without value may stand for anything: what cannot be parsed is then not certain.
+        # A sqlcmd variable without value may be any text, so a syntax error is then not certain.
         self._is_whole = not any(find_unknown_variable(lexeme.text) for lexeme in tokens.lexemes if lexeme.upper)
         self._is_balanced = True
 

@@ -21,10 +21,9 @@ from sqlglot.errors import TokenError
 
 from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTERS
 
-# Where a text is code and where it is string, quoted name or comment.
-#
-# The tokenizer reads the tokens; this says what lies between them, line by line, before ``GO`` and the sqlcmd
-# commands are taken out, and where a text that ends too early was opened.
+# Find the parts of a text that are code, strings, quoted names or comments.
+# The tokenizer reads the tokens. This module finds the text between them, line by line, before ``GO`` and the
+# sqlcmd commands are removed, and the beginning of an unclosed text.
 
 
 class TextMode(Enum):

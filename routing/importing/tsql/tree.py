@@ -284,7 +284,7 @@ class ScriptBatch:
     changeset: Changeset | None = None
 
 
-# The heads of procedures, functions, triggers and views: names, parameters, and where the body begins.
+# The heads of procedures, functions, triggers and views: names, parameters, and the begin of the body.
 
 
 _MODULES = ("PROC", "PROCEDURE", "FUNCTION", "TRIGGER", "VIEW")

@@ -24,7 +24,7 @@ _TEXTS = {"NVARCHAR": True, "VARCHAR": False}
 class KnownValue:
     """A known value: a text, or the digits of a whole number.
 
-    ``is_long`` tells a text of type ``(max)``, ``is_national`` one of Unicode.
+    ``is_long`` marks a text of type ``(max)``, ``is_national`` a Unicode text.
     """
 
     text: str
@@ -126,7 +126,7 @@ def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
     return joined if joined.is_long or length(joined.text) <= LONGEST_JOINED else None
 
 
-# The variables of one batch, and what they hold as far as its text tells.
+# The variables of one batch, with their values if the text shows them.
 
 
 @dataclass

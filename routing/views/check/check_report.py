@@ -124,8 +124,8 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
         remedies, key=lambda instance_and_statement: instance_and_statement[0] not in ready_instances
     ):
         other_count = len(reasons[key]) - 1
-        also = [f"And for {count(other_count, 'other problem')}."] if other_count else []
-        statements.append(remedies[key].as_statement([reasons[key][0], *also]))
+        other_reasons = [f"And for {count(other_count, 'other problem')}."] if other_count else []
+        statements.append(remedies[key].as_statement([reasons[key][0], *other_reasons]))
     return statements
 
 
@@ -280,8 +280,8 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
 def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
     """Write the messages of a remedy if it is not for all or not certain."""
     is_of_some = len({advice.count for advice in problem.advice}) > 1
-    whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
-    return whose + ("" if problem.first.verdict is not None else ", as far as is known")
+    share_text = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
+    return share_text + ("" if problem.first.verdict is not None else ", as far as is known")
 
 
 def _count_views(views: Sequence[ViewRead]) -> str:
@@ -319,8 +319,8 @@ def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
             yield f"of {count(rows, 'row')} of {view}: {', '.join(row_counts)}"
 
 
-def _count_severity(severity: str, many: int) -> str:
-    return f"{many:,} {severity}" if severity == Severity.INFO else count(many, severity)
+def _count_severity(severity: str, number: int) -> str:
+    return f"{number:,} {severity}" if severity == Severity.INFO else count(number, severity)
 
 
 def _state_script_tried(script: ScriptRead) -> str:

@@ -130,10 +130,10 @@ class BearingFindings:
         """Return the findings about objects on a path. Groups share paths, but not their services."""
         if id(path_way) not in self._by_way:
             self._by_way[id(path_way)] = frozenset(self._at(_places_on(path_way))), _databases_on(path_way)
-        numbers, met = self._by_way[id(path_way)]
+        numbers, databases = self._by_way[id(path_way)]
         row = group.first.row
         names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
-        return self._at((instance, database, name) for instance, database in met for name in names) | numbers
+        return self._at((instance, database, name) for instance, database in databases for name in names) | numbers
 
     @cached_property
     def _objects(self) -> frozenset[str | None]:
@@ -160,9 +160,9 @@ def _places_on(path_way: PathWay) -> Iterator[_Place]:
     for hop in path_way.hop_path.hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
             yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
-        met = {None, hop.scope, *_databases_at(hop)}
-        names = {*met, hop.route_name, hop.address, hop.rerouted_from}
-        yield from ((hop.instance_name, database, name) for database, name in product(met, names))
+        scopes = {None, hop.scope, *_databases_at(hop)}
+        names = {*scopes, hop.route_name, hop.address, hop.rerouted_from}
+        yield from ((hop.instance_name, database, name) for database, name in product(scopes, names))
 
 
 def _databases_on(path_way: PathWay) -> set[tuple[str, str | None]]:
@@ -265,13 +265,13 @@ class Check:
     @cached_property
     def findings(self) -> Sequence[LintFinding]:
         """Findings of lint about messages with problems, the worst first."""
-        met = {
+        bearing_findings = {
             finding
             for message_group in self.groups
             if message_group.needs_somebody
             for finding in self.findings_on(message_group)
         }
-        return [finding for finding in (*self._lint.certain, *self._lint.uncertain) if finding in met]
+        return [finding for finding in (*self._lint.certain, *self._lint.uncertain) if finding in bearing_findings]
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return the findings of lint about objects on the path of a group, the worst first."""
@@ -288,7 +288,7 @@ class Check:
 
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
-        """The troubles beside the messages, without those that a group's remedy is about."""
+        """The troubles other than waiting messages, without those that a group's remedy covers."""
         advised = {
             (advice.remedy.place, advice.remedy.statement)
             for message_group in self.groups
@@ -329,7 +329,7 @@ def check(
     variables: Mapping[str, str] | None = None,
     addresses: Sequence[str] = (),
     at: datetime | None = None,
-    scripts: Sequence[str] = (),
+    then: Sequence[str] = (),
     notes: Sequence[str] = (),
     clock: datetime | None = None,
     environment: str | None = None,
@@ -339,7 +339,7 @@ def check(
 
     ``paths`` are files and folders. ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses``
     complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
-    the time of its newest export, or ``at`` (UTC without a zone). ``scripts`` are scripts to try: everything is
+    the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
     decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
     on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
     with the progress.
@@ -359,7 +359,7 @@ def check(
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
-    return Check(at, estate, results, _try(estate, results, scripts, options, at) if scripts else None)
+    return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
@@ -400,13 +400,13 @@ def find_notes(done: Check) -> list[str]:
 
 def _note_older_exports(done: Check) -> Iterator[str]:
     """Yield a note on each instance on a path of messages that was exported long before their sender."""
-    met = {
+    passed_pairs = {
         (message_group.first.case.instance, hop.instance_name)
         for message_group in done.groups
         for path_way in (() if message_group.path is None else message_group.path.all_ways)
         for hop in path_way.hop_path.hops
     }
-    for sender, name in sorted(met):
+    for sender, name in sorted(passed_pairs):
         sent_at, exported_at = (done.evidence.views.newest(instance_name) for instance_name in (sender, name))
         if sent_at is not None and exported_at is not None and sent_at - exported_at > APART:
             yield (

@@ -149,7 +149,7 @@ class MessageGroup:
     def trouble(self) -> StatusText | None:
         """The trouble that SQL Server reports most often of messages that no rule keeps, or None.
 
-        A status that contradicts the routing counts only where there is no other.
+        A status that contradicts the routing counts only if there is no other.
         """
         if self.verdict is not None and not self.first.case.is_on_its_way:
             return None
@@ -281,11 +281,12 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     )
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
     results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
-    for case, theirs in _by_case(all_results).items():
+    for case, case_results in _by_case(all_results).items():
         facts = _Facts.of_case(case)
-        results_by_facts[facts, adviser.help_for(case, facts)] += theirs
+        results_by_facts[facts, adviser.help_for(case, facts)] += case_results
     groups_with_facts = [
-        (adviser.make(theirs, helped), facts) for (facts, helped), theirs in results_by_facts.items()
+        (adviser.make(shared_results, helped), facts)
+        for (facts, helped), shared_results in results_by_facts.items()
     ]
     groups_with_facts.sort(
         key=lambda group_with_facts: (

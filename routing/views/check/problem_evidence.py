@@ -95,8 +95,8 @@ def list_evidence(
         lines |= dict.fromkeys(_state_decision(group))
         lines |= dict.fromkeys(_list_near(group.near, limits.evidence))
     lines |= dict.fromkeys(_list_statuses(problem, problem.whole, limits.evidence))
-    most = None if limits.evidence is None else limits.evidence * 4
-    yield from (ListItem(line, indent=1) for line in shorten(lines, most))
+    line_limit = None if limits.evidence is None else limits.evidence * 4
+    yield from (ListItem(line, indent=1) for line in shorten(lines, line_limit))
     yield from _list_paths(number, problem, knowledge, places, limits)
     findings = list(
         dict.fromkeys(
@@ -158,7 +158,7 @@ def _state_brokers(brokers: Counter[str | None]) -> str:
     """Return the broker instances that messages are bound to, with counts if there are several."""
     if set(brokers) == {None}:
         return "bound to no broker instance"
-    ids = Counter({named(broker): many for broker, many in brokers.items() if broker is not None})
+    ids = Counter({named(broker): number for broker, number in brokers.items() if broker is not None})
     plural = "" if len(ids) == 1 else "s"
     is_mixed = None in brokers
     unbound = f"; {brokers[None]:,} to none" if is_mixed else ""
@@ -169,7 +169,7 @@ def _count_values(values: Counter[_V], *, is_mixed: bool = False) -> str:
     """Return the first values of a group, with counts unless all messages share one value."""
     if len(values) == 1 and not is_mixed:
         return str(next(iter(values)))
-    shown = ", ".join(f"{value} ({many:,})" for value, many in list(values.items())[:_FEW])
+    shown = ", ".join(f"{value} ({number:,})" for value, number in list(values.items())[:_FEW])
     return f"{shown} and {len(values) - _FEW} more" if len(values) > _FEW else shown
 
 
@@ -190,8 +190,8 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     if agreeing:
         yield f"SQL Server reports the same for {count(agreeing, 'message')}"
     statuses = [
-        (status_text, many)
-        for status_text, many in group.status_texts.most_common()
+        (status_text, number)
+        for status_text, number in group.status_texts.most_common()
         if status_text.text and not _agrees(group, status_text)
     ]
     ordered = _each_number_first(statuses)
@@ -204,13 +204,13 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
         elif meaning:
             yield f"the status {meaning}"
     if most is not None and len(ordered) > most:
-        other_messages = sum(many for _, many in ordered[most:])
+        other_messages = sum(number for _, number in ordered[most:])
         yield f"SQL Server reports other statuses for {count(other_messages, 'message')} (--verbose lists all)"
     sent = group.unacknowledged
     silence = state_silence(group)
     if sent and silence != problem.why:
         yield silence
-    blank = sum(many for status_text, many in group.status_texts.items() if status_text.text is None)
+    blank = sum(number for status_text, number in group.status_texts.items() if status_text.text is None)
     if blank > sent:
         young = count(blank - sent, "message")
         yield f"SQL Server reports nothing for {young}: not tried yet, or sent and not acknowledged"
@@ -220,10 +220,10 @@ def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> li
     """Return statuses in their order, but the first status of each error number before the others."""
     numbers: Counter[int | None] = Counter()
     turns = []
-    for status_text, many in counted_statuses:
-        turns.append((numbers[status_text.number], status_text, many))
+    for status_text, number in counted_statuses:
+        turns.append((numbers[status_text.number], status_text, number))
         numbers[status_text.number] += 1
-    return [(status_text, many) for _, status_text, many in sorted(turns, key=lambda turn: turn[0])]
+    return [(status_text, number) for _, status_text, number in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _agrees(group: MessageGroup, status_text: StatusText) -> bool:
@@ -240,10 +240,10 @@ def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
 
 
 def _state_finding(finding: LintFinding) -> str:
-    whose = ", ".join(
+    place = ", ".join(
         named(name) for name in (finding.instance_name, finding.database_name, finding.object) if name is not None
     )
-    return f"{finding.code} {severity_of(finding)}, {whose}: {cut(finding.message)}"
+    return f"{finding.code} {severity_of(finding)}, {place}: {cut(finding.message)}"
 
 
 def _list_paths(

@@ -28,8 +28,8 @@ from routing.views.check.grouping import STUCK_KINDS, GroupAdvice, MessageGroup,
 class MessageProblem:
     """Groups of messages with one outcome, one cause and one remedy, the largest first.
 
-    ``what`` is the outcome with its reason and where it ends, ``why`` a sentence. ``advice`` is about all of them,
-    and ``whole`` is all of them as one group.
+    ``what`` is the outcome with its reason and end, ``why`` a sentence. ``advice`` is about all of them, and
+    ``whole`` is all of them as one group.
     """
 
     kind: ProblemKind
@@ -50,7 +50,7 @@ class MessageProblem:
         return self.groups[0]
 
     def keeps(self, result: MessageResult) -> bool:
-        """Return True if it keeps this very message."""
+        """Return True if this problem keeps the message."""
         return any(kept is result for kept in self.whole.results)
 
     def state_messages(self) -> str:
@@ -115,9 +115,9 @@ def _find_common_failures(groups: Iterable[MessageGroup]) -> dict[int, CommonFai
             alike[CommonFailure(group.first.row["instance_name"], ", ".join(numbers))].append(group)
     return {
         id(group): failure
-        for failure, theirs in alike.items()
-        if len(_addresses_of(theirs)) >= MANY_ADDRESSES
-        for group in theirs
+        for failure, failed_groups in alike.items()
+        if len(_addresses_of(failed_groups)) >= MANY_ADDRESSES
+        for group in failed_groups
     }
 
 
@@ -283,8 +283,8 @@ def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int)
     if not refused:
         return _state_messages(problems, total)
     unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
-    whose = "its message" if refused == 1 else "their messages"
-    answer = f"{unread}: the outcome of {whose} is not known."
+    owner = "its message" if refused == 1 else "their messages"
+    answer = f"{unread}: the outcome of {owner} is not known."
     return answer if total == 0 else f"{answer} {_state_messages(problems, total)}"
 
 
@@ -299,12 +299,12 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
         all_messages = (
             "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
         )
-        whose = f"{unknown:,} of them"
+        pronoun = f"{unknown:,} of them"
         if unknown == total:
-            whose, end = ("it", "ends") if total == 1 else ("they", "end")
+            pronoun, end = ("it", "ends") if total == 1 else ("they", "end")
         return (
             "; ".join(
-                [all_messages, "nothing is stuck", *([f"it is not known where {whose} {end}"] * bool(unknown))]
+                [all_messages, "nothing is stuck", *([f"it is not known where {pronoun} {end}"] * bool(unknown))]
             )
             + "."
         )

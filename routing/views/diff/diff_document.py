@@ -92,15 +92,16 @@ def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -
 def _state_rest(done: Diff) -> str:
     """State the number of compared messages, and the other differences."""
     if not (done.counts or done.routes or done.findings):
-        return "No route in force differs, and no finding of lint comes or goes."
-    comes = sum(row["change"] == COMES for row in done.findings)
-    fixed = len(done.findings) - comes
+        return "No route in force differs, and no lint finding appears or disappears."
+    appeared = sum(row["change"] == COMES for row in done.findings)
+    fixed = len(done.findings) - appeared
     worse = "none gets worse" if not done.worse else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
     changes = f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}" if done.changed else "none changes"
     return (
         f"{count(done.compared, 'message')} compared: {changes}; {count(len(done.routes), 'route')} in force"
-        f" differ{'s' * (len(done.routes) == 1)}; {count(comes, 'finding')} of lint come{'s' * (comes == 1)},"
-        f" {fixed:,} go{'es' * (fixed == 1)}"
+        f" differ{'s' * (len(done.routes) == 1)};"
+        f" {count(appeared, 'lint finding')} appear{'s' * (appeared == 1)},"
+        f" {fixed:,} disappear{'s' * (fixed == 1)}"
     )
 
 

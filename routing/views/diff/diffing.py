@@ -76,7 +76,7 @@ def _is_same(first: TableLocation, second: TableLocation) -> bool:
 
 
 def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
-    """Return the table to replace, or None if there is no table yet.
+    """Return the table to replace, or None if it does not exist.
 
     Raises OutputError if the table is another one.
     """
@@ -357,7 +357,7 @@ def _compare_in_spark(
     with_messages: bool,
     location: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Compare many messages, or those of tables that Spark alone reads."""
+    """Compare many messages, or messages of tables that only Spark can read."""
     from routing.run_context import ResolveOptions
     from routing.tables.cached_frames import released_on_failure
     from routing.views.diff import spark_diff

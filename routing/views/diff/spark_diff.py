@@ -79,11 +79,11 @@ def compare(
 ) -> MessageChanges:
     """Compare the messages of one side with those of the other by Spark.
 
-    ``options`` say how messages are resolved, except for the time, which is each side's own. ``out`` is where the
-    changed messages are written, as a whole in place of what stands there. ``frame_cache`` must keep until the
-    messages of the result have been read; ``notes`` get what was not broadcast. Raises InputError, which names
-    the side, where a row is at fault, OutputError where nothing can be written, StorageError, and EnvironmentFault
-    where the session has no Python workers.
+    ``options`` say how messages are resolved, except for the time, which is each side's own. ``out`` is the table
+    for the changed messages, which are written in its place. ``frame_cache`` must keep until the messages of the
+    result have been read; ``notes`` get the tables that were not broadcast. Raises InputError, which names the
+    side, if a row is faulty, OutputError if nothing can be written, StorageError, and EnvironmentFault if the
+    session has no Python workers.
     """
     spark = traffic.messages.sparkSession
     prepare_workers(spark)

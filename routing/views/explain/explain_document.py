@@ -62,7 +62,7 @@ class DecidedMessage:
 
     @property
     def address(self) -> str | None:
-        """The address that it goes to, and that of the mirror."""
+        """The next address, and the mirror's address."""
         address, mirror = self.verdict["address"], self.verdict["mirror_address"]
         if address is None:
             return None

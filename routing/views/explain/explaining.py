@@ -391,7 +391,7 @@ def explain(
         question: the message.
         as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
         clock: the current time. An imported status with a later time is never newer than others.
-        exports: files and folders of exported views with causes beside the routing, as for `check`.
+        exports: files and folders of exported views with causes other than routing, as for `check`.
         spark: the session for tables that need one. By default one is started.
 
     Returns:

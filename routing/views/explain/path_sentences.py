@@ -107,8 +107,8 @@ def _scope(line: Line) -> str:
 
 def _reply(line: Line) -> str:
     if line["finding"] == "MATCHED":
-        whose = quote_name(line["broker_instance"])
-        return f"step 0, a reply from outside: yes, {whose} is a database here; no routes are searched"
+        broker = quote_name(line["broker_instance"])
+        return f"step 0, a reply from outside: yes, {broker} is a database here; no routes are searched"
     why = {
         "SENT_BY_INITIATOR": "sent by the initiator",
         "OPEN": "bound to no broker instance",
@@ -191,8 +191,13 @@ def _other_routes(line: Line) -> str:
 
 
 def _id(line: Line) -> str:
-    whose = {"PICKED": "this dialog", "OTHER": "another dialog may get it", "POSSIBLE": "a dialog may get it"}
-    return f"broker instance {quote_name(line['broker_instance'])}, {whose[line['finding']]}: {_end(line)}"
+    dialog_by_finding = {
+        "PICKED": "this dialog",
+        "OTHER": "another dialog may get it",
+        "POSSIBLE": "a dialog may get it",
+    }
+    dialog = dialog_by_finding[line["finding"]]
+    return f"broker instance {quote_name(line['broker_instance'])}, {dialog}: {_end(line)}"
 
 
 def _other_ids(line: Line) -> str:
@@ -216,14 +221,14 @@ def _tier(line: Line) -> str:
 
 
 def _location(line: Line) -> str:
-    whose = (
+    broker_text = (
         "" if line["broker_instance"] is None else f" with broker instance {quote_name(line['broker_instance'])}"
     )
     if line["finding"] == "LOCATED":
         return f"located in database {quote_name(line['database_name'])}"
     hold = "holds" if line["count"] == 1 else "hold"
     holders = f"{line['count']} of its databases {hold} it" if line["count"] else "none of its databases holds it"
-    subject = f"service {quote_name(line['service_name'])}{whose}"
+    subject = f"service {quote_name(line['service_name'])}{broker_text}"
     return f"not located in this instance: {subject}; {holders} ({line['reason']})"
 
 

@@ -86,7 +86,7 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     if verdict.decision is None:
         return []
     is_requested = verdict.requested_in is not None
-    # A request after the message came back has the route that led back.
+    # A request after the message came back shows the route that led back.
     ends_first = is_requested and verdict.rerouted_from is None
     first = ShownSearch(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
     if decision.again is None or ends_first or first.is_undecided:
@@ -205,11 +205,11 @@ def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
         if searched.is_near:
             near[searched.home].append(searched)
     by_step = {}
-    for step, mine in near.items():
-        shown = sorted(mine, key=lambda route: route.place)[:SHOWN]
+    for step, near_routes in near.items():
+        shown = sorted(near_routes, key=lambda route: route.place)[:SHOWN]
         by_step[step] = [_route_line(searched, number) for searched in shown]
-        if len(mine) > SHOWN:
-            unlisted = len(mine) - SHOWN
+        if len(near_routes) > SHOWN:
+            unlisted = len(near_routes) - SHOWN
             by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=unlisted))
     far = sum(not searched.is_near for searched in routes)
     return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])

@@ -198,7 +198,7 @@ def _line(row: ReadRow) -> str:
     return f"{where(row)}: {finding_line(row)}" if row.get("file") is not None else finding_line(row)
 
 
-# Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+# Findings as SARIF 2.1.0, which code hosts show next to changed lines.
 
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

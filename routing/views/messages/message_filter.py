@@ -99,7 +99,7 @@ def ask(
     """
     for option, texts in (("--instance", instances), ("--service", services)):
         for text in texts:
-            # Python reads invalid bytes as halves of surrogates, which no table holds.
+            # Python reads invalid bytes as surrogates, which no table holds.
             if any("\ud800" <= character <= "\udfff" for character in text):
                 raise QuestionError.no_text(option)
     return MessageFilter(
@@ -134,7 +134,7 @@ class SelectedMessages:
 
     ``counts``: outcome, reason and messages of all that match, most first. ``groups``: columns
     `message_filter.GROUP` and messages, of the groups that have a listed one, whole. ``oldest_stuck``: when the
-    oldest of all that match and are stuck was enqueued, None where none is.
+    oldest of all that match and are stuck was enqueued, None if there is none.
     """
 
     rows: Sequence[ReadRow]

@@ -30,7 +30,7 @@ from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, se
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# SQL Server's last report on each message: the newest transmission_status or event, beside the verdict.
+# SQL Server's last report on each message: the newest transmission_status or event, compared with the verdict.
 
 
 _READ = (
@@ -74,17 +74,17 @@ def _conversation(row: ReadRow) -> tuple[str, str]:
 
 
 def _newest(rows: Sequence[ReadRow], message: ReadRow, latest: int | None) -> ReadRow | None:
-    mine = [row for row in rows if is_of(row, message)]
-    if not mine:
+    message_rows = [row for row in rows if is_of(row, message)]
+    if not message_rows:
         return None
-    mine.sort(key=lambda row: place_of(row, latest))
-    queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
-    handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
+    message_rows.sort(key=lambda row: place_of(row, latest))
+    queued = [row["observed_at"] for row in message_rows if row["source"] == TRANSMISSION_QUEUE]
+    handles = [row["conversation_handle"] for row in message_rows if row["conversation_handle"] is not None]
     newest_values = {
         "queued_at": queued[-1] if queued else None,
         "conversation_handle": handles[-1] if handles else None,
     }
-    return {**mine[-1], **newest_values}
+    return {**message_rows[-1], **newest_values}
 
 
 def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonComparison]:

@@ -73,7 +73,7 @@ def _state_stuck(done: MessageList) -> Words:
 
 
 def _state_checked(done: MessageList) -> Iterator[Block]:
-    """Yield when the delayed messages were last checked, where a run does that."""
+    """Yield when the delayed messages were last checked, if runs do that."""
     if done.last_checked is not None and any(row["outcome"] == Outcome.DELAYED for row in done.counts):
         yield Paragraph(f"The delayed messages were last checked as of {_time(done.last_checked)}.")
 

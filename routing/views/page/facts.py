@@ -116,7 +116,7 @@ class MessageSeries:
 
 @dataclass(frozen=True)
 class BalancedInstance:
-    """The number of dialogs that were balanced to a broker instance, beside the even share.
+    """The number of dialogs that were balanced to a broker instance, and its even share.
 
     ``owner`` is the database with that id (``instance.database``, or a list of several), or None if it is unknown.
     ``low`` and ``high`` bound a fair share. Both are None without a band.
@@ -141,8 +141,8 @@ class BalancedInstance:
 class NeverPicked:
     """A broker instance to which a route never balances a dialog, and the reason.
 
-    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`. With COMES_BACK alone there may be dialogs
-    that cannot be recognised.
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`. Only for COMES_BACK there may be dialogs
+    that cannot be recognized.
     """
 
     broker_instance: str

@@ -31,7 +31,7 @@ def check_packages() -> None:
 def check_place(file: str) -> Path:
     """Return the file that a page is to be written to.
 
-    Raises OutputError where it cannot be, before any work is done.
+    Raises OutputError if it cannot be written, before any work is done.
     """
     place = Path(file)
     try:
@@ -92,7 +92,7 @@ def write_page(
 
 
 def _write_whole(place: Path, text: str) -> None:
-    """Write beside the file, then take its place: nobody ever sees half a page."""
+    """Write a temporary file, then replace the page with it: nobody ever sees half a page."""
     # The target of a link is written, not the link.
     target = place.resolve()
     temporary_file = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")

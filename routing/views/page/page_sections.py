@@ -259,10 +259,10 @@ def _reason_blocks(
         sentence = f"{text[:1].upper()}{text[1:]}."
     if sentence:
         yield LabelledFact("why", sentence)
-    most = max(flows, key=lambda flow: (flow.messages, flow.instance, flow.service))
+    largest_flow = max(flows, key=lambda flow: (flow.messages, flow.instance, flow.service))
     if len(flows) > 1:
-        sender = where(most.instance, most.database)
-        yield LabelledFact("most", f"{most.messages:,} from {sender} to {named(most.service)}")
+        sender = where(largest_flow.instance, largest_flow.database)
+        yield LabelledFact("most", f"{largest_flow.messages:,} from {sender} to {named(largest_flow.service)}")
     ends = {flow.ending_instance for flow in flows if flow.outcome in LEAVES and flow.ending_instance is not None}
     if ends:
         yield LabelledFact("where they end", f"at {count_places(ends, 'instance')}, after they left their own")
@@ -308,7 +308,7 @@ def _of_messages(
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
-    """Describe SQL Server's decisions beside those of the rules, as counted by the last reconciliation."""
+    """Compare SQL Server's decisions with the rules, as counted by the last reconciliation."""
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
@@ -379,8 +379,8 @@ def _rules(rows: Sequence[ReadRow]) -> PageTable:
         rows_by_rule.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
     heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
     lines = [
-        (severity, code, len(theirs), _example(theirs[0]), advice)
-        for (severity, code, advice), theirs in rows_by_rule.items()
+        (severity, code, len(findings_of_rule), _example(findings_of_rule[0]), advice)
+        for (severity, code, advice), findings_of_rule in rows_by_rule.items()
     ]
     return table("rules", "Findings by rule, the worst first", heads, lines)
 

@@ -46,8 +46,8 @@ _SIDE = ("instance_name", _CONVERSATION, "is_initiator")
 def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarrow.Table]:
     """Yield batches of the observations, each with its service if it or its message has one.
 
-    An observation without a service gets that of the message with its id in ``messages``. Times are microseconds.
-    Missing columns are null. Raises InputError at the end if a row lacks a required value.
+    An observation without a service gets the service of the message with its id in ``messages``. Times are
+    microseconds. Missing columns are null. Raises InputError at the end if a row lacks a required value.
     """
     import pyarrow
     import pyarrow.compute as pc
@@ -218,9 +218,9 @@ class ReadTables:
 
         def fill(name: str, rows: Iterator[pyarrow.Table]) -> BucketedRows:
             bucketed = buckets.open(name)
-            for some in rows:
-                if len(some):
-                    bucketed.add(some, _CONVERSATION)
+            for rows_of_part in rows:
+                if len(rows_of_part):
+                    bucketed.add(rows_of_part, _CONVERSATION)
             bucketed.close()
             return bucketed
 

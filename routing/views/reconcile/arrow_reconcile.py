@@ -248,8 +248,8 @@ def open_episodes(
     dialogs = tables.get("dialogs")
     if dialogs is not None:
         refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
-    most = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
-    with open_buckets(most, rows_of_one) as buckets:
+    row_count = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
+    with open_buckets(row_count, rows_of_one) as buckets:
         progress("folding observations")
         read, episodes = ReadTables.of(tables, buckets), buckets.open("episodes")
         for folded in join_small(read.fold_all(), rows_of_one):
@@ -305,8 +305,8 @@ class BucketedEpisodes:
         if not numbers:
             return None
         alone.close()
-        for some in numbers:
-            self._places.add_to(bucket, pyarrow.table({_PLACE: questions.places(some)}))
+        for group_numbers in numbers:
+            self._places.add_to(bucket, pyarrow.table({_PLACE: questions.places(group_numbers)}))
         return questions.judge_all(alone.read_parts(bucket, _EPISODES_AT_ONCE))
 
     def _list_asking(self) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
@@ -318,8 +318,8 @@ class BucketedEpisodes:
         for bucket in range(self.buckets.count) if len(asking) else ():
             questions = EpisodeQuestions(self.judge)
             for episodes in self._read(bucket):
-                some = rows_where(episodes, pc.is_in(episodes["instance_name"], value_set=asking))
-                of_one = _rows_of_one(some, questions.number(some))
+                asking_episodes = rows_where(episodes, pc.is_in(episodes["instance_name"], value_set=asking))
+                of_one = _rows_of_one(asking_episodes, questions.number(asking_episodes))
                 for start in range(0, len(of_one), _EPISODES_AT_ONCE):
                     rows = rows_of(of_one.slice(start, _EPISODES_AT_ONCE))
                     yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
@@ -403,7 +403,7 @@ class JudgedTables:
         shape = arrow_schema(RECONCILIATION)
         buckets = map(self.bucketed.make_rows, range(self.bucketed.buckets.count))
         return pyarrow.concat_tables(
-            [shape.empty_table(), *(rows.cast(shape) for some in buckets for rows in some)]
+            [shape.empty_table(), *(rows.cast(shape) for tables in buckets for rows in tables)]
         )
 
 

@@ -82,8 +82,8 @@ def describe_answer(answers: GroupAnswers) -> str:
 
 def where(place: ObservedPlace) -> str:
     """Return a place in words."""
-    come = "routed in msdb" if place.scope == ARRIVALS else f"of database {quote(place.scope)}"
-    return f"messages {come} for service {quote(place.service)} on instance {quote(place.instance)}"
+    origin = "routed in msdb" if place.scope == ARRIVALS else f"of database {quote(place.scope)}"
+    return f"messages {origin} for service {quote(place.service)} on instance {quote(place.instance)}"
 
 
 def when(micros: int) -> str:
@@ -107,11 +107,11 @@ def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     before = [
         earlier for earlier in lane.right if _is_predicted(earlier.answers, lane) and earlier.last_at < wrong_since
     ]
-    again = {_observed_facts(later.answers) for later in lane.right if later.last_at >= wrong_since}
+    facts_seen_again = {_observed_facts(later.answers) for later in lane.right if later.last_at >= wrong_since}
     no_longer_seen = [
         earlier
         for earlier in before
-        if _observed_facts(earlier.answers) not in again and _differs(earlier.answers, group.answers)
+        if _observed_facts(earlier.answers) not in facts_seen_again and _differs(earlier.answers, group.answers)
     ]
     if not no_longer_seen:
         return None

@@ -63,7 +63,7 @@ _CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
 def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, int]:
     """Return the episodes in the columns of `EPISODES`, and the number of observations.
 
-    ``messages`` are in their declared columns. Raises InputError where a row lacks a required value.
+    ``messages`` are in their declared columns. Raises InputError if a row lacks a required value.
     """
     rows = conform(observed, _EPISODE_KEY)
     lacking = [F.count_if(F.col(name).isNull()).alias(name) for name in _ALWAYS]
@@ -240,7 +240,7 @@ def _with_conversation_end(rows: DataFrame) -> DataFrame:
 
 
 def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
-    """Join episodes with the row of their end, of which there is one at most."""
+    """Join episodes with the row of their conversation endpoint. There is at most one."""
     # Null matches null, because arrivals have no database.
     same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in END]
     return episodes.join(ends, same, how="left").drop(*_prefixed(END))

@@ -73,15 +73,15 @@ class ReportScale:
 
 def choose_scale(counted: CountedFlows, most_services: int, most_instances: int) -> ReportScale:
     """Choose the finest steps that a picture can show, so that the number of points stays small."""
-    everything: Counter[Service] = Counter()
+    messages_by_service: Counter[Service] = Counter()
     trouble: Counter[Service] = Counter()
     for flow in counted.flows:
         service = (flow.instance, flow.service)
-        everything[service] += flow.messages
+        messages_by_service[service] += flow.messages
         if flow.end in STUCK:
             trouble[service] += flow.messages
-    services = _names_with_most(everything, most_services) | _names_with_most(trouble, most_services)
-    instances = _names_with_most(_by_instance(everything), most_instances) | _names_with_most(
+    services = _names_with_most(messages_by_service, most_services) | _names_with_most(trouble, most_services)
+    instances = _names_with_most(_by_instance(messages_by_service), most_instances) | _names_with_most(
         _by_instance(trouble), most_instances
     )
     seconds = choose_seconds(counted.first or 0, counted.last or 0)
@@ -109,7 +109,7 @@ def _by_instance(messages: Mapping[Service, int]) -> Counter[str]:
 
 
 def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
-    """Return the names of which there are most messages."""
+    """Return the names with the most messages."""
 
     def place(item: tuple[Any, int]) -> tuple[int, Any]:
         return -item[1], item[0]
@@ -225,6 +225,6 @@ def count_observed(reconciliation: Table) -> ObservedCounts:
 
 
 def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return each key with its number, the most first, and of as many in the order of their texts."""
+    """Return each key with its number, largest first, then in the order of their texts."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
     return [(*key, number) for key, number in ordered]

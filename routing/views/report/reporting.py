@@ -87,7 +87,7 @@ class ReportTables:
 
     ``not_known`` are sentences about unavailable parts of the run. ``as_read`` are the tables at the versions that
     the run read. ``runs`` is the table of that name if this run was the last. ``reconciliation`` is the output of
-    `reconcile`. ``seen`` are the tables beside the routing.
+    `reconcile`. ``seen`` are the tables of queues and endpoints.
     """
 
     tables: Mapping[str, Table]
@@ -121,7 +121,7 @@ def of_tables(tables: Mapping[str, Table]) -> ReportTables:
 def of_config(config: Config, opener: TableOpener) -> ReportTables:
     """Return the last run that counts, and the tables as it read them.
 
-    Raises InputError where no run counts yet or a table is not there, OutputError as `counted_runs.open_left`
+    Raises InputError if there is no valid run yet or a table is missing, OutputError as `counted_runs.open_left`
     does.
     """
     config = counted_runs.leave_out_missing(opener, config)
@@ -244,7 +244,7 @@ def _route_changes(
 
 
 def _routes_at(table_cache: TableCache, location: TableLocation, version: int) -> TableColumns:
-    """Return the routes at a version. Raises InputError where it is not there, or not as a whole."""
+    """Return the routes at a version. Raises InputError if it is missing or incomplete."""
     routes = table_cache.open("routes", location, version)
     return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
 

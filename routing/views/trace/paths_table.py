@@ -73,7 +73,7 @@ def write_all(
 ) -> WrittenPaths:
     """Replace ``output.message_paths`` by the paths of all messages, with either engine.
 
-    Arguments and errors are those of `routing.runs.spark_outputs.write_paths`, which does it where this cannot.
+    Arguments and errors are those of `routing.runs.spark_outputs.write_paths`, which does it if this cannot.
     """
     written = write_path_table(config, opener, as_of=as_of, progress=progress)
     if not isinstance(written, UnreadableTable):

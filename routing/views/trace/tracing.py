@@ -85,9 +85,9 @@ def _path_row(hop_path: HopPath) -> TableRow:
 class TraceResult:
     """The result of `trace`.
 
-    ``paths``: one, or where the dialog decides and is not known one for each that differs. ``way_rows`` and
-    ``hop_rows`` have all of it (`result_schemas.TRACED_WAYS`, `result_schemas.TRACED_HOPS`). ``others`` as in
-    `Explanation`. ``remedies`` are for the hops where a path fails.
+    ``paths``: one, or several if an unknown dialog decides between them. ``way_rows`` and ``hop_rows`` have all of
+    it (`result_schemas.TRACED_WAYS`, `result_schemas.TRACED_HOPS`). ``others`` as in `Explanation`. ``remedies``
+    are for the hops where a path fails.
     """
 
     message: RoutedMessage
@@ -116,7 +116,7 @@ def trace(
         tables: as for `explain`.
         question: the message.
         as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
-        exports: files and folders of exported views with causes beside the routing, as for `check`.
+        exports: files and folders of exported views with causes other than routing, as for `check`.
         spark: the session for tables that need one. By default one is started.
 
     Returns:

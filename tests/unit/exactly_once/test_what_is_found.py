@@ -135,7 +135,7 @@ TABLE: dict[str, tuple[Found, str, bool | None]] = {
 
 
 @pytest.mark.parametrize("what", TABLE)
-def test_found(tables: LogsInMemory, what: str) -> None:
+def test_each_change_is_refused_noted_or_ignored(tables: LogsInMemory, what: str) -> None:
     happened, expected, is_noted = TABLE[what]
     happened(tables)
     if expected == REFUSED:
@@ -182,7 +182,7 @@ OF_RUNS: dict[str, Found] = {
 
 @pytest.mark.parametrize("mode", ["full", "incremental"])
 @pytest.mark.parametrize("what", OF_RUNS)
-def test_restored_runs(tables: LogsInMemory, what: str, mode: str) -> None:
+def test_runs_continue_from_a_restored_table_of_runs(tables: LogsInMemory, what: str, mode: str) -> None:
     """The runs without rows already had their turns. The next runs continue from the newest existing row."""
     _three_runs(tables)
     OF_RUNS[what](tables)
@@ -194,7 +194,7 @@ def test_restored_runs(tables: LogsInMemory, what: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("what", OF_RUNS)
-def test_restored_runs_after_the_tables_were_moved(
+def test_runs_continue_after_restored_tables_were_moved(
     tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """The log of ``runs`` has its location at the time when the runs without rows marked their commits."""

@@ -44,7 +44,7 @@ def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
         ),
     ],
 )
-def test_the_same_again(
+def test_importing_the_same_again_changes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], unchanged: dict[str, int]
 ) -> None:
     before = rows_of(folder)

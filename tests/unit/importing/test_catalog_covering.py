@@ -107,7 +107,7 @@ def test_a_queue_without_its_endpoints_names_the_view(tmp_path: Path) -> None:
     ]
 
 
-def test_endpoints_that_were_exported_and_are_none_are_not_missing(tmp_path: Path) -> None:
+def test_a_message_without_an_exported_endpoint_is_rejected(tmp_path: Path) -> None:
     endpoints = ENDPOINTS.splitlines()[0] + "\n"
     covered = covered_of(tmp_path, conversation_endpoints=endpoints, transmission_queue=QUEUE)
     reject_without_endpoint(covered)
@@ -229,7 +229,7 @@ def test_an_address_belongs_to_one_instance(tmp_path: Path) -> None:
         covered_of(tmp_path, "tcp://a:1", services="name,instance_name\n//a,one\n//b,two\n")
 
 
-def test_of_several_exports_the_newest_counts(tmp_path: Path) -> None:
+def test_the_newest_of_several_exports_counts(tmp_path: Path) -> None:
     text = "name,exported_at,database_name\n//old,2026-01-04T12:00:00Z,shop\n//new,2026-01-05T12:00:00Z,Shop\n"
     export = export_of(tmp_path, services=text + "//other,2026-01-04T12:00:00Z,other\n")
     covered = cover(export, NameSpelling())
@@ -291,7 +291,7 @@ def test_the_number_of_the_server_counts_before_the_text(
     assert [row["error_number"] for row in covered.rows["observed_routing"]] == [expected]
 
 
-def test_a_number_that_is_none_rejects_its_row(tmp_path: Path) -> None:
+def test_an_invalid_number_rejects_its_row(tmp_path: Path) -> None:
     head = QUEUE.partition("\n")[0] + ",error_number\n"
     row = f"{HANDLE.format(1)},//stock,NULL,NULL,2026-01-05 11:00:00,0,text,{2**31}\n"
     covered = covered_of(tmp_path, conversation_endpoints=ENDPOINTS, transmission_queue=head + row)

@@ -48,7 +48,7 @@ def utc(*parts: int) -> datetime:
         ("d 'd' M yyyy", "5 d 1 2026", datetime(2026, 1, 5)),
     ],
 )
-def test_a_time_by_a_form(form: str, text: str, time: datetime | type | None) -> None:
+def test_a_time_is_read_by_its_date_format(form: str, text: str, time: datetime | type | None) -> None:
     if time is ValueError:
         with pytest.raises(ValueError, match=f"is not a time of the form {form}"):
             date_format(form).read(text)
@@ -68,7 +68,7 @@ def test_a_time_by_a_form(form: str, text: str, time: datetime | type | None) ->
         ("d.M.yyyy d", "has the same part twice"),
     ],
 )
-def test_a_form_that_is_none(form: str, why: str) -> None:
+def test_an_invalid_date_format_is_refused(form: str, why: str) -> None:
     with pytest.raises(ContractError) as caught:
         date_format(form)
     assert why in str(caught.value)
@@ -78,7 +78,7 @@ def test_a_form_that_is_none(form: str, why: str) -> None:
     ("text", "offset"),
     [("UTC", 0), ("z", 0), ("+02:00", 120), ("-0530", -330), ("+14:00", 840)],
 )
-def test_an_offset(text: str, offset: int) -> None:
+def test_an_offset_is_a_time_zone(text: str, offset: int) -> None:
     assert time_zone(text).utcoffset(None) == timedelta(minutes=offset)
 
 
@@ -97,7 +97,7 @@ def test_an_offset(text: str, offset: int) -> None:
         ("x" * 100_000, "is not a time zone"),
     ],
 )
-def test_a_zone_that_is_none(text: str, why: str) -> None:
+def test_an_unknown_time_zone_is_refused(text: str, why: str) -> None:
     with pytest.raises(ContractError) as caught:
         time_zone(text)
     assert why in str(caught.value)

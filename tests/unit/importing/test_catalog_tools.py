@@ -115,7 +115,7 @@ def test_the_separator_that_excel_says(tmp_path: Path, first: str) -> None:
     assert export.rejected == [f"{tmp_path}/routes.csv, row 4: name is missing"]
 
 
-def test_a_separator_that_is_none(tmp_path: Path) -> None:
+def test_an_unusable_separator_is_refused(tmp_path: Path) -> None:
     why = refused(tmp_path, "routes.csv", "sep=x\nname\n")
     assert "its separator 'x' is not one of , ; | and tab" in why
 
@@ -332,7 +332,7 @@ WORKBOOK = b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00!\x00" + bytes((7 * n * n
 
 
 @pytest.mark.parametrize("data", [PICTURE, WORKBOOK, bytes(5_000)], ids=["picture", "workbook", "zeros"])
-def test_a_file_that_is_no_text(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path, data: bytes) -> None:
     assert refused(tmp_path, "routes.csv", data).endswith(
         "routes.csv' cannot be read: it is not text (nothing was written)"
     )
@@ -348,7 +348,7 @@ def test_a_folder_without_any_export(tmp_path: Path) -> None:
         read_export([str(tmp_path)], HUB)
 
 
-def test_many_files_that_are_none_are_counted(tmp_path: Path) -> None:
+def test_many_files_that_are_not_exports_are_counted(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number:02}.bin").write_text("", encoding="utf-8")
     (tmp_path / "services.csv").write_text("name\n//a\n", encoding="utf-8")
@@ -367,7 +367,7 @@ def test_long_texts_end_in_time(tmp_path: Path, piece: str) -> None:
     assert time.process_time() - begin < 20
 
 
-def test_the_queries_with_their_views_beside_the_routing(tmp_path: Path) -> None:
+def test_evidence_views_of_the_queries_are_read(tmp_path: Path) -> None:
     """One file as sqlcmd -W -s "," writes it: a result set a view, and one that is empty."""
     sets = {
         "service_queues": ["dbo", "StockQueue", "NULL", "NULL", "0", "1", "1", "1", "0", "70", "NULL", "12"],

@@ -54,7 +54,7 @@ def utc(year: int, month: int, day: int, *parts: int) -> datetime:
         (datetime(2026, 1, 5, 12), CellKind.TIME, utc(2026, 1, 5, 12)),
     ],
 )
-def test_a_cell(cell: object, kind: CellKind, value: object) -> None:
+def test_a_cell_has_the_value_of_its_column(cell: object, kind: CellKind, value: object) -> None:
     assert read_cell(cell, kind) == value
 
 
@@ -73,7 +73,7 @@ def test_a_cell(cell: object, kind: CellKind, value: object) -> None:
         (["a"], CellKind.TEXT),
     ],
 )
-def test_a_cell_that_is_something_else(cell: object, kind: CellKind) -> None:
+def test_a_cell_of_another_type_is_refused(cell: object, kind: CellKind) -> None:
     with pytest.raises(ValueError, match=r" is (not|neither) | does not fit "):
         read_cell(cell, kind)
 

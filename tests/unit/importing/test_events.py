@@ -198,7 +198,7 @@ def test_an_event_carries_the_id_of_its_message(
     assert row["message_id"] == message_id
 
 
-def test_events_that_say_nothing_of_routes() -> None:
+def test_events_not_about_routes_are_skipped() -> None:
     assert read_event(parse_event(xml("broker_conversation")), "hub") is None
     sent = xml("broker_remote_message_acknowledgement", acknowledgement_type=("2", "Message with ack sent"))
     assert read_event(parse_event(sent), "hub") is None
@@ -371,7 +371,7 @@ def test_rows_that_are_rejected_stop_nothing(job: Path, capsys: pytest.CaptureFi
     assert done["written"]["observed_routing"] == {"added": 1}
 
 
-def test_lines_that_are_no_rows(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = as_csv(job.parent, [])
     with file.open("a", encoding="utf-8") as stream:
         stream.write('hub,x\n-----,---,---,---,--\nhub,x,"",x,1\n,x,"' + GOOD[1].replace('"', '""') + '",x,1\n')

@@ -69,7 +69,7 @@ def never() -> NoReturn:
     raise AssertionError("Spark was started")
 
 
-def test_files_of_this_machine_ask_no_session(tmp_path: Path) -> None:
+def test_local_files_need_no_session(tmp_path: Path) -> None:
     reach = reach_by(TableOpener(never))
     (tmp_path / "there").touch()
     for named in (
@@ -186,7 +186,7 @@ def test_a_script_with_the_files_that_it_names(monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_a_script_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_script_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     in_session(monkeypatch, **{"main.sql": MADE})
     with pytest.raises(InputError, match=r"'s3://b/none\.sql' cannot be read: No such file or directory"):
         read_scripts(["s3://b/none.sql"], instance="HUB", reach=reach_by(opener()))

@@ -241,11 +241,11 @@ def test_every_import_of_a_script_is_recorded() -> None:
         pytest.param(imported("a.sql", MONDAY, "B", kind="SCRIPT", digest="a"), False, id="another-database"),
     ],
 )
-def test_which_scripts_were_imported_before(known: Row, is_known: bool) -> None:
+def test_scripts_imported_before_are_recognized(known: Row, is_known: bool) -> None:
     assert import_order.is_known([known], [imported("a.sql", MONDAY, kind="SCRIPT", digest="a")]) is is_known
 
 
-def test_a_view_is_no_script_of_its_name() -> None:
+def test_a_script_may_have_the_name_of_a_view() -> None:
     for known in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
         assert not import_order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
@@ -280,7 +280,7 @@ def test_the_first_import_of_routes(
     assert import_order.find_first(imports, ["hub"], with_routes) == expected
 
 
-def test_spelling() -> None:
+def test_names_are_spelled_as_in_the_tables() -> None:
     names = NameSpelling(["Hub"], [("Hub", "Shop"), ("Hub", "SHOP"), ("Hub", "Stock")])
     assert names.instance("HUB") == "Hub"
     assert names.instance("Spoke") == "Spoke"

@@ -66,7 +66,7 @@ def rows(*names: str) -> list[dict[str, str]]:
         ("10.0.0.1", ("10.9.9.250",), None),
     ],
 )
-def test_a_new_name_that_is_nearly_a_known_one(name: str, known: tuple[str, ...], near: str | None) -> None:
+def test_a_new_name_similar_to_a_known_one_is_noted(name: str, known: tuple[str, ...], near: str | None) -> None:
     said = f"the instance '{name}' is new, and the tables already have '{near}': are they different?"
     assert say_near_names([name], rows(*known)) == ([] if near is None else [said])
 
@@ -98,7 +98,7 @@ def test_an_import_says_it_once(tmp_path: Path) -> None:
     ] == []
 
 
-def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> None:
+def test_a_script_for_an_instance_similar_to_a_known_one_is_noted(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     (folder,) = exports(tmp_path / "exports", MONDAY, services="name\n//a\n")
     file = Path(folder, "services.csv")
@@ -221,7 +221,7 @@ ON_THE_MACHINE = "it is on the machine that runs the script"
         ("$(server)", "HUB", None),
     ],
 )
-def test_a_server_that_is_nearly_known_is_noted(server: str, own: str, note: str | None) -> None:
+def test_a_server_similar_to_a_known_one_is_noted(server: str, own: str, note: str | None) -> None:
     assert say_servers([server], own, rows("SPOKE", "ARCHIVE")) == ([] if note is None else [note])
 
 
@@ -287,7 +287,7 @@ DROP ROUTE b
     ]
 
 
-def test_views_beside_the_routing_are_accepted_and_not_imported(tmp_path: Path) -> None:
+def test_evidence_views_are_accepted_and_not_imported(tmp_path: Path) -> None:
     queues = "name,is_receive_enabled,is_enqueue_enabled,messages\nStockQueue,1,1,7\n"
     plain = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "plain", MONDAY, **FIRST_VIEWS))
     views = {**FIRST_VIEWS, "service_queues": queues, "certificates": "name,certificate_id\nMine,261\n"}

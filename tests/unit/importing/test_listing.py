@@ -67,13 +67,13 @@ def test_a_folder_that_is_a_link_itself_is_read(tmp_path: Path) -> None:
     assert listed(tmp_path / "link") == (["a.csv", "b.csv"], [])
 
 
-def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_text_is_noted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     (tmp_path / os.fsdecode(b"b\x81.csv")).touch()
     assert listed(tmp_path) == (["a.csv"], [r"b\x81.csv: not read, its name is not UTF-8"])
 
 
-def test_more_files_than_the_most_are_refused(tmp_path: Path) -> None:
+def test_too_many_files_are_refused(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}.csv").touch()
     assert len(list_files(tmp_path, [], most=4)) == 4

@@ -63,7 +63,7 @@ def test_tables_that_spark_must_write(tmp_path: Path, what: str) -> None:
         store.writer("services")
 
 
-def test_a_comment_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_commented_column_does_not_prevent_writing(tmp_path: Path) -> None:
     import pyarrow
     from deltalake import DeltaTable
 

@@ -71,7 +71,7 @@ def recorded(folder: Path) -> list[tuple[str, datetime]]:
 KNOWN = "it was already imported, so it is skipped"
 
 
-def test_the_same_again_is_not_done(tmp_path: Path, bring: Import) -> None:
+def test_the_same_script_is_not_imported_twice(tmp_path: Path, bring: Import) -> None:
     file = script(tmp_path, "s.sql", CREATE.format("a", "a"))
     assert bring(file)["written"]["routes"] == {"added": 1}
     again = bring(file)
@@ -124,7 +124,7 @@ VARIABLE = CREATE.format("a", "$(host)")
         ),
     ],
 )
-def test_another_import_of_the_same_time_is_done(
+def test_another_script_of_the_same_time_is_imported(
     tmp_path: Path,
     bring: Import,
     first: dict[str, str],
@@ -143,7 +143,7 @@ def test_another_import_of_the_same_time_is_done(
     assert {row[0] for row in routes(tmp_path)} == {"a", "b"}
 
 
-def test_an_added_snapshot_is_done(tmp_path: Path, bring: Import) -> None:
+def test_a_script_is_imported_again_as_a_snapshot(tmp_path: Path, bring: Import) -> None:
     bring(script(tmp_path, "old.sql", CREATE.format("old", "old")))
     file = script(tmp_path, "s.sql", CREATE.format("a", "a"), TUESDAY)
     assert bring(file)["written"]["routes"] == {"added": 1, "unchanged": 1}
@@ -209,7 +209,7 @@ def test_two_scripts_of_one_name_in_one_command(tmp_path: Path, bring: Import) -
     assert bring(*files)["notes"] == [f"{file}: {KNOWN}" for file in files]
 
 
-def test_one_script_twice_in_one_command_is_done_once(tmp_path: Path, bring: Import) -> None:
+def test_one_script_twice_in_one_command_is_imported_once(tmp_path: Path, bring: Import) -> None:
     file = script(tmp_path, "s.sql", CREATE.format("a", "a"))
     done = bring(file, file)
     assert (done["written"]["routes"], done["rejected"]) == ({"added": 1}, [])
@@ -217,7 +217,7 @@ def test_one_script_twice_in_one_command_is_done_once(tmp_path: Path, bring: Imp
 
 
 @pytest.mark.parametrize("name", ["routes", "databases", "transmission_queue"])
-def test_a_script_that_is_called_like_a_view_is_none(tmp_path: Path, bring: Import, name: str) -> None:
+def test_a_script_named_like_a_view_is_a_script(tmp_path: Path, bring: Import, name: str) -> None:
     bring(script(tmp_path, name, CREATE.format("a", "a"), TUESDAY))
     older = script(tmp_path, "older.sql", "DROP ROUTE a", MONDAY)
     assert f"{name} of 2026-01-06T12:00:00Z was imported" in bring(older, status=2)["told"]

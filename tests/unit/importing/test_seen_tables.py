@@ -53,7 +53,7 @@ def test_queues_and_counts_are_those_of_the_last_export(tmp_path: Path) -> None:
     assert done.written["queues"] == {"added": 1, "removed": 1}
 
 
-def test_of_a_database_that_is_gone_nothing_stays(tmp_path: Path) -> None:
+def test_rows_of_a_dropped_database_are_removed(tmp_path: Path) -> None:
     config = config_in(tmp_path, *SEEN)
     bring(tmp_path, config, service_queues={"Orders": [UNREAD]}, endpoint_counts={"Orders": [CLOSED]})
     bring(tmp_path, config, TUESDAY, databases=SHOP[:1], services={"msdb": []})

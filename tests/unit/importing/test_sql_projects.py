@@ -36,7 +36,7 @@ def addresses(script: ReadScript) -> list[str | None]:
     return [one.options.address for one in script.statements if isinstance(one, CreateRoute)]
 
 
-def test_a_project_of_the_old_style(tmp_path: Path) -> None:
+def test_a_project_of_the_old_style_is_read(tmp_path: Path) -> None:
     text = OLD.format(
         "\n<PropertyGroup><Name>Shop.Db</Name><TargetDatabase>Shop</TargetDatabase>"
         "\n<ServiceBrokerOption>EnableBroker</ServiceBrokerOption></PropertyGroup>"
@@ -129,7 +129,7 @@ EXTERNAL = '<!DOCTYPE p SYSTEM "file:///etc/passwd"><Project />'
     ("text", "why"),
     [(BOMB, "DTD"), (EXTERNAL, "DTD"), ("<Project>", "not XML"), ("no", "not XML"), ("<dacpac/>", "<dacpac>")],
 )
-def test_a_document_that_is_no_project(text: str, why: str, tmp_path: Path) -> None:
+def test_a_document_that_is_not_a_project_is_refused(text: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=why):
         read_project(project(tmp_path, text))
 

@@ -122,7 +122,7 @@ MARKDOWN = "| {} |\n|:---|---:|---|---|\n| {} |\n| {} |\n"
         ("x.md", "Some text\n\n" + MARKDOWN + "\nmore text\n"),
     ],
 )
-def test_frames(tmp_path: Path, name: str, form: str) -> None:
+def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
     bar = "\u2502" if "\u2502" in form else "|"
     rows = [("//a&amp;b", *ROWS[0][1:]), ROWS[1]]
     text = form.format(*(f" {bar} ".join(row) for row in (HEADER, *rows)))
@@ -131,7 +131,7 @@ def test_frames(tmp_path: Path, name: str, form: str) -> None:
     assert (names(export), told(export)) == ([first, "//a b"], [])
 
 
-def test_a_table_of_a_mail(tmp_path: Path) -> None:
+def test_a_table_in_an_html_mail_is_read(tmp_path: Path) -> None:
     def row(cells: tuple[str, ...], tag: str = "td") -> str:
         return "<TR>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</TR>\n"
 
@@ -259,7 +259,7 @@ def test_an_encoding_that_is_guessed_or_named(
     assert not [note for note in export.notes if "Windows-1252" in note]
 
 
-def test_an_encoding_that_is_none() -> None:
+def test_an_unknown_encoding_is_refused() -> None:
     for name in ("cp125l", "rot13", "base64", "x\0"):
         with pytest.raises(InputError, match="is not an encoding"), reading_as(name):
             pass

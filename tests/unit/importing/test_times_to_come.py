@@ -59,7 +59,7 @@ def write_script(folder: Path, after_now: timedelta) -> str:
     return str(file)
 
 
-def test_an_export(tmp_path: Path, run: Run) -> None:
+def test_an_export_in_the_future_is_refused(tmp_path: Path, run: Run) -> None:
     routes = {"Orders": [route("AutoCreatedLocal")]}
     at = from_now(AHEAD)
     told = run("import", "catalog", str(export(tmp_path / "a", at=at, routes=routes)), status=2)
@@ -77,7 +77,7 @@ def test_the_option_of_exports_is_read_on_its_clock(tmp_path: Path, run: Run) ->
     run("import", "catalog", str(file), "--exported-at", local, "--time-zone", "+03:00")
 
 
-def test_scripts(tmp_path: Path, run: Run) -> None:
+def test_scripts_in_the_future_are_refused(tmp_path: Path, run: Run) -> None:
     tsql = ("import", "tsql", "--instance", "HUB", "--database", "Shop")
     ahead = write_script(tmp_path, AHEAD)
     told = run(*tsql, ahead, status=2)
@@ -91,7 +91,7 @@ def test_scripts(tmp_path: Path, run: Run) -> None:
     assert abs(row["exported_at"] - datetime.now(timezone.utc)) < timedelta(minutes=5)
 
 
-def test_a_file_that_is_nearly_of_now(tmp_path: Path, run: Run) -> None:
+def test_a_file_less_than_an_hour_ahead_is_accepted(tmp_path: Path, run: Run) -> None:
     run("import", "tsql", "--instance", "HUB", "--database", "Shop", write_script(tmp_path, NEARLY))
 
 
@@ -198,7 +198,7 @@ TAKEN_BACK = (
 )
 
 
-def test_the_next_export_takes_it_back(config: Config, tmp_path: Path) -> None:
+def test_the_next_export_replaces_rows_of_a_future_import(config: Config, tmp_path: Path) -> None:
     make_table(place(tmp_path, "imports"), [imported("routes", LATER)], IMPORTS)
     sources = export_routes(tmp_path / "a", NOW, ("Kept", "LOCAL"), ("Changed", "TCP://new:1"))
     done = import_views(no_spark(), config, sources)
@@ -216,7 +216,7 @@ def test_the_next_export_takes_it_back(config: Config, tmp_path: Path) -> None:
     assert (again.written["routes"], TAKEN_BACK in again.notes) == ({"unchanged": 2}, False)
 
 
-def test_the_next_import_of_another_view_takes_it_back(config: Config, tmp_path: Path) -> None:
+def test_the_next_import_of_another_view_replaces_a_future_import(config: Config, tmp_path: Path) -> None:
     ahead = [imported("routes", LATER), imported("services", LATER), imported("databases", BEFORE, None)]
     make_table(place(tmp_path, "imports"), ahead, IMPORTS)
     sources = [str(export(tmp_path / "a", at=NOW.isoformat(), databases=[database("Orders", "0d0d0d0d")]))]
@@ -254,7 +254,7 @@ def import_text(config: Config, text: str, at: datetime) -> ImportResult:
     return import_scripts(no_spark(), config, [script], instance="SHOP", now=NOW)
 
 
-def test_the_next_script_takes_it_back(config: Config, tmp_path: Path) -> None:
+def test_the_next_script_replaces_a_future_import(config: Config, tmp_path: Path) -> None:
     """The next script applies to the previous state, and so does a script of the same time."""
     make_table(place(tmp_path, "imports"), [imported("routes", BEFORE), imported("x.sql", LATER)], IMPORTS)
     done = import_text(config, "ALTER ROUTE Changed WITH ADDRESS = 'TCP://newest:1'\nDROP ROUTE Gone", NOW)
@@ -274,7 +274,7 @@ def test_the_next_script_takes_it_back(config: Config, tmp_path: Path) -> None:
     }
 
 
-def test_a_script_that_was_imported_before_takes_it_back_too(config: Config, tmp_path: Path) -> None:
+def test_a_repeated_script_replaces_the_time_of_a_future_import(config: Config, tmp_path: Path) -> None:
     make_table(place(tmp_path, "imports"), [imported("s.sql", BEFORE), imported("x.sql", LATER)], IMPORTS)
     done = import_text(config, "DROP ROUTE Gone", BEFORE)
     assert done.notes == [TAKEN_BACK, "s.sql: it was already imported, so it is skipped"]
@@ -282,7 +282,7 @@ def test_a_script_that_was_imported_before_takes_it_back_too(config: Config, tmp
     assert imports_in(tmp_path) == {("s.sql", "Orders", BEFORE), ("x.sql", "Orders", IMPORTED)}
 
 
-def test_an_export_from_before_the_one_that_is_taken_back(config: Config, tmp_path: Path) -> None:
+def test_an_export_older_than_a_replaced_import_is_accepted(config: Config, tmp_path: Path) -> None:
     """It was exported before, and is not older: not even once more."""
     make_table(place(tmp_path, "imports"), [imported("x.sql", LATER)], IMPORTS)
     at = IMPORTED - HOUR
@@ -311,7 +311,7 @@ def test_planned_routes_stay(config: Config, tmp_path: Path, imports: list[dict[
     assert routes_in(tmp_path) == before
 
 
-def test_a_time_ahead_is_not_newer(config: Config, tmp_path: Path) -> None:
+def test_an_import_with_a_future_time_is_not_newer(config: Config, tmp_path: Path) -> None:
     """The next import replaces a future time in any view."""
     make_table(place(tmp_path, "imports"), [imported("services", LATER)], IMPORTS)
     sources = [str(export(tmp_path / "a", at=NOW.isoformat(), services={"Orders": [{"name": "//orders"}]}))]

@@ -69,6 +69,6 @@ def test_the_number_of_a_transmission_status(status: str, number: int | None, de
     assert outcome(number) == decided
 
 
-def test_no_text_of_a_value_is_taken_for_sql_servers_own() -> None:
+def test_texts_of_values_are_not_mistaken_for_sql_servers_texts() -> None:
     assert error_number(f"DNS lookup failed with error: '{WRITTEN[9793]}'.") == 9783
     assert error_number("The security certificate bound to database principal (Id: 7) is not there") is None

@@ -154,7 +154,7 @@ def test_services_are_found_exactly(run: Run) -> None:
     assert result.state.services == (ServiceState("Shop", "//SHOP"),)
 
 
-def test_broker_options(run: Run) -> None:
+def test_broker_options_of_databases_are_applied(run: Run) -> None:
     result = run(
         """ALTER DATABASE shop SET DISABLE_BROKER
            ALTER DATABASE msdb SET ENABLE_BROKER"""
@@ -249,7 +249,7 @@ def test_changes_without_a_table_are_reported(run: Run, text: str, why: str) -> 
     assert why in problem.why
 
 
-def test_the_endpoint(run: Run) -> None:
+def test_statements_change_the_endpoint(run: Run) -> None:
     result = run(
         """ALTER ENDPOINT BROKER FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
            ALTER ENDPOINT broker AS TCP (LISTENER_PORT = 4023)"""
@@ -304,7 +304,7 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
         ),
     ],
 )
-def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -> None:
+def test_statements_under_a_false_condition_are_skipped(run: Run, text: str, passed_over: int) -> None:
     result = run(text)
     assert len(result.passed_over) == passed_over
     assert result == AppliedScript(STATE, passed_over=result.passed_over)
@@ -321,7 +321,7 @@ def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -
         (EndpointState(), "", True, 1),
     ],
 )
-def test_whether_there_is_an_endpoint(
+def test_statements_show_whether_an_endpoint_exists(
     run: Run, endpoint: EndpointState | None, asked: str, is_made: bool, doubts: int
 ) -> None:
     made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"

@@ -127,7 +127,7 @@ def test_a_text_that_is_not_known_or_not_run_is_reported(read: ReadText, text: s
         "EXEC sp_MSforeachdb 'PRINT ''?'''",
     ],
 )
-def test_a_text_that_is_data_is_no_statement(read: ReadText, text: str) -> None:
+def test_a_text_used_as_data_is_not_a_statement(read: ReadText, text: str) -> None:
     script = read(f"DROP ROUTE first_one {_declare(text)}\nIF 1 = 1 BEGIN PRINT 'x'; {text}\nEND\n")
     assert [found.name for found in script.statements] == ["first_one"]
     assert script.problems == ()

@@ -101,7 +101,7 @@ def test_problems_come_by_line_the_scripts_own_first(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_r_that_is_no_text_is_reported(tmp_path: Path) -> None:
+def test_an_included_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     main = tmp_path / "main.sql"
     main.write_text(":r picture.png\nDROP ROUTE a")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")

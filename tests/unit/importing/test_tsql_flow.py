@@ -354,7 +354,7 @@ def test_a_use_under_a_condition(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [2]
 
 
-def test_dialogs_are_no_blocks(read: ReadText) -> None:
+def test_dialogs_are_not_blocks(read: ReadText) -> None:
     script = read(
         """DECLARE @h uniqueidentifier, @x int BEGIN DIALOG CONVERSATION @h FROM SERVICE a TO SERVICE 'b'
            IF @x = 1 BEGIN END CONVERSATION @h; DROP ROUTE a END

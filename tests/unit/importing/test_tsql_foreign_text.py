@@ -77,7 +77,7 @@ def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why:
         (f"# Routes\n\n{ROUTE}\n", 1, f"the line begins with '#', {OTHER}"),
     ],
 )
-def test_a_file_of_nothing_else_is_no_script(text: str, line: int, why: str, tmp_path: Path) -> None:
+def test_a_file_of_only_foreign_text_is_not_a_script(text: str, line: int, why: str, tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text(text, encoding="utf-8")
     at = datetime(2024, 5, 1, tzinfo=timezone.utc)
     with pytest.raises(InputError, match="no T-SQL statement is found") as error:

@@ -268,7 +268,7 @@ def test_other_formats(tmp_path: Path, name: str, text: str, word: str | None) -
     assert (reason is None) if word is None else (word in str(reason))
 
 
-def test_a_script_of_comments_alone_is_noted(tmp_path: Path) -> None:
+def test_a_script_of_only_comments_is_noted(tmp_path: Path) -> None:
     empty, script = tmp_path / "a.sql", tmp_path / "b.sql"
     empty.write_text("/* pre-deployment */\n--CREATE ROUTE r\nGO\n")
     script.write_text(f"USE D CREATE ROUTE r {LOCAL}")

@@ -216,7 +216,7 @@ def test_commands_without_effect_and_unknown_ones(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [7, 8, 9]
 
 
-def test_a_command_in_a_string_is_none(read: ReadText) -> None:
+def test_a_command_in_a_string_is_ignored(read: ReadText) -> None:
     assert _texts("'\n:setvar a b\nexit\n'") == ["'\n:setvar a b\nexit\n'"]
 
 
@@ -408,6 +408,6 @@ def test_a_long_value_in_many_places_ends_the_script(read: ReadText) -> None:
     assert len(script.problems) == 19
 
 
-def test_values_of_a_large_script_are_no_such_thing(read: ReadText) -> None:
+def test_values_in_a_large_script_do_not_end_it(read: ReadText) -> None:
     script = read(":setvar db Sales\n" + "DROP ROUTE [$(db)_a]\nGO\n" * 10_000)
     assert (len(script.statements), script.problems) == (10_000, ())

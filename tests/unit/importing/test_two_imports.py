@@ -80,7 +80,7 @@ def test_the_lock_is_held_from_the_first_read_to_the_last_commit(
     assert not list(tmp_path.rglob("*.lock"))
 
 
-def test_somebody_has_written_since_the_tables_were_read(
+def test_a_write_since_the_tables_were_read_is_detected(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no lock, as on another system."""
@@ -104,7 +104,7 @@ def test_somebody_has_written_since_the_tables_were_read(
 
 
 @pytest.mark.parametrize("adds", [True, False])
-def test_somebody_writes_at_the_same_moment(
+def test_a_concurrent_write_just_before_the_commit_is_detected(
     adds: bool, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the last look and the commit, which deltalake would put after the other one by itself."""

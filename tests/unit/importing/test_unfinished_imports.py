@@ -338,7 +338,7 @@ def test_an_overtaken_import_stops_before_its_next_commit(
         ended_after(commit, overtake) as commits,
         pytest.raises(StorageError, match="has changed since this import read it") as late,
     ):
-        estate(SECOND, STOCK, BILLING, more="")(no_spark(), tmp_path)
+        estate(SECOND, STOCK, BILLING, other_databases="")(no_spark(), tmp_path)
     assert late.value.exit_code == 3
     config = config_in(tmp_path)
     assert commits[commit + 1 :][-1] == "replace unfinished_imports"

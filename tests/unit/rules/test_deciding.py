@@ -122,7 +122,7 @@ def test_a_bound_message_and_one_of_an_unknown_id() -> None:
     }
 
 
-def test_a_name_that_nothing_names() -> None:
+def test_an_unknown_service_name_may_have_an_address() -> None:
     hub = instance({"Orders": [route("t", address="TRANSPORT"), route("s", "S"), route("ask", ASKS)]})
     for named, said in (
         (NameAddress.NONE, "5 - t TRANSPORT_ADDRESS_INVALID"),
@@ -181,7 +181,7 @@ def test_a_search_reports_its_routes_and_address() -> None:
         ),
     ],
 )
-def test_the_times_of_a_key(
+def test_a_key_is_decided_by_the_routes_valid_at_its_time(
     routes: list[tuple[str, str | None, str, int | None, int | None]],
     arrivals: list[tuple[str, str | None, str, int | None, int | None]],
     expected: list[tuple[int | None, int | None, str]],

@@ -63,7 +63,9 @@ def _hop(instance: str, route: str | None, address: str | None, outcome: Outcome
         Case(["a R b, b R1 c: DELIVERED", "a R b, b R2 d: DROPPED"], ["c R a: DELIVERED"], "DROPPED", []),
     ],
 )
-def test_the_joint_end(there: list[str], back: list[str], end: str, spared: list[str]) -> None:
+def test_a_trace_has_the_joint_end_of_its_paths(
+    there: list[str], back: list[str], end: str, spared: list[str]
+) -> None:
     returns = [_way(way) for way in back]
 
     def reply(delivered: HopPath) -> MessageTrace | None:

@@ -89,7 +89,7 @@ def test_a_database_has_the_id(database: str, broker: str | None, expected: bool
         (["Aged"], None, NOWHERE, DestinationLocation(None, NO_BROKER)),
     ],
 )
-def test_the_destination(
+def test_a_message_is_located_in_its_destination(
     holders: list[str], sender: str | None, broker: str | None, expected: DestinationLocation
 ) -> None:
     assert locate(HUB, ServiceHolders(LISTED[name] for name in holders), sender, broker) == expected

@@ -22,7 +22,9 @@ TABLE: list[tuple[list[RouteRequest], bool, bool]] = [
 
 
 @pytest.mark.parametrize(("record", "is_opened", "expected"), TABLE)
-def test_settled(record: list[RouteRequest], is_opened: bool, expected: bool) -> None:
+def test_a_scope_is_settled_if_no_later_message_opens_a_request(
+    record: list[RouteRequest], is_opened: bool, expected: bool
+) -> None:
     scope = RequestScope(tuple(record))
     if is_opened:
         scope.opened = RouteRequest(11, "m")

@@ -19,7 +19,7 @@ def test_a_text_is_read_as_its_table_says(form: str, word: str | None, expected:
     assert (read, type(read)) == (expected, type(expected))
 
 
-def test_no_text_is_no_guid() -> None:
+def test_null_is_not_a_guid() -> None:
     assert not text.is_guid(None)
 
 

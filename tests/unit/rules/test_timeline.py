@@ -50,5 +50,5 @@ def test_the_intervals_of_two_tables() -> None:
     ]
 
 
-def test_no_table_is_one_interval() -> None:
+def test_without_a_table_there_is_one_interval() -> None:
     assert [(s.valid_from, s.valid_to, s.tables) for s in spans()] == [(None, None, ())]

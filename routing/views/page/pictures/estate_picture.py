@@ -56,13 +56,13 @@ def draw_matrix(
 ) -> picture_theme.Picture:
     """Draw a matrix with cells coloured by the endings of messages. ``links`` are the known targets of cells."""
     rows = list(cell_rows(matrix, cells, links or {}))
-    room, many = width - _NAMES[width], max(1, len(matrix.columns))
-    cell = min(_WIDEST, max(_LEAST, room / many))
+    room, column_count = width - _NAMES[width], max(1, len(matrix.columns))
+    cell = min(_WIDEST, max(_LEAST, room / column_count))
     is_numbered = cell >= _NUMBERED
     step = _ROW if is_numbered else _SMALL_ROW
-    wide, high = cell * many, step * max(1, len(matrix.rows))
+    wide, high = cell * column_count, step * max(1, len(matrix.rows))
     scales = {
-        "x": alt.Scale(domain=[0, many], range=[0, wide], nice=False),
+        "x": alt.Scale(domain=[0, column_count], range=[0, wide], nice=False),
         "y": alt.Scale(domain=[0, max(1, len(matrix.rows))], range=[0, high], nice=False),
     }
     y = alt.Y("middle:Q", axis=None, scale=scales["y"])
@@ -152,7 +152,7 @@ def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, h
 
 
 def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> list[alt.Chart]:
-    """Return the names of rows on the left, and those of columns above, aslant."""
+    """Return the names of rows on the left, and slanted names of columns above."""
     rows, columns = (
         alt.Chart(
             alt.InlineData(

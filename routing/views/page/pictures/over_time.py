@@ -85,8 +85,10 @@ def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
     whole = strips.transform_aggregate(highest="max(messages)", groupby=["place", "service"])
     base = bar_pictures.marked(whole, alt.MarkDef(type="rule", style="base", yOffset=_BASE))
     named = bar_pictures.names(whole, "service", room=110, cut="start", dy=_WORDS)
-    most = alt.MarkDef(type="text", style="number", align="right", dy=_WORDS)
-    at_most = bar_pictures.marked(whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), most)
+    text_mark = alt.MarkDef(type="text", style="number", align="right", dy=_WORDS)
+    at_most = bar_pictures.marked(
+        whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), text_mark
+    )
     numbered = at_most.encode(x=alt.value("width"), text="words:N")
     words = f"Strips: stuck messages in steps of {_span(series.seconds)}, one strip a service, times in UTC."
     return bar_pictures.dressed([base, bars, named, numbered], words, step=_STRIP)

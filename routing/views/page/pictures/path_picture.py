@@ -104,17 +104,17 @@ def _cut(stations: list[ReadRow]) -> list[ReadRow]:
 
 def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
     """Draw a line from each station to the next, with an arrow's head and the route's name."""
-    going = base.transform_filter("datum.route !== null")
-    going = going.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
-    line = bar_pictures.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
+    outgoing = base.transform_filter("datum.route !== null")
+    outgoing = outgoing.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
+    line = bar_pictures.marked(outgoing, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
     arrow = alt.MarkDef(
         type="point", shape="triangle-right", size=70, filled=True, opacity=1, xOffset=-14, yOffset=_LINE
     )
     name = alt.MarkDef(type="text", style="number", align="center", dy=_LINE - 11, limit=room - 60)
     return [
         line.encode(x2="next:Q"),
-        bar_pictures.marked(going, arrow).encode(x=alt.X("next:Q", axis=None)),
-        bar_pictures.marked(going, name).encode(x=alt.X("middle:Q", axis=None), text="route:N"),
+        bar_pictures.marked(outgoing, arrow).encode(x=alt.X("next:Q", axis=None)),
+        bar_pictures.marked(outgoing, name).encode(x=alt.X("middle:Q", axis=None), text="route:N"),
     ]
 
 
@@ -133,7 +133,7 @@ def _words(base: alt.Chart, room: float) -> list[alt.Chart]:
     """Return the head of a path, the instances above its stations and the events below them."""
     head = alt.MarkDef(type="text", style="number", align="left", dy=_HEAD)
     above = alt.MarkDef(type="text", style="name", align="center", dy=_ABOVE, limit=room - 10)
-    # A reason is longer than the room of many stations. The text beside the last one is short.
+    # A reason is longer than the room of many stations. The text at the last one is short.
     wide = max(room - 10, 2 * _EDGE - 20)
     below = alt.MarkDef(type="text", style="number", align="center", dy=_BELOW, limit=wide, lineBreak="\n")
     return [

@@ -97,9 +97,9 @@ def outcome_colour(
 ) -> alt.Color:
     """Return the colour of field ``outcome``, the same for a word everywhere, and a legend of the words shown."""
     plain = "replace(lower(datum.label), /_/g, ' ')"
-    many = alt.ExprRef("clamp(floor(width / 130), 2, 7)")
+    column_count = alt.ExprRef("clamp(floor(width / 130), 2, 7)")
     words = alt.Legend(
-        title=None, orient=orient, columns=many, offset=offset, labelExpr=plain, values=_ordered(shown)
+        title=None, orient=orient, columns=column_count, offset=offset, labelExpr=plain, values=_ordered(shown)
     )
     legend = words if shown else None
     return alt.Color("outcome:N", scale=alt.Scale(domain=list(OUTCOMES), range="category"), legend=legend)
