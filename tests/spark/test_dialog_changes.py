@@ -14,7 +14,8 @@ import pytest
 from routing.delta.opening import TableOpener
 from routing.errors import InputError
 from routing.messages import validate
-from routing.runs import increment, retries
+from routing.runs import retries
+from routing.runs.increment import Retries
 from routing.runs.pipeline import spark_engine
 from routing.runs.running import run_by
 from routing.schemas import DIALOGS
@@ -55,7 +56,7 @@ class Job:
         self.decided, self.surveyed = 0, 0
         choose, check = retries.choose, validate.check
 
-        def choosing(*given: Any) -> increment.Retries:
+        def choosing(*given: Any) -> Retries:
             chosen = choose(*given)
             self.decided = chosen.count
             return chosen

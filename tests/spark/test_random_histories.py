@@ -16,7 +16,8 @@ import pytest
 from deltalake import DeltaTable
 
 from routing.delta.opening import TableOpener
-from routing.runs import increment, retries
+from routing.runs import retries
+from routing.runs.increment import Retries
 from routing.runs.pipeline import spark_engine
 from routing.runs.running import run_by
 from routing.schemas import TABLES
@@ -91,7 +92,7 @@ def test_a_random_history(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
     history = History(spark, tmp_path, tables)
     decided, choose = list[int](), retries.choose
 
-    def counting(*given: object, **named: object) -> increment.Retries:
+    def counting(*given: object, **named: object) -> Retries:
         chosen = choose(*given, **named)  # type: ignore[arg-type]
         decided.append(chosen.count)
         return chosen
