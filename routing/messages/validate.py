@@ -267,8 +267,8 @@ def set_doubles_aside(
 
     ``messages`` are new rows, conformed, and ``doubled_keys`` the duplicate keys among them. ``scopes`` is as in
     `lookups.RunLookups`. Within ``messages``, the row with the smallest enqueue_time, conversation_id,
-    is_initiator and message_sequence_number counts, among those without another fault. That its instance is in
-    quarantine is no fault of a row. The frames in ``frame_cache`` must stay until both are written.
+    is_initiator and message_sequence_number counts, among those without another fault. A row in
+    quarantine has no fault for this reason alone. The frames in ``frame_cache`` must stay until both are written.
     """
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)

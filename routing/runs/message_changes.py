@@ -112,7 +112,7 @@ class DialogChanges:
 
     @property
     def suspects(self) -> Suspects:
-        """The dialogs that the last run has not validated. A run needs all those that changed."""
+        """The dialogs that the last run has not validated. A run needs all changed ones."""
         if self.are_unknown:
             return Suspects.ALL
         return Suspects.NONE if self.is_none else Suspects.NEEDED

@@ -117,7 +117,7 @@ def _compare(
 
 
 def _count_reachable(pending: DataFrame, changes: _InputChanges, now: datetime) -> int:
-    """Count the rows that are due, and those that may ask for a route. Only narrow columns are read."""
+    """Count the rows that are due or may ask for a route. Only narrow columns are read."""
     return int(pending.agg(F.count_if(_is_due(changes, now) | F.col("may_ask"))).collect()[0][0])
 
 

@@ -59,12 +59,13 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         raise InputError.full_run_needed(
             f"{str(messages.location)!r} was made anew or put back since the last run"
         )
-    window = window_of(inputs.config.resolve)
+    # Spark makes columns only in a session.
+    spark, window = outputs.spark, window_of(inputs.config.resolve)
     inside = is_within(window)
     versions = {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
         tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
-        rows = conform_messages(inputs, messages.read(outputs.spark)).where(inside)
+        rows = conform_messages(inputs, messages.read(spark)).where(inside)
     stored = increment.StoredOutputs(
         inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=inside
     )

@@ -62,7 +62,7 @@ class TableColumns:
         return self.take([place for place, value in enumerate(self.values[name]) if value in wanted])
 
     def without(self, name: str, unwanted: Collection[Any]) -> TableColumns:
-        """Return the rows whose column has none of the unwanted values."""
+        """Leave out the rows whose column has an unwanted value."""
         return self.take([place for place, value in enumerate(self.values[name]) if value not in unwanted])
 
     def undecoded(self) -> Iterator[tuple[str, int, UndecodedText]]:
