@@ -77,11 +77,16 @@ def _hooked_statements(hook: Hook) -> Iterator[None]:
     """Hook the commits that only Spark makes, by statements."""
     from routing.delta.ledger import DeltaTables
 
-    merged, erased = DeltaTables.merge, DeltaTables.erase
+    merged, replaced, erased = DeltaTables.merge, DeltaTables.replace, DeltaTables.erase
 
     def merge(self: DeltaTables, key: str, *arguments: Any) -> None:
         hook(f"before {key}")
         merged(self, key, *arguments)
+        hook(f"after {key}")
+
+    def replace(self: DeltaTables, key: str, *arguments: Any) -> None:
+        hook(f"before {key}")
+        replaced(self, key, *arguments)
         hook(f"after {key}")
 
     def erase(self: DeltaTables, key: str, *arguments: Any) -> int:
@@ -92,6 +97,7 @@ def _hooked_statements(hook: Hook) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DeltaTables, "merge", merge)
+        patch.setattr(DeltaTables, "replace", replace)
         patch.setattr(DeltaTables, "erase", erase)
         yield
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
@@ -163,6 +164,8 @@ def _follow(settings: Config, options: argparse.Namespace, console: Console) -> 
             progress.text = f"run {run_id} was the last one, and no other had begun"
 
     def tell_failure(error: Exception, pause: timedelta) -> None:
+        if options.verbose:
+            console.note("".join(traceback.format_exception(error)).rstrip())
         why = str(error) if isinstance(error, RoutingError) else first_sentence(error)
         console.note(f"sbroute: the run failed: {why}; trying again in {pause}", "error")
 
