@@ -253,6 +253,22 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
 
 
 @pytest.mark.usefixtures("planned_once")
+@pytest.mark.long
+@pytest.mark.parametrize(("limit", "shuffles"), [("10000B", 1), ("30000B", 0)], ids=["names too", "names fit"])
+def test_only_the_plan_is_over_the_limit(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, limit: str, shuffles: int
+) -> None:
+    """Messages are shuffled once to their names, and not at all if their distinct names fit."""
+    done = resolved(spark, tables, messages, broadcast_limit=limit)
+    try:
+        path = main_path(done.resolved_routes, messages)
+        assert path.count("Exchange") == path.count("ShuffledHashJoin") == shuffles
+        assert_as_expected(rows_of(done.resolved_routes), tables)
+    finally:
+        done.unpersist()
+
+
+@pytest.mark.usefixtures("planned_once")
 def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any]) -> None:
     from pyspark.sql import functions as F
 
