@@ -15,6 +15,7 @@ from routing.config import TableLocation
 from routing.rules.timeline import TimeRange, micros_of
 from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
 from routing.sessions.existing_session import is_connect
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, Row, SparkSession
@@ -104,7 +105,7 @@ def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWri
     return writer.option("replaceWhere", condition)
 
 
-def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> list[dict[str, Any]]:
+def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> list[TableRow]:
     """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
     rows = spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit))
     if is_connect(spark):

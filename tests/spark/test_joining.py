@@ -15,7 +15,7 @@ from routing.delta.opening import TableOpener
 from routing.runs.pipeline import spark_engine
 from routing.runs.running import run_by
 from routing.schemas import MESSAGES
-from routing.tables.cached_frames import BroadcastBudget, CarriedFrame, FrameCache, FrameLimits
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, FrameLimits
 from tests.imports import rows_at
 from tests.plans import broadcast_tables
 from tests.random_estates import RUN_TIMES, SEED, Row, assert_runs_agree
@@ -74,12 +74,20 @@ def test_the_number_of_rows_may_be_enough(spark: SparkSession) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     """Every frame that a run keeps or writes, in their order."""
     seen: list[DataFrame] = []
-    keep, put, hold = FrameCache._keep, spark_tables.put, FrameCache.hold
+    keep, keep_counted, hold = FrameCache.keep, FrameCache.keep_counted, FrameCache.hold
+    put = spark_tables.put
 
     # Rows that the driver holds would not tell where they come from.
-    def keep_others(self: FrameCache, small: DataFrame, most_rows: int | None) -> CarriedFrame:
+    def keep_others(self: FrameCache, small: DataFrame, most_rows: int | None = None) -> DataFrame:
         seen.append(small)
-        return CarriedFrame(small, None) if {*MESSAGES.names} <= {*small.columns} else keep(self, small, most_rows)
+        return small if {*MESSAGES.names} <= {*small.columns} else keep(self, small, most_rows)
+
+    def keep_counted_others(
+        self: FrameCache, small: DataFrame, most_rows: int | None = None
+    ) -> tuple[DataFrame, int]:
+        seen.append(small)
+        is_of_messages = {*MESSAGES.names} <= {*small.columns}
+        return (small, small.count()) if is_of_messages else keep_counted(self, small, most_rows)
 
     def hold_others(self: FrameCache, rows: DataFrame) -> DataFrame:
         return rows if OF_MESSAGES & {*rows.columns} else hold(self, rows)
@@ -88,7 +96,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
         seen.append(rows)
         put(rows, *arguments)
 
-    monkeypatch.setattr(FrameCache, "_keep", keep_others)
+    monkeypatch.setattr(FrameCache, "keep", keep_others)
+    monkeypatch.setattr(FrameCache, "keep_counted", keep_counted_others)
     monkeypatch.setattr(FrameCache, "hold", hold_others)
     monkeypatch.setattr(spark_tables, "put", watch_put)
     return seen

@@ -154,6 +154,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
         "rows_rejected": len(expected.rejected_messages),
         "rows_unchanged": 0,
         **dict.fromkeys(("rows_erased", "next_due_at", "input_digests", "window_from", "window_to")),
+        **dict.fromkeys(("rows_quarantined", "quarantined_instances")),
         "outcome_counts": Counter(r["outcome"] for r in expected.resolved_routes),
         "reason_counts": Counter(r["reason"] for r in expected.resolved_routes),
         "dialog_hash": "builtin",
@@ -220,9 +221,9 @@ def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) 
     assert plain == {name: value for name, value in done.second.items() if name not in times}
     assert datetime.fromisoformat(done.second["as_of"]) == row["as_of"] == AS_OF
     assert json.loads(row["settings"])["resolve"]["broadcast_limit"] == "1B"
-    # Three kinds of names of the configuration, the dialogs, the plan, the request on record by service and by
-    # conversation, and the one that m4 opens.
-    assert done.second_notes.count("shuffled hash join") == 8
+    # Three kinds of names of the configuration, the dialogs, the plan, names in messages, the request on record by
+    # service and by conversation, the one that m4 opens, who waits, and the databases in messages.
+    assert done.second_notes.count("shuffled hash join") == 11
     assert all(line.startswith("note: ") for line in done.second_notes.splitlines())
 
 

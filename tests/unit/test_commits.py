@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,12 +186,17 @@ class _Session:
         self.limits.append(limit)
         versions = range(self.commits - 1, max(self.commits - 1 - limit, -1), -1)
         rows = [
-            Row(version=number, operation="WRITE", micros=number, userMetadata=self.marks.get(number))
+            Row(
+                version=number,
+                operation="WRITE",
+                timestamp=datetime.fromtimestamp(number, timezone.utc),
+                userMetadata=self.marks.get(number),
+            )
             for number in versions
         ]
         # Somebody commits between two statements.
         self.commits += 1
-        return SimpleNamespace(selectExpr=lambda *_: SimpleNamespace(collect=lambda: rows))
+        return SimpleNamespace(collect=lambda: rows)
 
 
 NAMED = TableLocation("post.messages", is_name=True)
