@@ -24,4 +24,7 @@ def test_meanings_of_rows_and_of_tables_within_others() -> None:
     assert comments["routes"]["address"] == "LOCAL, TRANSPORT or a network address"
     assert comments["routes"]["valid_to"].startswith("valid_from, valid_to: when this version begins")
     assert comments["pending_messages"]["hops_remaining"] == comments["messages"]["hops_remaining"]
-    assert comments["pending_messages"]["attempt"] == "the attempt of its last row in resolved_routes"
+    assert (
+        comments["pending_messages"]["attempt"]
+        == "the attempt of its last row in resolved_routes, or 0 without one"
+    )
