@@ -47,8 +47,8 @@ def decide_names(source: MessageSource, decided: DecidedFrames, *, checks_rows: 
 
     Without them all messages would be shuffled for each table that is too large for a broadcast.
     """
-    bound = keying.add_names(source.bound(checks_rows=checks_rows))
-    names = keying.add_scope(bound.select(*_NAMES, "bound_broker").distinct(), source.lookups)
+    messages = keying.add_names(source.bound_messages(checks_rows=checks_rows))
+    names = keying.add_scope(messages.select(*_NAMES, "bound_broker").distinct(), source.lookups)
     timed = _look_up_plan(keying.add_keys(names, source.lookups), decided, None, fits=fits)
     is_known = F.col("own_addresses").isNotNull().alias("scope_is_known")
     rows = timed.select(*_NAMES, is_known, "plan_from", "valid_to", "choices")
@@ -57,10 +57,10 @@ def decide_names(source: MessageSource, decided: DecidedFrames, *, checks_rows: 
 
 def choose_by_names(source: MessageSource, names: JoinSide, *, checks_rows: bool) -> DataFrame:
     """Add their choice to the messages to be resolved, like `choose`, by one join with their names."""
-    bound = keying.add_names(source.bound(checks_rows=checks_rows))
-    joined = look_up(bound, names, _NAMES, _is_in_time()).drop("broker_or_none")
-    known = joined.where(F.coalesce("scope_is_known", F.lit(True)))
-    return _take_choice(known, source.dialog_hash, None)
+    messages = keying.add_names(source.bound_messages(checks_rows=checks_rows))
+    joined = look_up(messages, names, _NAMES, _is_in_time()).drop("broker_or_none")
+    resolvable = joined.where(F.coalesce("scope_is_known", F.lit(True)))
+    return _take_choice(resolvable, source.dialog_hash, None)
 
 
 def _is_in_time() -> Column:

@@ -138,7 +138,7 @@ class MessageSource:
         lookups = self.lookups
         return all(side.fits for side in (lookups.scopes, lookups.services, lookups.brokers))
 
-    def bound(self, *, checks_rows: bool) -> DataFrame:
+    def bound_messages(self, *, checks_rows: bool) -> DataFrame:
         """Return prepared messages with the broker instance that they are bound to, faulty rows left out."""
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.options.as_of)
@@ -148,10 +148,10 @@ class MessageSource:
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool) -> DataFrame:
         """Return the messages to be resolved, bound and keyed. Facts of all messages are not checked again."""
-        bound = self.bound(checks_rows=checks_rows)
+        messages = self.bound_messages(checks_rows=checks_rows)
         if checks_scopes or self.lookups.checked.has_transport:
-            bound = keying.add_scope(bound, self.lookups)
-        valid = bound.where(F.col("own_addresses").isNotNull()) if checks_scopes else bound
+            messages = keying.add_scope(messages, self.lookups)
+        valid = messages.where(F.col("own_addresses").isNotNull()) if checks_scopes else messages
         return keying.add_keys(valid, self.lookups)
 
     def keep(self, what: str, rows: DataFrame, most_rows: int | None = None) -> JoinSide:

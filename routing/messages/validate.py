@@ -300,12 +300,12 @@ def find_doubles(
     rows = new.select(*KEY, F.lit(1).alias("rows"), F.lit(False).alias("is_stored"))
     if stored is not None:
         new_hashes = new.select(F.xxhash64(*KEY).alias("hash"))
-        side = broadcasts.join_side("the keys of the new messages", new_hashes, count)
-        alike = stored.select(*KEY).join(side.with_hint(), F.xxhash64(*KEY) == F.col("hash"), how="left_semi")
+        hash_side = broadcasts.join_side("the keys of the new messages", new_hashes, count)
+        alike = stored.select(*KEY).join(hash_side.with_hint(), F.xxhash64(*KEY) == F.col("hash"), how="left_semi")
         rows = rows.unionByName(alike.select(*KEY, F.lit(0).alias("rows"), F.lit(True).alias("is_stored")))
-    found = rows.groupBy(*KEY).agg(F.sum("rows").alias("rows"), F.bool_or("is_stored").alias("is_stored"))
+    keys = rows.groupBy(*KEY).agg(F.sum("rows").alias("rows"), F.bool_or("is_stored").alias("is_stored"))
     is_doubled = (F.col("rows") > 1) | ((F.col("rows") > 0) & F.col("is_stored"))
-    return DoubledKeys(*frame_cache.keep_counted(found.where(is_doubled).select(*KEY, "is_stored"), count))
+    return DoubledKeys(*frame_cache.keep_counted(keys.where(is_doubled).select(*KEY, "is_stored"), count))
 
 
 def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:

@@ -280,10 +280,18 @@ def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
     suspects = read_suspects(dialogs, "dialogs")
     faults = list(findings({"dialogs": suspects}))
     shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
-    conditions = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
-    mattering = rows.count_rows(filter=reduce(operator.or_, conditions.values())) if conditions else 0
-    ending = rows.count_rows(filter=conditions["lifetime"]) if "lifetime" in conditions else 0
+    may_change = _may_change_decision(shape)
+    mattering = 0 if may_change is None else rows.count_rows(filter=may_change)
+    ending = rows.count_rows(filter=pc.field(shape["lifetime"]).is_valid()) if "lifetime" in shape else 0
     return DialogSurvey(mattering, ending, len(faults), faults, frozenset(fault.instance for fault in faults))
+
+
+def _may_change_decision(shape: Mapping[str, str]) -> Any:
+    """Return Arrow's condition that a dialog may change a decision, or None without a column for it."""
+    import pyarrow.compute as pc
+
+    conditions = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
+    return reduce(operator.or_, conditions) if conditions else None
 
 
 def check_inputs(
@@ -312,9 +320,8 @@ def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:
         import pyarrow.compute as pc
 
         shape = shape_of(dialogs, "dialogs")
-        matters = reduce(operator.or_, (pc.field(shape[name]).is_valid() for name in MATTERS if name in shape))
         others = ~pc.field(shape["instance_name"]).isin([*instances])
-        return as_dataset(dialogs).to_table(filter=matters & others)
+        return as_dataset(dialogs).to_table(filter=_may_change_decision(shape) & others)
 
     frame: Any = dialogs
     is_of = {"dialogs": dialogs}

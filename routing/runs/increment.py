@@ -224,13 +224,13 @@ def _withhold(
     if tried_again is not None:
         rows = rows.unionByName(pending.withheld_again(tried_again.where(is_withheld)))
         tried_again = tried_again.where(~is_withheld)
-    withheld = frame_cache.keep(rows)
+    withheld, count = frame_cache.keep_counted(rows)
     return replace(
         step,
         as_read=step.as_read.where(~is_withheld),
         tried_again=tried_again,
         withheld=withheld,
-        withheld_count=withheld.count(),
+        withheld_count=count,
     )
 
 

@@ -49,7 +49,8 @@ def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -
         return work.idle_result() if last is None else work.idle_result_as(last)
     if work.is_idle:
         waiting = count_pending(inputs, work.versions[_PENDING]) if work.arrived.pending_count else None
-        return with_quarantine(inputs, work.idle_result(waiting), waiting, work.checked.quarantine)
+        withheld = 0 if waiting is None else waiting.quarantined
+        return with_quarantine(inputs, work.idle_result(waiting), work.checked.quarantine, withheld)
     step, plan = decide(inputs, work, work.checked, now)
     return _Outputs(inputs, outputs, step, plan, now, work.versions).commit_all(work)
 
@@ -128,10 +129,10 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     with clock.stage("validate"):
         reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
         if checked is None or reduced is not None:
-            suspects = dialog_changes.suspects if checked is None else validate.Suspects.NONE
-            if (last and last.quarantined_instances) or (checked and checked.quarantine.instances):
-                # Faulty dialogs need not be among those of this run's messages.
-                suspects = validate.Suspects.ALL
+            suspects = dialog_changes.suspects(last)
+            if checked is not None:
+                # All dialogs were just checked. Faulty ones need not be among those of this run's messages.
+                suspects = validate.Suspects.ALL if checked.quarantine.instances else validate.Suspects.NONE
             checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
     note_quarantine(inputs, checked)
     return replace(work, checked=checked)
@@ -196,7 +197,7 @@ class _Outputs:
             done = count_rows(inputs, versions, groups, rows, read, waiting.unchanged)
             tally.rows = done.resolved
         done = replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
-        return with_quarantine(inputs, done, waiting, plan.source.lookups.checked.quarantine)
+        return with_quarantine(inputs, done, plan.source.lookups.checked.quarantine, waiting.quarantined)
 
     def _commit_pending(self, groups: Groups) -> PendingCounts:
         """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from routing.delta import ledger, protocol
 from routing.delta.appended_rows import check_detectable, files_of, read_appended, read_changes
-from routing.delta.job_outputs import ErasingTables
+from routing.delta.job_outputs import ErasingTables, LastRun
 from routing.delta.spark_tables import TableSnapshot
 from routing.messages import deletes
 from routing.messages.validate import Suspects
@@ -110,10 +110,9 @@ class DialogChanges:
         """Whether the dialogs are those of the last run."""
         return self.conversations is None and not self.are_unknown
 
-    @property
-    def suspects(self) -> Suspects:
-        """The dialogs that the last run has not validated. A run needs all changed ones."""
-        if self.are_unknown:
+    def suspects(self, last: LastRun | None) -> Suspects:
+        """Return the dialogs that the last run has not found valid. A run needs all changed ones."""
+        if self.are_unknown or (last is not None and last.quarantined_instances):
             return Suspects.ALL
         return Suspects.NONE if self.is_none else Suspects.NEEDED
 

@@ -215,12 +215,16 @@ def count_rows(
 
 def count_quarantined(run: RunInputs, done: RunResult, quarantine: Quarantine) -> RunResult:
     """Add to the counts of a full run its stored rejected messages of instances in quarantine."""
-    if not run.quarantines:
-        return done
     rejected = Counter[tuple[Any, ...]]()
     if quarantine.instances:
         rejected = run.count_written("rejected_messages", done.versions["rejected_messages"], "instance_name")
-    count = sum(rejected[name,] for name in quarantine.instances)
+    return with_quarantine(run, done, quarantine, sum(rejected[name,] for name in quarantine.instances))
+
+
+def with_quarantine(run: RunInputs, done: RunResult, quarantine: Quarantine, count: int) -> RunResult:
+    """Add the instances in quarantine to the counts of a run, and the number of their messages."""
+    if not (run.quarantines or count):
+        return done
     return replace(done, quarantined=count, quarantined_instances=sorted(quarantine.instances))
 
 
@@ -289,16 +293,6 @@ def _sums(counts: Iterable[tuple[str, int]], words: Iterable[Word]) -> dict[str,
     for word, rows in counts:
         sums[word] += rows
     return {str(word): sums[str(word)] for word in words if sums[str(word)]}
-
-
-def with_quarantine(
-    run: RunInputs, done: RunResult, waiting: PendingCounts | None, quarantine: Quarantine
-) -> RunResult:
-    """Add the instances in quarantine to the counts of a run, and their messages in ``pending_messages``."""
-    count = 0 if waiting is None else waiting.quarantined
-    if not (run.quarantines or count):
-        return done
-    return replace(done, quarantined=count, quarantined_instances=sorted(quarantine.instances))
 
 
 def note_quarantine(run: RunInputs, checked: CheckedInputs | None) -> None:

@@ -74,7 +74,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     with clock.stage("validate"):
         tried = increment.Retries(None, 0)
         reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
-        suspects = validate.Suspects.ALL if last.quarantined_instances else dialog_changes.suspects
+        suspects = dialog_changes.suspects(last)
         checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
     note_quarantine(inputs, checked)
     digests = retries.digest_inputs(tables.settings)
@@ -105,7 +105,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         done = count_rows(inputs, versions, groups, ("rejected_messages",), read, counts.withheld)
         tally.rows = done.resolved
     done = replace(done, next_due_at=counts.next_due_at, digests=digests)
-    return with_quarantine(inputs, done, counts, checked.quarantine)
+    return with_quarantine(inputs, done, checked.quarantine, counts.quarantined)
 
 
 def _with_others(waiting: DataFrame, pending: DataFrame | None, inside: Column) -> DataFrame:

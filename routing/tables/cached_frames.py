@@ -97,8 +97,8 @@ class FrameCache:
 
     def keep_counted(self, small: DataFrame, most_rows: int | None = None) -> tuple[DataFrame, int]:
         """Compute a small frame as `keep` does, and return it with the number of its rows."""
-        kept = self._keep(small, most_rows)
-        return kept.rows, kept.rows.count() if kept.row_count is None else kept.row_count
+        cached = self._keep(small, most_rows)
+        return cached.rows, cached.rows.count() if cached.row_count is None else cached.row_count
 
     def _keep(self, small: DataFrame, most_rows: int | None) -> CarriedFrame:
         few_rows = self._carry_few(small, most_rows)
