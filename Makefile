@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: docs docs-serve owner other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check bench-incremental floor check format lock wheel newcomer clean
+.PHONY: docs docs-serve owner other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check bench-incremental bench-cluster floor check format lock wheel newcomer clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -112,6 +112,10 @@ bench-check: .venv/.bench  ## compare the ratios of a short measurement with the
 
 bench-incremental: .venv/.bench  ## measure incremental runs over 30 million messages against their limits (ARGS=--by-name)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.incremental --gate $(ARGS)
+
+bench-cluster: .venv/.bench  ## measure 3 million routes and keys on clusters of one and two workers (ARGS='--keys 10000000')
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.cluster --gate $(ARGS)
+	@$(if $(ARGS),,$(WITH_JAVA) $(BIN)/python -m benchmarks.cluster --gate --keys 1000000 --instances 1 --workers 2)
 
 floor: .venv/.bench  ## measure whole commands beside bare processes (ARGS='--gate --messages 10000000' fails over a limit)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.floor $(ARGS)

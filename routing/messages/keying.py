@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.lookups import RunLookups
+from routing.plan.instance_plans import COUNTS, NAMES
 from routing.plan.key_rows import (
     ADDRESS_ELSEWHERE,
     FROM_NETWORK,
@@ -160,6 +161,18 @@ def count_keys(messages: DataFrame, lookups: RunLookups, *, is_exact: bool) -> D
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in KEY]
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
     return marked.select(*key, "rows", "valid").groupBy(*KEY).agg(*sums)
+
+
+def count_names(messages: DataFrame) -> DataFrame:
+    """Group messages of `add_dialog` by `NAMES`, and count them in the columns of `COUNTS`.
+
+    Messages without a service or role count as not valid. The configuration is not needed.
+    """
+    groups = messages.groupBy(*READ, "dialog_broker").agg(F.count(F.lit(1)).alias("rows"))
+    has_names = (F.col("to_service_name") != "") & F.col("is_initiator").isNotNull()
+    marked = groups.withColumn("valid", F.when(has_names, F.col("rows")).otherwise(0))
+    sums = [F.sum(name).alias(name) for name in COUNTS.names]
+    return add_names(bind(_read_names(marked))).groupBy(*NAMES.names).agg(*sums)
 
 
 def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:

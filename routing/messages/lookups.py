@@ -6,15 +6,16 @@ Each is broadcast if its size allows it (``resolve.broadcast_limit``).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from routing.messages.setting_frames import DistributedInputs, find_scopes
 from routing.messages.validate import may_change_decision
-from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.checked_inputs import CheckedInputs, CheckedTables
 from routing.plan.key_rows import FROM_NETWORK
 from routing.run_context import RunContext
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, ColumnKind, Field, Schema
@@ -27,36 +28,49 @@ from routing.tables.spark_forms import read_brokers
 class RunLookups:
     """The tables that decide a run's messages. Frames of the configuration are created at their first use.
 
-    ``checked`` is the configuration. ``requests`` has the columns of route_requests, or is None without any.
+    ``checked`` are the checked tables. ``requests`` has the columns of route_requests, or is None without any.
     ``request_count`` is their number, or None if it is unknown. ``dialogs`` has the relevant dialogs, or is None.
     ``broadcasts`` decides how each is joined. The frames in ``frame_cache`` must stay until they have been read.
     """
 
     spark: SparkSession
-    checked: CheckedInputs
+    checked: CheckedTables
     frame_cache: FrameCache
     broadcasts: BroadcastBudget
     requests: DataFrame | None
     request_count: int | None
     dialogs: DataFrame | None
 
+    @property
+    def held(self) -> CheckedInputs:
+        """The configuration in this process, by which keys are found and decided. Workers have none."""
+        if not isinstance(self.checked, CheckedInputs):
+            raise TypeError("the configuration is not in the driver")
+        return self.checked
+
     @cached_property
     def scopes(self) -> JoinSide:
-        """instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text)."""
+        """instance_name, database_name (FROM_NETWORK for arrivals).
+
+        If the driver holds the configuration, also own_addresses (array of comparable text).
+        """
+        if isinstance(self.checked, DistributedInputs):
+            scopes = find_scopes(self.checked.frames)
+            return self.broadcasts.join_side("the databases of the configuration", scopes)
         own = Field("own_addresses", ArrayOf(ColumnKind.STRING))
         columns = Schema((*_texts("instance_name", "database_name"), own))
-        return self._join_side("the databases of the configuration", _scopes(self.checked), columns)
+        return self._join_side("the databases of the configuration", _scopes(self.held), columns)
 
     @cached_property
     def services(self) -> JoinSide:
         """instance_name, service: every service that a route or a database of the instance names."""
-        named = self.checked.named.services
+        named = self.held.named.services
         return self._join_side("the services of the configuration", named, _texts("instance_name", "service"))
 
     @cached_property
     def brokers(self) -> JoinSide:
         """instance_name, broker: every broker instance that a route or a database of the instance names."""
-        named = self.checked.named.brokers
+        named = self.held.named.brokers
         return self._join_side(
             "the broker instances of the configuration", named, _texts("instance_name", "broker")
         )
@@ -73,21 +87,29 @@ class RunLookups:
 
 
 def look_into(
-    spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache, context: RunContext
+    spark: SparkSession, checked: CheckedTables, frame_cache: FrameCache, context: RunContext
 ) -> RunLookups:
     """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""
     setting = context.options.broadcast_limit
     broadcasts = BroadcastBudget.of_setting(setting, context.notes, frame_cache.limits)
-    requests, dialogs, wanted = checked.settings.get("route_requests"), checked.dialogs, ROUTE_REQUESTS.optional()
-    return RunLookups(
+    dialogs, wanted = checked.dialogs, ROUTE_REQUESTS.optional()
+    lookups = RunLookups(
         spark,
         checked,
         frame_cache,
         broadcasts,
-        requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
-        request_count=len(requests) if requests else 0,
+        requests=None,
+        request_count=0,
         dialogs=None if dialogs is None else _select(dialogs),
     )
+    if isinstance(checked, DistributedInputs):
+        listed = checked.frames.get("route_requests")
+        return lookups if listed is None else replace(lookups, requests=listed, request_count=None)
+    requests = lookups.held.settings.get("route_requests")
+    if not requests:
+        return lookups
+    rows = frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted)
+    return replace(lookups, requests=rows, request_count=len(requests))
 
 
 def _characters(value: Any) -> int:

@@ -9,6 +9,7 @@ from routing.messages import keying, pending
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.route_plan import TIMELINE, DecidedFrames, MessageSource, RequestSides, RoutePlan
 from routing.messages.validate import add_reasons
+from routing.plan.instance_plans import NAMES
 from routing.plan.key_rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
@@ -17,7 +18,6 @@ from routing.tables.cached_frames import JoinSide, look_up, side_of
 from routing.tables.spark_forms import in_shape, no_rows, readable_texts
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
-_NAMES = ["instance_name", "key_database", "to_service_name", "broker_or_none", "is_initiator"]
 UNSEEN = (
     "a message has a routing key that the first pass over the messages did not see: they changed while the run was"
     " at work"
@@ -48,18 +48,18 @@ def decide_names(source: MessageSource, decided: DecidedFrames, *, checks_rows: 
     Without them all messages would be shuffled for each table that is too large for a broadcast.
     """
     messages = keying.add_names(source.bound_messages(checks_rows=checks_rows))
-    names = keying.add_scope(messages.select(*_NAMES, "bound_broker").distinct(), source.lookups)
+    names = keying.add_scope(messages.select(*NAMES.names, "bound_broker").distinct(), source.lookups)
     timed = _look_up_plan(keying.add_keys(names, source.lookups), decided, None, fits=fits)
     is_known = F.col("own_addresses").isNotNull().alias("scope_is_known")
-    rows = timed.select(*_NAMES, is_known, "plan_from", "valid_to", "choices")
+    rows = timed.select(*NAMES.names, is_known, "plan_from", "valid_to", "choices")
     return source.keep("the names in messages", rows)
 
 
 def choose_by_names(source: MessageSource, names: JoinSide, *, checks_rows: bool) -> DataFrame:
     """Add their choice to the messages to be resolved, like `choose`, by one join with their names."""
     messages = keying.add_names(source.bound_messages(checks_rows=checks_rows))
-    joined = look_up(messages, names, _NAMES, _is_in_time()).drop("broker_or_none")
-    resolvable = joined.where(F.coalesce("scope_is_known", F.lit(True)))
+    joined = look_up(messages, names, NAMES.names, _is_in_time()).drop("broker_or_none")
+    resolvable = joined.where(F.coalesce("scope_is_known", F.col("instance_name").isNotNull()))
     return _take_choice(resolvable, source.dialog_hash, None)
 
 

@@ -132,6 +132,10 @@ class MessageSource:
         messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
         return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
 
+    def names(self) -> DataFrame:
+        """Return the distinct names in all messages, with how many have them (see `keying.count_names`)."""
+        return keying.count_names(keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs))
+
     @property
     def names_fit(self) -> bool:
         """Whether the names of the configuration are broadcast."""

@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.messages.pending import KEY, order_of_doubles
-from routing.plan.checked_inputs import CheckedInputs, DialogSurvey, check_inputs, survey_dialogs
+from routing.messages.setting_frames import ReadFrames, check_frames, prepare_frames, without_instances
+from routing.plan.checked_inputs import CheckedTables, DialogSurvey, FaultSurvey, check_inputs, survey_dialogs
 from routing.plan.key_rows import FROM_NETWORK
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, MESSAGES, ColumnKind
@@ -27,7 +28,7 @@ from routing.tables.cached_frames import (
     JoinSide,
     look_up,
 )
-from routing.tables.read_rows import read_settings
+from routing.tables.read_rows import read_few_settings, read_settings
 from routing.tables.row_faults import SHOWN, RowFault
 from routing.tables.spark_forms import conform, find_codes, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, by_engine
@@ -42,13 +43,16 @@ _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
 class InputTables:
     """Input tables in their declared columns, and any dialogs.
 
-    ``frame`` has dialogs of Spark. ``in_arrow`` has the original dialogs of Arrow, or the rows of a frame of few
-    dialogs. The driver holds these, because each pass over the messages would read their table again.
+    ``settings`` is None if the configuration is too large for the driver. ``read_frames`` reads it by Spark, and
+    is None if the driver must decide. ``frame`` has dialogs of Spark. ``in_arrow`` has the original dialogs of
+    Arrow, or the rows of a frame of few dialogs. The driver holds these, because each pass over the messages would
+    read their table again.
     """
 
-    settings: Mapping[str, TableColumns]
+    settings: Mapping[str, TableColumns] | None
     frame: DataFrame | None = None
     in_arrow: Table | None = None
+    read_frames: ReadFrames | None = None
 
     @property
     def stored_dialogs(self) -> DataFrame | None:
@@ -56,21 +60,40 @@ class InputTables:
         return self.frame if self.in_arrow is None else None
 
 
-def read(tables: Mapping[str, Table], limits: FrameLimits = FRAME_LIMITS) -> InputTables:
-    """Read the configuration and, where they are few by ``limits``, the dialogs. Raises InputError."""
+def read(
+    tables: Mapping[str, Table],
+    limits: FrameLimits = FRAME_LIMITS,
+    read_frames: ReadFrames | None = None,
+    notes: list[str] | None = None,
+) -> InputTables:
+    """Read the configuration and dialogs where they are few by ``limits``. Raises InputError.
+
+    Without ``read_frames`` the configuration is always read. ``notes`` gets a note if workers cannot decide by it.
+    """
+
+    def read_configuration() -> InputTables:
+        if read_frames is None or not frames.has_arrow():
+            return InputTables(read_settings(tables))
+        settings = read_few_settings(tables, limits.driver_rows)
+        if settings is not None:
+            return InputTables(settings, read_frames=read_frames)
+        found = prepare_frames(read_frames, [] if notes is None else notes)
+        return (
+            InputTables(read_settings(tables)) if found is None else InputTables(None, read_frames=lambda: found)
+        )
+
+    def read_at_once() -> InputTables:
+        dialogs: Any = tables["dialogs"]
+        reads: list[Callable[[], Any]] = [read_configuration, lambda: _carry_dialogs(dialogs, limits)]
+        configuration, carried = frames.at_once(dialogs.sparkSession, lambda read: read(), reads)
+        read: InputTables = replace(configuration, frame=carried.rows, in_arrow=carried.values)
+        return read
+
     return by_engine(
         {key: tables[key] for key in ("dialogs",) if key in tables},
-        spark=lambda: _read_beside(tables, limits),
-        arrow=lambda: InputTables(read_settings(tables), in_arrow=tables.get("dialogs")),
+        spark=read_at_once,
+        arrow=lambda: replace(read_configuration(), in_arrow=tables.get("dialogs")),
     )
-
-
-def _read_beside(tables: Mapping[str, Table], limits: FrameLimits) -> InputTables:
-    """Read the configuration, and dialogs of Spark at the same time. Raises InputError."""
-    dialogs: Any = tables["dialogs"]
-    reads: list[Callable[[], Any]] = [lambda: read_settings(tables), lambda: _carry_dialogs(dialogs, limits)]
-    settings, carried = frames.at_once(dialogs.sparkSession, lambda read: read(), reads)
-    return InputTables(settings, carried.rows, carried.values)
 
 
 def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
@@ -93,22 +116,38 @@ def check(
     reduced: DataFrame | None = None,
     suspects: Suspects = Suspects.ALL,
     quarantines: bool = False,
-) -> CheckedInputs:
+) -> CheckedTables:
     """Raise InputError if a row of the configuration or of dialogs has a fault (see `check_inputs`).
 
     ``reduced`` has the only dialogs of Spark that a run needs, None if it needs all. Dialogs that are not
     ``suspects`` are known to be valid.
     """
+    dialogs, survey = survey_inputs(inputs, reduced=reduced, suspects=suspects)
+    read_frames = inputs.read_frames
+    if inputs.settings is None:
+        if read_frames is None:
+            raise TypeError("the configuration is neither in the driver nor in Spark")
+        return check_frames(read_frames(), dialogs, survey, quarantines=quarantines)
+    checked = check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines)
+    if read_frames is None:
+        return checked
+    left_out = checked.quarantine.instances
+    return replace(checked, read_frames=lambda: without_instances(read_frames(), left_out))
+
+
+def survey_inputs(
+    inputs: InputTables, *, reduced: DataFrame | None = None, suspects: Suspects = Suspects.ALL
+) -> tuple[Table | None, DialogSurvey]:
+    """Return the dialogs that a run needs, with their counts and the faults of ``suspects``, as in `check`."""
     frame, in_arrow = inputs.frame, inputs.in_arrow
     if frame is None or inputs.stored_dialogs is None:
-        dialogs, survey = in_arrow if frame is None else frame, survey_dialogs(in_arrow)
-        return check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines)
+        return in_arrow if frame is None else frame, survey_dialogs(in_arrow)
     if reduced is None:
-        return check_inputs(inputs.settings, frame, _survey(frame), quarantines=quarantines)
+        return frame, _survey(frame)
     survey = _survey(reduced) if suspects is Suspects.NEEDED else _count(reduced)
     if suspects is Suspects.ALL:
         survey = replace(_survey(frame), rows=survey.rows, ending=survey.ending)
-    return check_inputs(inputs.settings, reduced, survey, quarantines=quarantines)
+    return reduced, survey
 
 
 def may_change_decision() -> Column:
@@ -145,7 +184,7 @@ def _survey(dialogs: DataFrame) -> DialogSurvey:
     name = F.when(is_utf8(F.col("instance_name")) & (F.col("instance_name") != ""), F.col("instance_name"))
     at_fault = counted.where((F.col("faults") > 0) | (F.col("rows") > 1)).select(name.alias("name")).distinct()
     instances = frozenset(row["name"] for row in at_fault.collect())
-    return DialogSurvey(rows, ending, faults, _first_faults(dialogs), instances)
+    return DialogSurvey(rows, ending, FaultSurvey(faults, _first_faults(dialogs), instances))
 
 
 def _keys() -> list[Column]:

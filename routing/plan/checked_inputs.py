@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
+from routing.errors import InputError
 from routing.process import no_search_for_cycles
 from routing.rules import text
 from routing.rules.estate import (
@@ -22,7 +24,7 @@ from routing.rules.network import EstateNetwork
 from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS, ROUTE_REQUESTS
-from routing.tables.row_faults import RowFault, findings, first_texts, read_suspects, refuse_faults
+from routing.tables.row_faults import RowFault, findings, first_texts, read_suspects
 from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, shape_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
@@ -34,7 +36,7 @@ Settings = Mapping[str, TableColumns]
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
 # The services in routes and services that concern all messages.
-_FOR_ALL: frozenset[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
+FOR_ALL: frozenset[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
 REQUEST_COLUMNS = ROUTE_REQUESTS.names
 """The columns of ``route_requests`` that the rules read."""
 
@@ -151,29 +153,72 @@ class Quarantine:
     first_faults: Sequence[str] = ()
 
     @classmethod
-    def of(cls, settings: Settings, survey: DialogSurvey) -> Quarantine | None:
+    def of(cls, faults: FaultSurvey) -> Quarantine | None:
         """Return the instances at fault, or None if a fault belongs to no single instance."""
-        faults = list(findings(settings))
-        named = {*survey.faulty_instances, *(fault.instance for fault in faults)}
-        instances = frozenset(name for name in named if name is not None)
-        if len(instances) < len(named):
+        instances = frozenset(name for name in faults.instances if name is not None)
+        if len(instances) < len(faults.instances):
             return None
-        return cls(instances, len(faults) + survey.faults, first_texts((*faults, *survey.first_faults)))
+        return cls(instances, faults.count, first_texts(faults.first))
 
 
 @dataclass(frozen=True)
-class CheckedInputs:
-    """Valid inputs, with counts from their validation.
+class FaultSurvey:
+    """The faults of tables: their number, the first ones, and their instances. None stands for no instance."""
+
+    count: int = 0
+    first: Sequence[RowFault] = ()
+    instances: frozenset[str | None] = frozenset()
+
+    @classmethod
+    def of(cls, tables: Settings) -> FaultSurvey:
+        """Find the faults of tables."""
+        faults = list(findings(tables))
+        return cls(len(faults), faults, frozenset(fault.instance for fault in faults))
+
+    def __or__(self, other: FaultSurvey) -> FaultSurvey:
+        return FaultSurvey(self.count + other.count, [*self.first, *other.first], self.instances | other.instances)
+
+    def judge(self, *, quarantines: bool) -> Quarantine:
+        """Return the instances at fault. Raises InputError for any fault, unless these instances are quarantined.
+
+        A fault that belongs to no single instance is always an error.
+        """
+        quarantine = Quarantine.of(self) if quarantines else None
+        if quarantine is None and self.count:
+            raise InputError.faulty_rows(first_texts(self.first), self.count)
+        return quarantine or Quarantine()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTables(ABC):
+    """The valid tables of a run without its messages, with counts from their validation.
 
     ``dialogs`` is None if no dialogs are relevant. ``dialog_rows`` is the number of relevant ones, and ``ending``
-    the number with a lifetime. ``quarantine`` has the instances that are left out.
+    the number with a lifetime. ``quarantine`` has the instances that are left out. ``read_frames`` reads the
+    configuration without these by Spark, and is None if the driver must hold it.
     """
 
-    settings: Settings
-    dialogs: Table | None
+    dialogs: Table | None = None
     dialog_rows: int = 0
     ending: int = 0
     quarantine: Quarantine = Quarantine()
+    read_frames: Callable[[], Mapping[str, Table]] | None = None
+
+    @property
+    @abstractmethod
+    def has_transport(self) -> bool:
+        """True if a route may read its address from the service name."""
+
+    @abstractmethod
+    def count_unended_requests(self) -> int:
+        """Count recorded requests without ended_at. Duplicates count once."""
+
+
+@dataclass(frozen=True)
+class CheckedInputs(CheckedTables):
+    """Valid inputs whose configuration is in this process."""
+
+    settings: Settings
 
     @cached_property
     def has_transport(self) -> bool:
@@ -190,7 +235,7 @@ class CheckedInputs:
         """The instances with the routes that concern all messages, including those for route requests."""
         with_routes = set(self.settings["routes"].values["instance_name"])
         listed = {name: replace(one, has_routes=name in with_routes) for name, one in self.instances.items()}
-        return _with_rows(listed, *_rows_naming(self.settings, _FOR_ALL))
+        return _with_rows(listed, *_rows_naming(self.settings, FOR_ALL))
 
     def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
         """Return the instances with the services and routes for messages to these services.
@@ -198,7 +243,7 @@ class CheckedInputs:
         Only rows with one of these services, without a service, or with the service for route requests become
         objects. Rows that concern all messages become objects once for all calls.
         """
-        return _with_rows(self.for_all_services, *_rows_naming(self.settings, {*services} - _FOR_ALL))
+        return _with_rows(self.for_all_services, *_rows_naming(self.settings, {*services} - FOR_ALL))
 
     def network_for(self, services: Collection[str]) -> EstateNetwork:
         """Return all instances, and the requests on record, as far as messages to these services need them."""
@@ -212,7 +257,7 @@ class CheckedInputs:
         return NamedThings.of(self.settings, self.instances.values())
 
     def count_unended_requests(self) -> int:
-        """Count recorded requests without ended_at. Duplicates count once."""
+        """Count the distinct requests without ended_at in the columns of route_requests."""
         requests = self.settings.get("route_requests")
         if requests is None:
             return 0
@@ -250,7 +295,7 @@ class GrowingEstate:
         is_full = self._held > self._most
         if is_full:
             self._begin()
-        rows = _rows_naming(self._checked.settings, wanted - self._services - _FOR_ALL)
+        rows = _rows_naming(self._checked.settings, wanted - self._services - FOR_ALL)
         self.instances = _with_rows(self.instances, *rows)
         self._services |= wanted
         self._held += sum(map(len, rows))
@@ -259,16 +304,11 @@ class GrowingEstate:
 
 @dataclass(frozen=True)
 class DialogSurvey:
-    """The counts of relevant dialogs, ending dialogs and faults, with the first faults.
-
-    ``faulty_instances`` are those of all faulty rows, with None if a row has no instance.
-    """
+    """The counts of relevant dialogs and ending dialogs, and the faults of dialogs."""
 
     rows: int = 0
     ending: int = 0
-    faults: int = 0
-    first_faults: Sequence[RowFault] = ()
-    faulty_instances: frozenset[str | None] = frozenset()
+    faults: FaultSurvey = FaultSurvey()
 
 
 def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
@@ -277,13 +317,12 @@ def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
         return DialogSurvey()
     import pyarrow.compute as pc
 
-    suspects = read_suspects(dialogs, "dialogs")
-    faults = list(findings({"dialogs": suspects}))
+    faults = FaultSurvey.of({"dialogs": read_suspects(dialogs, "dialogs")})
     shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
     may_change = _may_change_decision(shape)
     mattering = 0 if may_change is None else rows.count_rows(filter=may_change)
     ending = rows.count_rows(filter=pc.field(shape["lifetime"]).is_valid()) if "lifetime" in shape else 0
-    return DialogSurvey(mattering, ending, len(faults), faults, frozenset(fault.instance for fault in faults))
+    return DialogSurvey(mattering, ending, faults)
 
 
 def _may_change_decision(shape: Mapping[str, str]) -> Any:
@@ -302,15 +341,23 @@ def check_inputs(
     If it ``quarantines``, all rows of the instances at fault are left out instead. Then only a fault that belongs
     to no single instance is an error.
     """
-    quarantine = Quarantine.of(settings, survey) if quarantines else None
-    if quarantine is None:
-        refuse_faults(settings, survey.first_faults, survey.faults)
-        quarantine = Quarantine()
-    dialogs = dialogs if survey.rows else None
+    quarantine = (FaultSurvey.of(settings) | survey.faults).judge(quarantines=quarantines)
     if quarantine.instances:
         settings = {key: rows.without("instance_name", quarantine.instances) for key, rows in settings.items()}
-        dialogs = None if dialogs is None else _without_instances(dialogs, quarantine.instances)
-    return CheckedInputs(settings, dialogs, survey.rows, survey.ending, quarantine)
+    return CheckedInputs(
+        settings,
+        dialogs=select_dialogs(dialogs, survey, quarantine),
+        dialog_rows=survey.rows,
+        ending=survey.ending,
+        quarantine=quarantine,
+    )
+
+
+def select_dialogs(dialogs: Table | None, survey: DialogSurvey, quarantine: Quarantine) -> Table | None:
+    """Return the dialogs that may change a decision, or None. Instances in quarantine are left out."""
+    if dialogs is None or not survey.rows:
+        return None
+    return _without_instances(dialogs, quarantine.instances) if quarantine.instances else dialogs
 
 
 def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:

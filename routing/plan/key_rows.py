@@ -58,12 +58,11 @@ READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance
 
 @dataclass(frozen=True)
 class KeyCounts:
-    """The distinct keys of all resolvable messages, the number of messages, and the number of valid ones.
+    """The number of messages, and of valid ones.
 
-    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
+    Unless it ``is_exact``, only the columns of keys were read, and some valid ones may still be rejected.
     """
 
-    keys: TableColumns
     rows_read: int
     rows_valid: int
     is_exact: bool
@@ -214,18 +213,21 @@ class KeyDecider:
 
         ``instances`` have all services of these rows. Their routes must live until they are forgotten.
         """
-        places, numbers = self._places, list[int]()
+        numbers = list[int]()
         with no_search_for_cycles():
             for name, database, service, broker, kind in rows:
                 instance = instances[name]
-                key = key_of(instance, database, service, broker, kind)
-                same = signature(key, instance)
-                number = places.get(same)
-                if number is None:
-                    added = self._shared.add(self._intervals(key, instance), key.scope)
-                    number = remember(places, same, added)
-                numbers.append(number)
+                numbers.append(self.decide_one(key_of(instance, database, service, broker, kind), instance))
         return numbers
+
+    def decide_one(self, key: RoutingKey, instance: SqlInstance) -> int:
+        """Return the place of the timeline of a key, as `decide` does."""
+        same = signature(key, instance)
+        number = self._places.get(same)
+        if number is None:
+            added = self._shared.add(self._intervals(key, instance), key.scope)
+            number = remember(self._places, same, added)
+        return number
 
 
 class SharedRows:

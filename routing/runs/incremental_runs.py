@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 from routing.delta import ledger, protocol
 from routing.delta.job_outputs import LastRun
 from routing.messages import openers, pending, results, validate
-from routing.messages.compiling import compile_messages, find_keys, join_lookups
+from routing.messages.compiling import compile_messages, join_lookups
 from routing.messages.lookups import look_into
 from routing.messages.route_plan import RoutePlan
-from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.checked_inputs import CheckedTables
 from routing.runs import increment, retries
 from routing.runs.message_changes import TakenOut, find_changes, find_dialog_changes, take_out_deleted
-from routing.runs.run_tables import changing_outputs, commit_outputs, open_inputs
+from routing.runs.run_tables import changing_outputs, commit_outputs, read_inputs
 from routing.runs.run_work import (
     Groups,
     PendingCounts,
@@ -67,7 +67,7 @@ class Work:
     stored: increment.StoredOutputs
     arrived: increment.Arrived
     tried: increment.Retries
-    checked: CheckedInputs | None
+    checked: CheckedTables | None
     digests: Mapping[str, str]
     taken_out: TakenOut
 
@@ -106,8 +106,8 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
         ledger.check_succession(inputs.config, last)
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
-        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
-    digests = retries.digest_inputs(tables.settings)
+        tables = read_inputs(inputs, frame_cache)
+    digests = retries.digest_inputs(tables)
     changes = find_changes(inputs, messages, frame_cache)
     checked = None
     if changes.deleted is not None:
@@ -139,7 +139,7 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
 
 
 def decide(
-    inputs: RunInputs, work: Work, checked: CheckedInputs, now: datetime
+    inputs: RunInputs, work: Work, checked: CheckedTables, now: datetime
 ) -> tuple[increment.NewMessages, RoutePlan]:
     """Return the messages of a run and the plan that decides them."""
     clock = inputs.clock
@@ -151,7 +151,7 @@ def decide(
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
     with clock.stage("lookups"):
         source = join_lookups(step.messages, asking, inputs.context)
-    return step, compile_messages(source, find_keys(source), are_held=True)
+    return step, compile_messages(source, are_held=True)
 
 
 @dataclass

@@ -18,6 +18,8 @@ from routing.delta.counted_runs import has_other_settings
 from routing.delta.job_outputs import LastRun
 from routing.messages.due_times import SERVICE_KEY
 from routing.messages.pending import is_withheld
+from routing.messages.setting_frames import digest_frames
+from routing.messages.validate import InputTables
 from routing.runs.increment import Arrived, Retries, StoredOutputs
 from routing.runs.message_changes import DialogChanges
 from routing.runs.run_work import RunInputs
@@ -28,9 +30,14 @@ from routing.tables.table_columns import TableColumns
 _REQUESTS = "route_requests"
 
 
-def digest_inputs(settings: Mapping[str, TableColumns]) -> dict[str, str]:
-    """Return the SHA-256 of each table of the configuration, independent of the order of its rows."""
-    return {key: _digest_rows(columns) for key, columns in settings.items()}
+def digest_inputs(tables: InputTables) -> dict[str, str]:
+    """Return a digest of each table of the configuration, independent of the order of its rows.
+
+    It is a SHA-256, unless the table is too large for the driver.
+    """
+    if tables.settings is None:
+        return {} if tables.read_frames is None else digest_frames(tables.read_frames())
+    return {key: _digest_rows(columns) for key, columns in tables.settings.items()}
 
 
 def _digest_rows(columns: TableColumns) -> str:

@@ -14,12 +14,14 @@ from routing.delta import protocol, spark_tables
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
+from routing.messages import validate
+from routing.messages.setting_frames import open_settings
 from routing.runs.run_work import RunInputs
 from routing.schemas import OUTPUTS
 from routing.tables import frames
 from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import conform, no_rows
-from routing.tables.table_columns import Table
+from routing.tables.table_columns import Table, is_frame
 
 
 def changing_outputs(inputs: RunInputs) -> DeltaTables:
@@ -53,8 +55,8 @@ def open_inputs(
 ) -> dict[str, Table]:
     """Return the inputs without the messages, each at its version. Dialogs are a frame, others keep their form.
 
-    An input without versions is read in its current state. Several passes read the dialogs, so these are then
-    cached, and all passes see the same rows as long as the session keeps them. Other inputs are read once.
+    An input without versions is read in its current state. Several passes may read it, so it is then cached, and
+    all passes see the same rows as long as the session keeps them.
     """
     tables = dict[str, Table]()
     for key, snapshot in inputs.items():
@@ -63,13 +65,28 @@ def open_inputs(
         if key == "messages":
             continue
         if isinstance(snapshot, spark_tables.AsItIs):
-            rows = snapshot.read(opener.spark)
-            tables[key] = frame_cache.store(rows) if key == "dialogs" else rows
+            tables[key] = frame_cache.store(snapshot.read(opener.spark))
         elif key == "dialogs":
             tables[key] = snapshot.read(opener.spark)
         else:
             tables[key] = opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
     return tables
+
+
+def read_inputs(inputs: RunInputs, frame_cache: FrameCache) -> validate.InputTables:
+    """Read the inputs without the messages. A configuration that is too large for the driver stays in Spark.
+
+    Raises InputError.
+    """
+    tables = open_inputs(inputs.opener, inputs.inputs, frame_cache)
+    spark = inputs.opener.spark
+
+    def read_frames() -> Mapping[str, DataFrame]:
+        snapshots = inputs.inputs
+        by_spark = {key: t if is_frame(t) else snapshots[key].read(spark) for key, t in tables.items()}
+        return open_settings(by_spark, spark)
+
+    return validate.read(tables, frame_cache.limits, read_frames, inputs.notes)
 
 
 # Several passes read these; what is small is read once.

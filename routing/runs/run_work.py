@@ -17,7 +17,7 @@ from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
 from routing.engines.traffic_tables import count_by, open_traffic
 from routing.errors import RoutingError, join_bounded
-from routing.plan.checked_inputs import CheckedInputs, Quarantine
+from routing.plan.checked_inputs import CheckedTables, Quarantine
 from routing.rules.timeline import moment_of
 from routing.run_context import ResolveOptions, RunContext, StageClock
 from routing.tables.read_rows import count_by_files
@@ -295,7 +295,7 @@ def _sums(counts: Iterable[tuple[str, int]], words: Iterable[Word]) -> dict[str,
     return {str(word): sums[str(word)] for word in words if sums[str(word)]}
 
 
-def note_quarantine(run: RunInputs, checked: CheckedInputs | None) -> None:
+def note_quarantine(run: RunInputs, checked: CheckedTables | None) -> None:
     """Note the instances in quarantine, and the first faults.
 
     ``checked`` is None if nothing has changed since the last run.

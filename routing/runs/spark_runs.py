@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from routing.messages import openers, results, validate
-from routing.messages.compiling import compile_messages, find_keys, open_source
-from routing.plan.checked_inputs import CheckedInputs
+from routing.messages.compiling import compile_messages, open_source
+from routing.plan.checked_inputs import CheckedTables
 from routing.runs.incremental_runs import run_incremental
-from routing.runs.run_tables import commit_outputs, conform_messages, open_inputs, telling_what_may_change
+from routing.runs.run_tables import commit_outputs, conform_messages, read_inputs, telling_what_may_change
 from routing.runs.run_work import (
     RunInputs,
     RunResult,
@@ -33,10 +33,10 @@ def resolve(inputs: RunInputs, limits: FrameLimits = FRAME_LIMITS) -> RunResult:
         return run_incremental(inputs, frame_cache, inputs.moment)
 
 
-def _check(inputs: RunInputs, frame_cache: FrameCache) -> CheckedInputs:
+def _check(inputs: RunInputs, frame_cache: FrameCache) -> CheckedTables:
     """Read and check the inputs without the messages."""
     with inputs.clock.stage("read"):
-        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
+        tables = read_inputs(inputs, frame_cache)
     with inputs.clock.stage("validate"):
         checked = validate.check(tables, quarantines=inputs.quarantines)
     note_quarantine(inputs, checked)
@@ -53,7 +53,7 @@ def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
     with clock.stage("read"):
         messages = conform_messages(inputs, inputs.inputs["messages"].read(inputs.outputs.spark))
     source = open_source(messages, checked, inputs.context, frame_cache)
-    plan = compile_messages(source, find_keys(source))
+    plan = compile_messages(source)
     with clock.stage("write"):
         outputs = {
             "new_route_requests": None if plan.requests is None else openers.new_route_requests(plan),

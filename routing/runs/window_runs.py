@@ -16,7 +16,7 @@ from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
 from routing.runs.incremental_runs import Work, decide
 from routing.runs.message_changes import NewAndDeleted, TakenOut, find_dialog_changes
-from routing.runs.run_tables import changing_outputs, commit_outputs, conform_messages, open_inputs
+from routing.runs.run_tables import changing_outputs, commit_outputs, conform_messages, read_inputs
 from routing.runs.run_work import (
     RunInputs,
     RunResult,
@@ -64,7 +64,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     inside = is_within(window)
     versions = {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
-        tables = validate.read(open_inputs(inputs.opener, inputs.inputs, frame_cache), frame_cache.limits)
+        tables = read_inputs(inputs, frame_cache)
         rows = conform_messages(inputs, messages.read(spark)).where(inside)
     stored = increment.StoredOutputs(
         inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking, replaced=inside
@@ -77,7 +77,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         suspects = dialog_changes.suspects(last)
         checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
     note_quarantine(inputs, checked)
-    digests = retries.digest_inputs(tables.settings)
+    digests = retries.digest_inputs(tables)
     work = Work(versions, stored, arrived, tried, checked, digests, TakenOut())
     step, plan = decide(inputs, work, checked, now)
     with clock.stage("write"):

@@ -42,6 +42,9 @@ class FrameLimits:
     The same limits apply to frames that other cached frames are made of. Serverless compute accepts 128 MB of
     local data at a time. A task holds up to ``task_bytes`` of a join's side. A larger side is sorted, on disk if
     needed.
+
+    The driver decides up to ``driver_rows`` keys, by a configuration of up to so many rows. Workers decide more. A
+    task decides about ``part_rows`` names at a time.
     """
 
     held_rows: int = 20_000
@@ -49,6 +52,8 @@ class FrameLimits:
     client_rows: int = 200_000
     client_bytes: int = 32 * 1024**2
     task_bytes: int = 64 * 1024**2
+    driver_rows: int = 300_000
+    part_rows: int = 100_000
 
 
 FRAME_LIMITS = FrameLimits()
@@ -423,7 +428,7 @@ class BroadcastBudget:
             return self._without(what, rows, f"at least {least} bytes", _MERGE)
         if count == 0:
             return JoinSide(rows, _BROADCAST)
-        return self.of_size(what, rows, int(rows.agg(_size(rows.schema)).collect()[0][0]))
+        return self.of_size(what, rows, int(rows.agg(bytes_of_rows(rows.schema)).collect()[0][0]))
 
     def of_size(self, what: str, rows: DataFrame, size: int) -> JoinSide:
         """Choose how to join rows of a known size in bytes."""
@@ -450,6 +455,6 @@ def bytes_of_columns(schema: StructType) -> int:
     return _ROW + _BROADCAST_COLUMN * len(schema)
 
 
-def _size(schema: StructType) -> Column:
+def bytes_of_rows(schema: StructType) -> Column:
     """Return an aggregate: the bytes of all rows."""
     return F.count(F.lit(1)) * bytes_of_columns(schema) + F.coalesce(F.sum(bytes_of_texts(schema)), F.lit(0))

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from routing.rules.text import decode_utf8
 from routing.schemas import AnyKind, ArrayOf, ColumnKind, Field, MapOf, Schema
 from routing.tables.arrow_rows import arrow_schema, plain_values, table_of, with_moments
-from routing.tables.table_columns import Only, TableColumns
+from routing.tables.table_columns import Only, Table, TableColumns, as_dataset, is_frame
 from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
@@ -86,10 +86,19 @@ def collect(frame: DataFrame) -> TableColumns:
     """
     frame = times_as_numbers(frame)
     if has_arrow():
-        table = frame.toArrow()
-        return TableColumns({name: plain_values(table[name]) for name in table.column_names})
+        return _columns_of(frame.toArrow())
     rows = frame.select(*(_as_bytes(field).alias(field.name) for field in frame.schema)).collect()
     return TableColumns({name: [_decoded(row[place]) for row in rows] for place, name in enumerate(frame.columns)})
+
+
+def collect_few(frame: DataFrame, most: int) -> TableColumns | None:
+    """Return the rows of a frame as `collect` does, or None if it has more than ``most``. It takes Arrow."""
+    table = times_as_numbers(frame).limit(most + 1).toArrow()
+    return _columns_of(table) if table.num_rows <= most else None
+
+
+def _columns_of(table: pyarrow.Table) -> TableColumns:
+    return TableColumns({name: plain_values(table[name]) for name in table.column_names})
 
 
 def _as_bytes(field: StructField) -> Column:
@@ -105,6 +114,15 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, bytearray | bytes):
         return decode_utf8(bytes(value))
     return [_decoded(one) for one in value] if isinstance(value, list) else value
+
+
+def as_frame(table: Table, spark: SparkSession) -> DataFrame:
+    """Return a table of Arrow as a DataFrame, and a DataFrame unchanged."""
+    if is_frame(table):
+        return table
+    rows = as_dataset(table).to_table()
+    # pyspark cannot find the type of a column without chunks.
+    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
 
 
 def where_in(frame: DataFrame, only: Only) -> DataFrame:

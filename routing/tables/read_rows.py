@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
+T = TypeVar("T")
+
 # Input tables as columns of plain Python.
 
 
@@ -44,7 +46,7 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns
     return read_arrow(table, key, condition_of(table, only or {}))
 
 
-def read_each(tables: Mapping[str, Table], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
+def read_each(tables: Mapping[str, Table], read: Callable[[str], T]) -> dict[str, T]:
     """Read each table with a function and return the results by key. Spark tables are read at the same time."""
     spark = next((table.sparkSession for table in tables.values() if is_frame(table)), None)
     if spark is None:
@@ -58,6 +60,25 @@ def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
     """Return the tables of `schemas.SETTINGS` that are present, as columns. Raises InputError as `columns_of`."""
     settings = {key: tables[key] for key in SETTINGS if key in tables}
     return read_each(settings, lambda key: columns_of(settings[key], key))
+
+
+def read_few_settings(tables: Mapping[str, Table], most: int) -> dict[str, TableColumns] | None:
+    """Return the same as `read_settings`, or None if the tables have more than ``most`` rows. It takes Arrow."""
+    settings = {key: tables[key] for key in SETTINGS if key in tables}
+    if sum(count_by_files(table) or 0 for table in settings.values()) > most:
+        return None
+
+    def read(key: str) -> TableColumns | None:
+        table = settings[key]
+        if not is_frame(table):
+            return columns_of(table, key)
+        from routing.tables.frames import collect_few
+        from routing.tables.spark_forms import conform
+
+        return collect_few(conform(table, key), most)
+
+    columns = {key: rows for key, rows in read_each(settings, read).items() if rows is not None}
+    return columns if len(columns) == len(settings) and sum(map(len, columns.values())) <= most else None
 
 
 def count_by_files(table: Table) -> int | None:

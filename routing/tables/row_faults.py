@@ -69,15 +69,11 @@ def findings(tables: Mapping[str, TableColumns]) -> Iterator[RowFault]:
         yield from _version_faults(tables["routes"])
 
 
-def refuse_faults(tables: Mapping[str, TableColumns], others: Collection[RowFault] = (), more: int = 0) -> None:
-    """Raise InputError if a row has a fault.
-
-    ``others`` are the first faults from other sources, and ``more`` is the number of these faults.
-    """
+def refuse_faults(tables: Mapping[str, TableColumns]) -> None:
+    """Raise InputError if a row has a fault."""
     faults = list(findings(tables))
-    count = len(faults) + more
-    if count:
-        raise InputError.faulty_rows(first_texts((*faults, *others)), count)
+    if faults:
+        raise InputError.faulty_rows(first_texts(faults), len(faults))
 
 
 def first_texts(faults: Iterable[RowFault]) -> list[str]:

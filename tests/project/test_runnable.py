@@ -118,7 +118,7 @@ RUN_BY = {
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "notebooks": "tests/project/test_notebooks_run.py::test_the_output_of_a_notebook_equals_the_stored_one",
     "make bench-incremental": BY_HAND + "over ten minutes on a quiet machine",
-    "python -m benchmarks.workers": BY_HAND + "over ten minutes on a quiet machine",
+    "make bench-cluster": BY_HAND + "over ten minutes on a quiet machine",
     "python -m tests.crash.dying": "make test-crash",
     "python -m tests.mutants": BY_HAND + "as make mutants",
     "python -m tests.store_release": BY_HAND + "writes the tables of a release, once for each release",

@@ -42,6 +42,8 @@ ENGINES: dict[str, Callable[[SparkSession], RunEngine]] = {
     "spark": lambda spark: spark_engine(TableOpener.of_session(spark)),
     # So few that dialogs stay in their table, as many do.
     "spark, many dialogs": lambda spark: spark_engine(TableOpener.of_session(spark), FrameLimits(held_rows=0)),
+    # Python workers validate and decide, as for a large configuration.
+    "spark, workers": lambda spark: spark_engine(TableOpener.of_session(spark), FrameLimits(driver_rows=0)),
     "local": lambda _: local_engine(LocalOpener()),
 }
 
@@ -121,6 +123,7 @@ def test_a_full_run_rejects_the_messages_of_faulty_instances(
     [
         pytest.param(FRAME_LIMITS, id="few"),
         pytest.param(FrameLimits(held_rows=0), id="many", marks=pytest.mark.long),
+        pytest.param(FrameLimits(held_rows=0, driver_rows=0), id="on workers", marks=pytest.mark.long),
     ],
 )
 def test_incremental_runs_decide_them_once_the_fault_is_gone(

@@ -44,10 +44,9 @@ LEFT = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_m
 class History:
     """One job, its tables, and the tests' own runs over the same rows."""
 
-    def __init__(self, spark: SparkSession, folder: Path, tables: Tables) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, tables: Tables, limits: FrameLimits) -> None:
         self.spark, self.folder = spark, folder
-        # So few that dialogs and delayed messages stay with Spark, as large ones do.
-        self.engine = spark_engine(TableOpener.of_session(spark), FrameLimits(held_rows=3))
+        self.engine = spark_engine(TableOpener.of_session(spark), limits)
         self.tables = {key: rows for key, rows in tables.items() if key != "messages"}
         self.new = list(tables["messages"])
         save_estate({**self.tables, "messages": []}, folder / "in", files=1)
@@ -85,11 +84,17 @@ class History:
         return row
 
 
+# So few that dialogs and delayed messages stay with Spark, as large ones do, and then the configuration too.
 @pytest.mark.long
-def test_a_random_history(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "limits", [FrameLimits(held_rows=3), FrameLimits(held_rows=3, driver_rows=0, part_rows=5)]
+)
+def test_a_random_history(
+    limits: FrameLimits, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(SEED)
     tables = with_moments(joined(draw_estates(rng, ESTATES, 60)))
-    history = History(spark, tmp_path, tables)
+    history = History(spark, tmp_path, tables, limits)
     decided, choose = list[int](), retries.choose
 
     def counting(*given: object, **named: object) -> Retries:

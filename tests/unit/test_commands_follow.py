@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from routing import StoredMessage, diff, explain, trace
-from routing.messages import validate
 from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
 from routing.plan.key_rows import CHOICE, decide_keys
 from routing.views.check.checking import check
-from tests.arrow_keys import count_keys
+from tests.arrow_keys import check_tables, count_keys
 from tests.estate_rows import message, route, small_estate
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop
@@ -45,7 +44,7 @@ def _tables(service: str) -> Tables:
 def _resolved(service: str, folder: Path) -> str | None:
     """Return the verdict of the plan that a run joins to the message."""
     arrow_tables = arrow(_tables(service))
-    checked = validate.check(validate.read(arrow_tables))
+    checked = check_tables(arrow_tables)
     counts = count_keys(arrow_tables["messages"], None, checked, None)
     decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     [(_, _, [choice])] = decided.timelines[0].rows
@@ -56,7 +55,7 @@ def _resolved(service: str, folder: Path) -> str | None:
 def _ranked(service: str, folder: Path) -> str | None:
     """The first of the candidates with which `candidates` joins the message."""
     arrow_tables, lists = arrow(_tables(service)), CandidateLists()
-    checked = validate.check(validate.read(arrow_tables))
+    checked = check_tables(arrow_tables)
     counts = count_keys(arrow_tables["messages"], None, checked, None)
     lists.decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     name: str | None = lists.rows[0][LISTED_CANDIDATE.names.index("route_name")]

@@ -18,12 +18,11 @@ from pyarrow import parquet
 
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows, read_ahead
 from routing.errors import InputError
-from routing.messages import validate
-from routing.plan.key_rows import KEY, KeyCounts
+from routing.plan.key_rows import KEY
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES
-from tests.arrow_keys import count_keys
+from tests.arrow_keys import CountedKeys, check_tables, count_keys
 from tests.estate_rows import SALES, STOCK, conversation, endpoint, message, route, small_estate
 from tests.frames import Tables, arrow, arrow_of
 from tests.random_estates import AS_OF, SEED, draw_few
@@ -36,14 +35,14 @@ MESSAGES_EACH = 60
 Key = tuple[Any, ...]
 
 
-def count(tables: Tables, as_of: datetime | None = None, **replaced: Any) -> KeyCounts:
+def count(tables: Tables, as_of: datetime | None = None, **replaced: Any) -> CountedKeys:
     """Count the keys of tables. ``replaced`` has Arrow tables to use instead."""
     tables_of_arrow = {**arrow(tables), **replaced}
-    checked = validate.check(validate.read(tables_of_arrow))
+    checked = check_tables(tables_of_arrow)
     return count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
 
 
-def keys_of(counts: KeyCounts) -> set[Key]:
+def keys_of(counts: CountedKeys) -> set[Key]:
     """Return the keys, which must be distinct."""
     rows = list(counts.keys.rows(*KEY))
     assert len(set(rows)) == len(rows)

@@ -31,7 +31,7 @@ def test_an_instance_is_known_independent_of_services() -> None:
         databases=[estate_rows.database("Stock")],
         routes=[estate_rows.route("R", "Other", "LOCAL", instance_name="gate", database_name="msdb")],
     )
-    network = CheckedInputs(columns, None).network_for({"Stock"})
+    network = CheckedInputs(columns).network_for({"Stock"})
     assert {name: one.is_only_addressed for name, one in network.instances.items()} == {
         "gate": False,
         "far": True,
@@ -66,7 +66,7 @@ def test_an_estate_grows_by_the_services_asked_for(most: int) -> None:
     rng, dropped = random.Random(5), 0
     for _ in range(20):
         rows = _of_random_estate(rng)
-        estate = GrowingEstate(CheckedInputs(_columns(**rows), None), most)
+        estate = GrowingEstate(CheckedInputs(_columns(**rows)), most)
         for _ in range(6):
             services = rng.sample([f"//s/{number}" for number in range(12)], 3)
             before = estate.instances
@@ -98,7 +98,7 @@ def _assert_known(instance: SqlInstance, rows: Mapping[str, list[Row]], services
 def test_a_growing_estate_keeps_its_route_objects() -> None:
     """Earlier decisions refer to these objects."""
     rows = _of_random_estate(random.Random(7))
-    estate = GrowingEstate(CheckedInputs(_columns(**rows), None))
+    estate = GrowingEstate(CheckedInputs(_columns(**rows)))
     services = [f"//s/{number}" for number in range(12)]
     estate.add(services[:6])
     before = estate.instances

@@ -87,7 +87,7 @@ class WorkerSide:
 
         rows = pyarrow.dataset.dataset(arrow_schema(MESSAGES.optional()).empty_table())
         messages = MessageRows(rows, {name: name for name in MESSAGES.names}, self.at)
-        scan = MessageScan.of(messages, None, CheckedInputs(self.settings, None))
+        scan = MessageScan.of(messages, None, CheckedInputs(self.settings))
         return replace(scan, ends=JoinedDialogs(scan.numbers)) if has_dialogs else scan
 
 

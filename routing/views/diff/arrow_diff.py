@@ -51,7 +51,7 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
     selections = difference.select(touched, lambda only: _find_services(messages, only))
     rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
     rows = replace(rows, rows=_files_with(rows.rows, selections))
-    checked = [CheckedInputs(side.settings, dialogs) for side in sides.both]
+    checked = [CheckedInputs(side.settings, dialogs=dialogs) for side in sides.both]
     addressees = AddresseeNumbers.of_sides(checked)
     paths = ComparedPaths()
     # The dialogs, and the rows of both sides, are without a fault.

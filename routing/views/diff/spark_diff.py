@@ -21,9 +21,9 @@ from routing.delta.opening import TableOpener, find_shape
 from routing.delta.table_details import check_writable
 from routing.engines.spark.worker_passes import changed_messages
 from routing.messages import validate
-from routing.messages.compiling import compile_messages, find_keys, open_source
+from routing.messages.compiling import compile_messages, open_source
 from routing.messages.route_plan import RoutePlan
-from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.checked_inputs import CheckedInputs, check_inputs
 from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.run_context import ResolveOptions, RunContext
 from routing.sessions.existing_session import ExistingSession
@@ -103,7 +103,7 @@ def compare(
     def compile_side(inputs: CheckedInputs, one_side: OneSide) -> RoutePlan:
         context = RunContext(replace(options, as_of=one_side.moment), notes=notes)
         source = open_source(messages_to_judge, inputs, context, frame_cache)
-        return compile_messages(source, find_keys(source))
+        return compile_messages(source)
 
     before, after = (compile_side(*checked_and_side) for checked_and_side in zip(checked, sides.both, strict=True))
     changed = changed_messages(messages_to_judge, before, after)
@@ -137,7 +137,8 @@ def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[Check
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")
     with naming(before.label):
-        checked = validate.check(validate.InputTables(before.settings, frame=dialogs))
+        surveyed = validate.survey_inputs(validate.InputTables(before.settings, frame=dialogs))
+        checked = check_inputs(before.settings, *surveyed)
     with naming(after.label):
         refuse_faults(after.differs_in(before))
     return checked, checked.with_settings(after.settings)

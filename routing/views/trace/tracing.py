@@ -162,7 +162,7 @@ def _judged_paths(paths: Iterable[PathWithReturn], sender: Place) -> Iterator[Ju
 def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
     settings = read_settings(tables)
     refuse_faults(settings)
-    return CheckedInputs(settings, None)
+    return CheckedInputs(settings)
 
 
 def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | None) -> tuple[PathWithReturn, ...]:

@@ -1,0 +1,146 @@
+"""The configuration as frames of Spark, for one that is too large for the driver.
+
+Python workers validate it with the functions that the driver has for a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from routing.errors import EnvironmentFault
+from routing.plan.checked_inputs import (
+    CheckedTables,
+    DialogSurvey,
+    FaultSurvey,
+    select_dialogs,
+)
+from routing.plan.instance_plans import FAULTS, TABLE, check_rows
+from routing.plan.key_rows import FROM_NETWORK
+from routing.schemas import KEYS, SETTINGS
+from routing.sessions.python_workers import map_by_workers, prepare_workers
+from routing.tables.frames import as_frame, at_once, spark_schema, times_as_numbers
+from routing.tables.row_faults import RowFault
+from routing.tables.spark_forms import conform
+from routing.tables.table_columns import Table
+
+ReadFrames = Callable[[], Mapping[str, DataFrame]]
+"""Reads the configuration as frames in their declared columns."""
+_REQUESTS = "route_requests"
+
+
+@dataclass(frozen=True)
+class DistributedInputs(CheckedTables):
+    """Valid inputs whose configuration stays in Spark."""
+
+    frames: Mapping[str, DataFrame]
+    transport: bool
+
+    @property
+    def has_transport(self) -> bool:
+        """True if a route may read its address from the service name."""
+        return self.transport
+
+    def count_unended_requests(self) -> int:
+        """Count the distinct requests without ended_at in the columns of route_requests."""
+        requests = self.frames.get(_REQUESTS)
+        if requests is None:
+            return 0
+        return requests.where("ended_at IS NULL").select(*KEYS[_REQUESTS]).distinct().count()
+
+
+def open_settings(tables: Mapping[str, Table], spark: SparkSession) -> dict[str, DataFrame]:
+    """Return the tables of the configuration as frames in their declared columns. Raises InputError."""
+    return {key: conform(as_frame(tables[key], spark), key) for key in SETTINGS if key in tables}
+
+
+def prepare_frames(read_frames: ReadFrames, notes: list[str]) -> Mapping[str, DataFrame] | None:
+    """Return the configuration as frames if Python workers can decide by it, else note why the driver must."""
+    frames = read_frames()
+    try:
+        prepare_workers(frames["instances"].sparkSession)
+    except EnvironmentFault as fault:
+        notes.append(f"the driver decides for all messages: {fault.message}")
+        return None
+    return frames
+
+
+def without_instances(frames: Mapping[str, DataFrame], instances: Collection[str]) -> dict[str, DataFrame]:
+    """Leave out the rows of some instances."""
+    if not instances:
+        return dict(frames)
+    is_other = ~F.coalesce(F.col("instance_name").isin(*instances), F.lit(False))
+    return {key: frame.where(is_other) for key, frame in frames.items()}
+
+
+def check_frames(
+    frames: Mapping[str, DataFrame], dialogs: Table | None, survey: DialogSurvey, *, quarantines: bool
+) -> DistributedInputs:
+    """Return the checked inputs, as `checked_inputs.check_inputs` does. Raises InputError."""
+    faults, has_transport = _find_faults(frames)
+    quarantine = (faults | survey.faults).judge(quarantines=quarantines)
+    return DistributedInputs(
+        without_instances(frames, quarantine.instances),
+        has_transport,
+        dialogs=select_dialogs(dialogs, survey, quarantine),
+        dialog_rows=survey.rows,
+        ending=survey.ending,
+        quarantine=quarantine,
+    )
+
+
+def _find_faults(frames: Mapping[str, DataFrame]) -> tuple[FaultSurvey, bool]:
+    """Validate in workers, each of which gets all rows of a key. Also returns whether any route is TRANSPORT."""
+    spark = frames["instances"].sparkSession
+
+    def find(key: str) -> list[Row]:
+        # The versions of a route differ in the last part of their key.
+        together = frames[key].repartition(*(name for name in KEYS[key] if name != "valid_from"))
+        return map_by_workers(together, partial(check_rows, key), spark_schema(FAULTS)).collect()
+
+    found = [row for rows in at_once(spark, find, list(frames)) for row in rows]
+    faults = [
+        FaultSurvey(
+            row["count"],
+            [RowFault(*fault) for fault in row["first"]],
+            frozenset(row["instances"]),
+        )
+        for row in found
+    ]
+    return reduce(FaultSurvey.__or__, faults, FaultSurvey()), any(row["has_transport"] for row in found)
+
+
+def in_one_table(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of several tables with the columns of all, and the key of their table."""
+    marked = [frame.withColumn(TABLE, F.lit(key)) for key, frame in frames.items()]
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), marked)
+
+
+def find_scopes(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the databases of known instances, and `FROM_NETWORK` for each: instance_name, database_name."""
+    instances = frames["instances"].select("instance_name")
+    databases = frames["databases"].select("instance_name", F.col("name").alias("database_name"))
+    known = databases.join(instances, "instance_name", how="left_semi")
+    return known.unionByName(instances.withColumn("database_name", F.lit(FROM_NETWORK)))
+
+
+def digest_frames(frames: Mapping[str, DataFrame]) -> dict[str, str]:
+    """Return a digest of each table, independent of the order of its rows.
+
+    It differs from that of the same table in the driver (`retries.digest_inputs`).
+    """
+    return {key: _digest(frame) for key, frame in frames.items()}
+
+
+def _digest(frame: DataFrame) -> str:
+    row = F.to_json(F.struct(*times_as_numbers(frame).columns))
+    hashes = times_as_numbers(frame).select(
+        *(F.xxhash64(F.lit(seed), row).alias(f"hash_{seed}") for seed in (0, 1))
+    )
+    sums = [F.sum(F.col(name).cast("decimal(38,0)")) for name in hashes.columns]
+    [values] = hashes.agg(F.count(F.lit(1)), *sums).collect()
+    return "-".join(map(str, values))

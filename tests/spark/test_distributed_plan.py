@@ -1,0 +1,163 @@
+"""Workers decide by instance what is too large for the driver, with the same rows and errors."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from routing.errors import EnvironmentFault
+from routing.messages import setting_frames
+from routing.messages.compiling import open_source
+from routing.messages.distributed_plan import decide_by_instance
+from routing.messages.setting_frames import open_settings
+from routing.messages.validate import check, read
+from routing.plan.instance_plans import NAMES
+from routing.run_context import ResolveOptions, RunContext
+from routing.runs.pipeline import resolve_with
+from routing.tables.cached_frames import FrameCache, FrameLimits
+from routing.tables.frames import has_arrow
+from routing.tables.spark_forms import conform
+from tests.estate_rows import SALES, message, small_estate
+from tests.frames import Tables, frames, rows_of, with_moments
+from tests.plans import main_paths
+from tests.random_estates import RUN_ID, SEED, assert_same
+from tests.reference.estates import draw_estates, joined
+from tests.reference.resolver import resolve as reference
+from tests.stored import store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from routing.tables.table_columns import Table
+
+pytestmark = pytest.mark.core
+WORKERS_DECIDE = "before pyspark 4.0 the driver decides"
+# Every instance is too large for one task.
+SPLIT = FrameLimits(driver_rows=0, part_rows=3)
+
+
+def _estates(count: int = 6, messages: int = 40) -> Tables:
+    """Random estates, and a message without an instance."""
+    tables = joined(draw_estates(random.Random(SEED), count, messages))
+    lost = {**message(999_999, SALES), "instance_name": None}
+    return with_moments({**tables, "messages": [*tables["messages"], lost]})
+
+
+def _resolve(
+    spark: SparkSession, tables: Tables, limits: FrameLimits, **options: str
+) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+    context = RunContext(ResolveOptions(RUN_ID, **options))  # type: ignore[arg-type]
+    done = resolve_with(dict(frames(spark, tables)), context, limits)
+    try:
+        keys = ("resolved_routes", "new_route_requests", "rejected_messages")
+        return {key: rows_of(getattr(done, key)) for key in keys}, context.notes
+    finally:
+        done.unpersist()
+
+
+def _assert_as_reference(rows: dict[str, list[dict[str, Any]]], tables: Tables) -> None:
+    expected = reference(tables, run_id=RUN_ID)
+    for key, got in rows.items():
+        assert_same(got, getattr(expected, key), key)
+
+
+@pytest.mark.parametrize(
+    ("limits", "broadcast_limit"),
+    [
+        pytest.param(FrameLimits(driver_rows=0), "512MB", id="an instance at a time"),
+        pytest.param(SPLIT, "512MB", id="split by service"),
+        pytest.param(SPLIT, "1B", id="nothing fits", marks=pytest.mark.long),
+        pytest.param(FrameLimits(driver_rows=0, held_rows=-1, client_rows=-1), "512MB", id="many names"),
+    ],
+)
+def test_rows_are_those_of_the_reference(spark: SparkSession, limits: FrameLimits, broadcast_limit: str) -> None:
+    tables = _estates()
+    rows, _ = _resolve(spark, tables, limits, broadcast_limit=broadcast_limit)
+    _assert_as_reference(rows, tables)
+
+
+def test_a_message_without_an_instance_is_rejected_over_the_limit(spark: SparkSession) -> None:
+    lost = {**message(2, SALES), "instance_name": None}
+    tables = with_moments({**small_estate(), "messages": [message(1, SALES), lost]})
+    rows, _ = _resolve(spark, tables, FrameLimits(), broadcast_limit="1B")
+    _assert_as_reference(rows, tables)
+
+
+def test_many_keys_of_a_small_configuration(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_arrow():
+        pytest.skip(WORKERS_DECIDE)
+    tables = _estates(2, 200)
+    rows = sum(len(tables[key]) for key in tables if key not in ("messages", "dialogs"))
+    asked = []
+    prepare = setting_frames.prepare_frames
+
+    def watched(*given: Any) -> Any:
+        asked.append(given)
+        return prepare(*given)
+
+    monkeypatch.setattr("routing.messages.compiling.prepare_frames", watched)
+    # The configuration fits exactly, and every message has another key.
+    names = [{**tables["messages"][0], "message_id": str(n), "to_service_name": str(n)} for n in range(3)]
+    for limits, expected in ((FrameLimits(driver_rows=rows), 1), (FrameLimits(), 0)):
+        asked.clear()
+        many = {**tables, "messages": [*tables["messages"], *names]}
+        _assert_as_reference(_resolve(spark, many, limits)[0], many)
+        assert len(asked) == expected
+
+
+def _decided(spark: SparkSession, tables: Tables, limits: FrameLimits) -> list[dict[str, Any]]:
+    input_tables: dict[str, Table] = {**frames(spark, tables)}
+    with FrameCache(limits) as cache:
+        inputs = read(input_tables, limits, partial(open_settings, input_tables, spark))
+        checked = check(inputs)
+        messages = conform(frames(spark, tables)["messages"], "messages")
+        source = open_source(messages, checked, RunContext(ResolveOptions(RUN_ID)), cache)
+        assert checked.read_frames is None
+        return rows_of(decide_by_instance(source, inputs.read_frames()).names.rows)  # type: ignore[misc]
+
+
+def test_a_split_instance_has_the_same_plan(spark: SparkSession) -> None:
+    if not has_arrow():
+        pytest.skip(WORKERS_DECIDE)
+    tables = _estates(4, 60)
+    whole, split = (_decided(spark, tables, FrameLimits(driver_rows=0, part_rows=n)) for n in (10**9, 2))
+    assert len(whole) > 100
+    assert any(row["plan_from"] is not None for row in whole)
+    assert_same(split, whole, "decided names")
+    names = {tuple(row[name] for name in NAMES.names) for row in whole}
+    bounds = {(*(row[name] for name in NAMES.names), row["plan_from"]) for row in whole}
+    assert len(bounds) == len(whole) > len(names)
+
+
+def test_without_python_workers_the_driver_decides(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_arrow():
+        pytest.skip(WORKERS_DECIDE)
+
+    def refuse(_: SparkSession) -> None:
+        raise EnvironmentFault.no_workers("no Python here")
+
+    monkeypatch.setattr(setting_frames, "prepare_workers", refuse)
+    tables = _estates(2, 20)
+    rows, notes = _resolve(spark, tables, FrameLimits(driver_rows=0))
+    _assert_as_reference(rows, tables)
+    assert len({note for note in notes if "no Python here" in note}) == 1
+    assert notes[0].startswith("the driver decides for all messages: ")
+
+
+def test_messages_do_not_pass_through_python(spark: SparkSession, tmp_path: Path) -> None:
+    """Their names do, once. Messages are joined with these by one broadcast."""
+    tables = _estates(2, 20)
+    folder = store(frames(spark, {"messages": tables["messages"]})["messages"], tmp_path / "messages")
+    input_tables: dict[str, Table] = {**frames(spark, tables)}
+    input_tables["messages"] = spark.read.format("delta").load(str(folder))
+    done = resolve_with(input_tables, RunContext(ResolveOptions(RUN_ID)), FrameLimits(driver_rows=0))
+    try:
+        [path] = main_paths(done.resolved_routes, str(folder))
+        assert not [node for node in path if "Python" in node or "Arrow" in node or "Exchange" in node]
+    finally:
+        done.unpersist()
