@@ -21,12 +21,12 @@ from routing.plan.checked_inputs import (
 )
 from routing.plan.instance_plans import FAULTS, TABLE, check_rows
 from routing.plan.key_rows import FROM_NETWORK
-from routing.schemas import KEYS, SETTINGS
+from routing.schemas import KEYS, SETTINGS, TABLES
 from routing.sessions.python_workers import map_by_workers, prepare_workers
-from routing.tables.frames import as_frame, at_once, spark_schema, times_as_numbers
+from routing.tables.frames import at_once, spark_schema, times_as_numbers
 from routing.tables.row_faults import RowFault
-from routing.tables.spark_forms import conform
-from routing.tables.table_columns import Table
+from routing.tables.spark_forms import conform, no_rows
+from routing.tables.table_columns import Table, as_dataset, is_frame, shape_of
 
 ReadFrames = Callable[[], Mapping[str, DataFrame]]
 """Reads the configuration as frames in their declared columns."""
@@ -55,7 +55,16 @@ class DistributedInputs(CheckedTables):
 
 def open_settings(tables: Mapping[str, Table], spark: SparkSession) -> dict[str, DataFrame]:
     """Return the tables of the configuration as frames in their declared columns. Raises InputError."""
-    return {key: conform(as_frame(tables[key], spark), key) for key in SETTINGS if key in tables}
+    return {key: conform(_as_frame(tables[key], key, spark), key) for key in SETTINGS if key in tables}
+
+
+def _as_frame(table: Table, key: str, spark: SparkSession) -> DataFrame:
+    if is_frame(table):
+        return table
+    shape_of(table, key)
+    rows = as_dataset(table).to_table()
+    # pyspark cannot find the types of an empty table.
+    return spark.createDataFrame(rows) if rows.num_rows else no_rows(spark, TABLES[key])
 
 
 def prepare_frames(read_frames: ReadFrames, notes: list[str]) -> Mapping[str, DataFrame] | None:

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from routing.rules.text import decode_utf8
 from routing.schemas import AnyKind, ArrayOf, ColumnKind, Field, MapOf, Schema
 from routing.tables.arrow_rows import arrow_schema, plain_values, table_of, with_moments
-from routing.tables.table_columns import Only, Table, TableColumns, as_dataset, is_frame
+from routing.tables.table_columns import Only, TableColumns
 from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
@@ -114,15 +114,6 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, bytearray | bytes):
         return decode_utf8(bytes(value))
     return [_decoded(one) for one in value] if isinstance(value, list) else value
-
-
-def as_frame(table: Table, spark: SparkSession) -> DataFrame:
-    """Return a table of Arrow as a DataFrame, and a DataFrame unchanged."""
-    if is_frame(table):
-        return table
-    rows = as_dataset(table).to_table()
-    # pyspark cannot find the type of a column without chunks.
-    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
 
 
 def where_in(frame: DataFrame, only: Only) -> DataFrame:

@@ -22,26 +22,22 @@ from routing.tables.frames import has_arrow
 from routing.tables.spark_forms import conform
 from tests.estate_rows import SALES, message, small_estate
 from tests.frames import Tables, frames, rows_of, with_moments
-from tests.plans import main_paths
 from tests.random_estates import RUN_ID, SEED, assert_same
 from tests.reference.estates import draw_estates, joined
 from tests.reference.resolver import resolve as reference
-from tests.stored import store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from routing.tables.table_columns import Table
 
-pytestmark = pytest.mark.core
 WORKERS_DECIDE = "before pyspark 4.0 the driver decides"
 # Every instance is too large for one task.
 SPLIT = FrameLimits(driver_rows=0, part_rows=3)
+MANY_NAMES = FrameLimits(driver_rows=0, held_rows=-1, client_rows=-1)
 
 
-def _estates(count: int = 6, messages: int = 40) -> Tables:
+def _estates(count: int = 3, messages: int = 40) -> Tables:
     """Random estates, and a message without an instance."""
     tables = joined(draw_estates(random.Random(SEED), count, messages))
     lost = {**message(999_999, SALES), "instance_name": None}
@@ -69,10 +65,9 @@ def _assert_as_reference(rows: dict[str, list[dict[str, Any]]], tables: Tables) 
 @pytest.mark.parametrize(
     ("limits", "broadcast_limit"),
     [
-        pytest.param(FrameLimits(driver_rows=0), "512MB", id="an instance at a time"),
-        pytest.param(SPLIT, "512MB", id="split by service"),
+        pytest.param(SPLIT, "512MB", id="split by service", marks=pytest.mark.core),
         pytest.param(SPLIT, "1B", id="nothing fits", marks=pytest.mark.long),
-        pytest.param(FrameLimits(driver_rows=0, held_rows=-1, client_rows=-1), "512MB", id="many names"),
+        pytest.param(MANY_NAMES, "512MB", id="many names", marks=pytest.mark.long),
     ],
 )
 def test_rows_are_those_of_the_reference(spark: SparkSession, limits: FrameLimits, broadcast_limit: str) -> None:
@@ -147,17 +142,3 @@ def test_without_python_workers_the_driver_decides(spark: SparkSession, monkeypa
     _assert_as_reference(rows, tables)
     assert len({note for note in notes if "no Python here" in note}) == 1
     assert notes[0].startswith("the driver decides for all messages: ")
-
-
-def test_messages_do_not_pass_through_python(spark: SparkSession, tmp_path: Path) -> None:
-    """Their names do, once. Messages are joined with these by one broadcast."""
-    tables = _estates(2, 20)
-    folder = store(frames(spark, {"messages": tables["messages"]})["messages"], tmp_path / "messages")
-    input_tables: dict[str, Table] = {**frames(spark, tables)}
-    input_tables["messages"] = spark.read.format("delta").load(str(folder))
-    done = resolve_with(input_tables, RunContext(ResolveOptions(RUN_ID)), FrameLimits(driver_rows=0))
-    try:
-        [path] = main_paths(done.resolved_routes, str(folder))
-        assert not [node for node in path if "Python" in node or "Arrow" in node or "Exchange" in node]
-    finally:
-        done.unpersist()

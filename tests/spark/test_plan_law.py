@@ -117,6 +117,19 @@ def test_adaptive_execution(
         done.unpersist()
 
 
+@pytest.mark.long
+def test_messages_do_not_pass_through_python_workers(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path
+) -> None:
+    """If workers decide, they get only names of messages, which messages are then joined with by a broadcast."""
+    done = resolved(spark, tables, messages, replace(AS_IF_LARGE, driver_rows=0))
+    try:
+        assert breaches(main_path(done.resolved_routes, messages)) == []
+        assert_as_expected(rows_of(done.resolved_routes), tables)
+    finally:
+        done.unpersist()
+
+
 def _assert_other_passes_are_hash_aggregates(found: list[DataFrame], messages: Path) -> None:
     """Assert that other passes neither sort nor exchange messages, but only partial sums."""
     keys, *kept = found
