@@ -422,7 +422,7 @@ class EnvironmentFault(ContractError):
     def no_workers(cls, why: str) -> EnvironmentFault:
         """Say that Spark runs no Python workers that have this package."""
         return cls(
-            f"the Spark session has no Python workers for this: {why}",
+            f"the Spark session has no Python workers with this package: {why}",
             "they need Python with pyarrow and pandas; for tables on this disk: --set resolve.engine=local",
         )
 

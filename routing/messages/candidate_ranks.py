@@ -49,7 +49,7 @@ def route_candidates(plan: RoutePlan, lists: CandidateLists) -> DataFrame:
     is_first_tier, is_first = F.col("tier_rank") == 1, F.col("candidate_rank") == 1
     scope = F.coalesce("database_name", F.lit(MSDB))
     address = F.col("address")
-    if plan.decided.uses.reads_addresses:
+    if plan.uses.reads_addresses:
         in_name = spark_forms.empty_as_null(spark_forms.leading_address(F.col("to_service_name")))
         address = F.when(F.col("reads_address"), in_name).otherwise(address)
     values = {

@@ -1,6 +1,6 @@
 """Compile messages to a plan: their keys, the decisions on these, each message's choice, and requests.
 
-Only this module reads the messages before anything is written: it collects their distinct routing keys.
+Only this module and `distributed_plan` read the messages before anything is written, to find their keys.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests, find_waiting
 from routing.messages.route_plan import MessageSource, RoutePlan, as_frames, may_reject
 from routing.messages.setting_frames import DistributedInputs, open_settings, prepare_frames
-from routing.plan.checked_inputs import CheckedInputs, CheckedTables
-from routing.plan.key_rows import DecidedKeys, KeyCounts, decide_keys
+from routing.plan.checked_inputs import CheckedTables
+from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses, decide_keys
 from routing.rules.estate import SqlInstance
 from routing.run_context import RunContext
 from routing.tables.cached_frames import FrameCache
@@ -41,21 +41,19 @@ def compile_tables(
     *,
     more_columns: Callable[[], Mapping[str, Column]] = dict,
     is_exact: bool = False,
-    decide: DecideKeys | None = None,
-    distributes: bool = False,
+    decide: DecideKeys = decide_keys,
 ) -> RoutePlan:
     """Validate tables, and compile their messages, which get ``more_columns``.
 
-    With ``distributes``, workers decide by a configuration or keys that are too many for the driver. Raises
-    InputError where a table is missing or breaks its contract.
+    If counts need not be exact, workers may decide. Raises InputError where a table is missing or breaks its
+    contract.
     """
     tables = take_tables(tables, in_spark=True)
-    spark = conform(tables["messages"], "messages").sparkSession
-    read_frames = partial(open_settings, tables, spark) if distributes else None
+    messages = conform(tables["messages"], "messages")
+    read_frames = None if is_exact else partial(open_settings, tables, messages.sparkSession)
     with context.clock.stage("validate"):
         inputs = validate.read(tables, frame_cache.limits, read_frames, context.notes)
         checked = validate.check(inputs)
-    messages = conform(tables["messages"], "messages")
     columns = more_columns()
     if columns:
         messages = messages.withColumns(dict(columns))
@@ -97,7 +95,7 @@ def join_lookups(
 def compile_messages(
     source: MessageSource,
     *,
-    decide: DecideKeys | None = None,
+    decide: DecideKeys = decide_keys,
     are_held: bool = False,
 ) -> RoutePlan:
     """Return the plan of messages. The driver decides their keys, or workers if they are too many.
@@ -105,103 +103,104 @@ def compile_messages(
     ``decide`` decides the keys of an instance if a choice needs more than the result of `decide_keys`. With
     ``are_held``, few messages are not read from a table, and two outputs need their choices.
     """
-    found = _find_keys(source) if isinstance(source.lookups.checked, CheckedInputs) else None
-    if found is None:
-        tables = _open_tables(source)
+    checked, limits = source.lookups.checked, source.lookups.frame_cache.limits
+    if isinstance(checked, DistributedInputs):
+        return _decide_by_workers(source, checked.frames, are_held=are_held)
+    read_frames = source.lookups.held.read_frames
+    found = _find_keys(source, None if read_frames is None else limits.driver_rows)
+    if found is None and read_frames is not None:
+        tables = prepare_frames(read_frames, source.context.notes)
         if tables is not None:
-            return _decide_by_workers(source, tables)
-        found = _collect_keys(source)
-    return _decide_in_driver(source, *found, decide or decide_keys, are_held=are_held)
+            return _decide_by_workers(source, tables, are_held=are_held)
+        found = _find_keys(source, None)
+    if found is None:
+        raise TypeError("keys without a limit are never too many")
+    return _decide_in_driver(source, *found, decide, are_held=are_held)
 
 
-def _find_keys(source: MessageSource) -> tuple[TableColumns, KeyCounts] | None:
-    """Find the keys of messages by one pass over them, or return None if they are too many for the driver."""
-    if source.lookups.checked.read_frames is None:
-        return _collect_keys(source)
+def _find_keys(source: MessageSource, most: int | None) -> tuple[TableColumns, KeyCounts] | None:
+    """Find the keys of messages by one hash aggregate over them. Return None if there are over ``most``."""
     with source.context.clock.stage("keys") as tally:
-        collected = collect_few(source.keys(), source.lookups.frame_cache.limits.driver_rows)
+        keys = source.keys()
+        collected = collect(keys) if most is None else collect_few(keys, most)
         if collected is None:
             return None
-        keys, counts = _count(collected, source)
-        tally.rows = counts.rows_read
-        return keys, counts
+        read, valid = sum(collected.values["rows"]), sum(collected.values["valid"])
+        tally.rows = read
+        return collected.where("valid"), KeyCounts(read, valid, source.is_exact)
 
 
-def _collect_keys(source: MessageSource) -> tuple[TableColumns, KeyCounts]:
-    """Find the keys of messages, however many they are: one pass over them, a hash aggregate."""
-    with source.context.clock.stage("keys") as tally:
-        keys, counts = _count(collect(source.keys()), source)
-        tally.rows = counts.rows_read
-        return keys, counts
-
-
-def _count(collected: TableColumns, source: MessageSource) -> tuple[TableColumns, KeyCounts]:
-    read, valid = sum(collected.values["rows"]), sum(collected.values["valid"])
-    return collected.where("valid"), KeyCounts(read, valid, source.is_exact)
-
-
-def _open_tables(source: MessageSource) -> Mapping[str, DataFrame] | None:
-    """Return the tables of the configuration for workers, or None if the session has none."""
-    checked = source.lookups.checked
-    if isinstance(checked, DistributedInputs):
-        return checked.frames
-    return None if checked.read_frames is None else prepare_frames(checked.read_frames, source.context.notes)
-
-
-def _decide_by_workers(source: MessageSource, tables: Mapping[str, DataFrame]) -> RoutePlan:
+def _decide_by_workers(source: MessageSource, tables: Mapping[str, DataFrame], *, are_held: bool) -> RoutePlan:
     with source.context.clock.stage("plan") as tally:
-        plan = decide_by_instance(source, tables)
-        tally.rows = plan.name_count
-    checks_rows = may_reject(source, plan.counts)
+        names, uses, counts, tally.rows = decide_by_instance(source, tables)
 
     def choose(source: MessageSource) -> DataFrame:
-        return results.choose_by_names(source, plan.names, checks_rows=checks_rows)
+        return results.choose_by_names(source, names, checks_rows=True)
 
-    return _with_requests(RoutePlan(source, plan.counts, plan.decided, choose(source)), choose)
+    return _make_plan(_hold_few(source, counts, are_held=are_held), counts, uses, choose, are_held=are_held)
 
 
 def _decide_in_driver(
     source: MessageSource, keys: TableColumns, counts: KeyCounts, decide: DecideKeys, *, are_held: bool
 ) -> RoutePlan:
-    clock, options, frame_cache = source.context.clock, source.options, source.lookups.frame_cache
-    with clock.stage("plan") as tally:
+    with source.context.clock.stage("plan") as tally:
         instances = source.lookups.held.instances_for(keys.values["key_service"])
-        decided = as_frames(keys, decide(keys, instances), source.lookups.spark, frame_cache)
+        decided = as_frames(keys, decide(keys, instances), source.lookups.spark, source.lookups.frame_cache)
         tally.rows = len(keys)
-    # To open a table takes longer than to read few rows, and each pass would open it anew.
-    are_few = counts.rows_read <= frame_cache.limits.held_rows
-    if are_few and not (counts.is_exact or are_held):
-        # Whether messages are rejected is looked for in all of them.
-        source = replace(source, messages=frame_cache.store(source.messages))
+    source = _hold_few(source, counts, are_held=are_held)
     fits = decided.size <= source.broadcasts.limit
     if not fits:
         source.context.notes.append(
             f"the routing plan takes {decided.size} bytes, over broadcast_limit:"
             " the names in messages are shuffled to join it (shuffled hash join)"
         )
-    has_strays = counts.rows_valid < counts.rows_read or options.may_change
+    has_strays = counts.rows_valid < counts.rows_read or source.options.may_change
     checks_rows, names = may_reject(source, counts), None
     if not (fits and source.names_fit):
         names = results.decide_names(source, decided, checks_rows=checks_rows, fits=fits)
 
     def choose(source: MessageSource) -> DataFrame:
-        if names is None:
-            keyed = source.resolvable(checks_rows=checks_rows, checks_scopes=has_strays)
-            choices = results.choose(keyed, decided, source.dialog_hash, fits=fits)
-        else:
-            choices = results.choose_by_names(source, names, checks_rows=checks_rows)
-        return frame_cache.store(choices) if are_few and (decided.uses.may_ask or are_held) else choices
+        if names is not None:
+            return results.choose_by_names(source, names, checks_rows=checks_rows)
+        keyed = source.resolvable(checks_rows=checks_rows, checks_scopes=has_strays)
+        return results.choose(keyed, decided, source.dialog_hash, fits=fits)
 
-    return _with_requests(RoutePlan(source, counts, decided, choose(source)), choose)
+    return replace(_make_plan(source, counts, decided.uses, choose, are_held=are_held), decided=decided)
 
 
-def _with_requests(plan: RoutePlan, choose: Callable[[MessageSource], DataFrame]) -> RoutePlan:
-    """Add the requests that messages open or wait for. ``choose`` returns the choices of messages that wait."""
-    if not plan.decided.uses.may_ask:
+def _are_few(source: MessageSource, counts: KeyCounts) -> bool:
+    """Return whether to open the table of the messages in each pass would take longer than to read them."""
+    return counts.rows_read <= source.lookups.frame_cache.limits.held_rows
+
+
+def _hold_few(source: MessageSource, counts: KeyCounts, *, are_held: bool) -> MessageSource:
+    """Store few messages. Whether messages are rejected is looked for in all of them."""
+    if are_held or counts.is_exact or not _are_few(source, counts):
+        return source
+    return replace(source, messages=source.lookups.frame_cache.store(source.messages))
+
+
+def _make_plan(
+    source: MessageSource,
+    counts: KeyCounts,
+    uses: PlanUses,
+    choose: Callable[[MessageSource], DataFrame],
+    *,
+    are_held: bool,
+) -> RoutePlan:
+    """Return the plan of messages with their choices, and the requests that they open or wait for."""
+    frame_cache, is_stored = source.lookups.frame_cache, _are_few(source, counts) and (uses.may_ask or are_held)
+
+    def choices_of(source: MessageSource) -> DataFrame:
+        choices = choose(source)
+        return frame_cache.store(choices) if is_stored else choices
+
+    plan = RoutePlan(source, counts, uses, choices_of(source))
+    if not uses.may_ask:
         return plan
-    with plan.source.context.clock.stage("requests"):
+    with source.context.clock.stage("requests"):
         requests = find_requests(plan)
         if requests.fit:
             return replace(plan, requests=requests)
-        source = replace(plan.source, waiting=find_waiting(plan, requests))
-        return replace(plan, source=source, choices=choose(source), requests=requests)
+        waiting = replace(source, waiting=find_waiting(plan, requests))
+        return replace(plan, source=waiting, choices=choices_of(waiting), requests=requests)

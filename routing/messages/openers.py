@@ -47,7 +47,7 @@ def find_requests(plan: RoutePlan) -> RequestSides:
 
     There are as many as services that messages name without a route, plus the requests on record.
     """
-    record, uses, chosen = plan.source.lookups.requests, plan.decided.uses, plan.choices
+    record, uses, chosen = plan.source.lookups.requests, plan.uses, plan.choices
     on_record = None if record is None else plan.keep("the route requests on record", order_requests(record))
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
@@ -72,7 +72,7 @@ def find_waiting(plan: RoutePlan, requests: RequestSides) -> JoinSide:
     """
     asking = plan.choices.where(F.col("choice.asks") | F.col("choice.asks_msdb"))
     apart = asking.withColumn("to_service_name", _of_a_method_before(F.col("to_service_name")))
-    marked = add_requests(apart, requests, in_msdb=plan.decided.uses.asks_msdb)
+    marked = add_requests(apart, requests, in_msdb=plan.uses.asks_msdb)
     waiting = marked.where(F.col("requested") | F.col("requested_in_msdb"))
     return plan.keep("the messages that wait for a route", keying.select_waiting(waiting))
 

@@ -59,6 +59,7 @@ def choose_by_names(source: MessageSource, names: JoinSide, *, checks_rows: bool
     """Add their choice to the messages to be resolved, like `choose`, by one join with their names."""
     messages = keying.add_names(source.bound_messages(checks_rows=checks_rows))
     joined = look_up(messages, names, NAMES.names, _is_in_time()).drop("broker_or_none")
+    # A message without an instance matches nothing, and is rejected.
     resolvable = joined.where(F.coalesce("scope_is_known", F.col("instance_name").isNotNull()))
     return _take_choice(resolvable, source.dialog_hash, None)
 
@@ -123,7 +124,7 @@ def with_requests(plan: RoutePlan, messages: DataFrame) -> DataFrame:
     """Add the columns of `add_requests` to chosen messages, unless they have them."""
     if plan.requests is None or plan.source.waiting is not None:
         return messages
-    return add_requests(messages, plan.requests, in_msdb=plan.decided.uses.asks_msdb)
+    return add_requests(messages, plan.requests, in_msdb=plan.uses.asks_msdb)
 
 
 def _add_request(messages: DataFrame, requests: RequestSides, database: Column, name: str) -> DataFrame:
@@ -173,7 +174,7 @@ def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     A message's own facts change the plan's choice: its hops, its request for a route and the end of its dialog,
     which comes first. Impossible cases are left out.
     """
-    uses, requests = plan.decided.uses, plan.requests
+    uses, requests = plan.uses, plan.requests
     may_be_long = requests is not None or plan.source.lookups.checked.has_transport
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:

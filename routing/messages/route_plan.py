@@ -176,13 +176,15 @@ class RoutePlan:
 
     Frames are lazy, but ``counts`` are known. ``choices`` are the messages to be resolved with their choice
     (`results.choose`). ``requests`` has the requests that messages open or wait for, or is None if no message can.
+    ``decided`` are the driver's decisions, or None if workers decided.
     """
 
     source: MessageSource
     counts: KeyCounts
-    decided: DecidedFrames
+    uses: PlanUses
     choices: DataFrame
     requests: RequestSides | None = None
+    decided: DecidedFrames | None = None
 
     @property
     def options(self) -> ResolveOptions:
@@ -193,11 +195,6 @@ class RoutePlan:
     def may_reject(self) -> bool:
         """Whether any message may have to be set aside, now or in a later pass."""
         return may_reject(self.source, self.counts)
-
-    @property
-    def fits(self) -> bool:
-        """Whether the decisions are broadcast."""
-        return self.decided.size <= self.source.broadcasts.limit
 
     @property
     def most_requests(self) -> int | None:

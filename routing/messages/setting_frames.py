@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -23,14 +24,17 @@ from routing.plan.instance_plans import FAULTS, TABLE, check_rows
 from routing.plan.key_rows import FROM_NETWORK
 from routing.schemas import KEYS, SETTINGS, TABLES
 from routing.sessions.python_workers import map_by_workers, prepare_workers
+from routing.tables.arrow_rows import with_zones
 from routing.tables.frames import at_once, spark_schema, times_as_numbers
 from routing.tables.row_faults import RowFault
 from routing.tables.spark_forms import conform, no_rows
-from routing.tables.table_columns import Table, as_dataset, is_frame, shape_of
+from routing.tables.table_columns import Table, by_engine, select_arrow, shape_of
 
 ReadFrames = Callable[[], Mapping[str, DataFrame]]
 """Reads the configuration as frames in their declared columns."""
 _REQUESTS = "route_requests"
+# The rows that a task validates, roughly.
+_CHECKED_AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,12 @@ class DistributedInputs(CheckedTables):
     """Valid inputs whose configuration stays in Spark."""
 
     frames: Mapping[str, DataFrame]
-    transport: bool
+    any_transport: bool
 
     @property
     def has_transport(self) -> bool:
         """True if a route may read its address from the service name."""
-        return self.transport
+        return self.any_transport
 
     def count_unended_requests(self) -> int:
         """Count the distinct requests without ended_at in the columns of route_requests."""
@@ -58,13 +62,14 @@ def open_settings(tables: Mapping[str, Table], spark: SparkSession) -> dict[str,
     return {key: conform(_as_frame(tables[key], key, spark), key) for key in SETTINGS if key in tables}
 
 
-def _as_frame(table: Table, key: str, spark: SparkSession) -> DataFrame:
-    if is_frame(table):
-        return table
-    shape_of(table, key)
-    rows = as_dataset(table).to_table()
-    # pyspark cannot find the types of an empty table.
-    return spark.createDataFrame(rows) if rows.num_rows else no_rows(spark, TABLES[key])
+def _as_frame(table: Any, key: str, spark: SparkSession) -> DataFrame:
+    def convert() -> DataFrame:
+        rows = select_arrow(table, list(shape_of(table, key).values()))
+        # pyspark cannot find the types of an empty table.
+        return spark.createDataFrame(with_zones(rows)) if rows.num_rows else no_rows(spark, TABLES[key])
+
+    frame: DataFrame = by_engine({key: table}, spark=lambda: table, arrow=convert)
+    return frame
 
 
 def prepare_frames(read_frames: ReadFrames, notes: list[str]) -> Mapping[str, DataFrame] | None:
@@ -73,7 +78,7 @@ def prepare_frames(read_frames: ReadFrames, notes: list[str]) -> Mapping[str, Da
     try:
         prepare_workers(frames["instances"].sparkSession)
     except EnvironmentFault as fault:
-        notes.append(f"the driver decides for all messages: {fault.message}")
+        notes.append(f"the driver decides all routing keys: {fault.message}")
         return None
     return frames
 
@@ -107,8 +112,9 @@ def _find_faults(frames: Mapping[str, DataFrame]) -> tuple[FaultSurvey, bool]:
     spark = frames["instances"].sparkSession
 
     def find(key: str) -> list[Row]:
+        parts = 1 + frames[key].count() // _CHECKED_AT_ONCE
         # The versions of a route differ in the last part of their key.
-        together = frames[key].repartition(*(name for name in KEYS[key] if name != "valid_from"))
+        together = frames[key].repartition(parts, *(name for name in KEYS[key] if name != "valid_from"))
         return map_by_workers(together, partial(check_rows, key), spark_schema(FAULTS)).collect()
 
     found = [row for rows in at_once(spark, find, list(frames)) for row in rows]
@@ -142,14 +148,14 @@ def digest_frames(frames: Mapping[str, DataFrame]) -> dict[str, str]:
 
     It differs from that of the same table in the driver (`retries.digest_inputs`).
     """
-    return {key: _digest(frame) for key, frame in frames.items()}
+    spark = frames["instances"].sparkSession
+    return dict(zip(frames, at_once(spark, lambda key: _digest(frames[key]), list(frames)), strict=True))
 
 
 def _digest(frame: DataFrame) -> str:
-    row = F.to_json(F.struct(*times_as_numbers(frame).columns))
-    hashes = times_as_numbers(frame).select(
-        *(F.xxhash64(F.lit(seed), row).alias(f"hash_{seed}") for seed in (0, 1))
-    )
+    plain = times_as_numbers(frame)
+    row = F.to_json(F.struct(*plain.columns))
+    hashes = plain.select(*(F.xxhash64(F.lit(seed), row).alias(f"hash_{seed}") for seed in (0, 1)))
     sums = [F.sum(F.col(name).cast("decimal(38,0)")) for name in hashes.columns]
     [values] = hashes.agg(F.count(F.lit(1)), *sums).collect()
     return "-".join(map(str, values))

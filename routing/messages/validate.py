@@ -55,6 +55,13 @@ class InputTables:
     read_frames: ReadFrames | None = None
 
     @property
+    def frames(self) -> Mapping[str, DataFrame]:
+        """The configuration as frames, for workers."""
+        if self.read_frames is None:
+            raise TypeError("the driver must decide")
+        return self.read_frames()
+
+    @property
     def stored_dialogs(self) -> DataFrame | None:
         """The dialogs that each pass reads from their table, None for few ones and those of Arrow."""
         return self.frame if self.in_arrow is None else None
@@ -123,12 +130,10 @@ def check(
     ``suspects`` are known to be valid.
     """
     dialogs, survey = survey_inputs(inputs, reduced=reduced, suspects=suspects)
-    read_frames = inputs.read_frames
     if inputs.settings is None:
-        if read_frames is None:
-            raise TypeError("the configuration is neither in the driver nor in Spark")
-        return check_frames(read_frames(), dialogs, survey, quarantines=quarantines)
+        return check_frames(inputs.frames, dialogs, survey, quarantines=quarantines)
     checked = check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines)
+    read_frames = inputs.read_frames
     if read_frames is None:
         return checked
     left_out = checked.quarantine.instances
@@ -306,8 +311,8 @@ def set_doubles_aside(
 
     ``messages`` are new rows, conformed, and ``doubled_keys`` the duplicate keys among them. ``scopes`` is as in
     `lookups.RunLookups`. Within ``messages``, the row with the smallest enqueue_time, conversation_id,
-    is_initiator and message_sequence_number counts, among those without another fault. A row in
-    quarantine has no fault for this reason alone. The frames in ``frame_cache`` must stay until both are written.
+    is_initiator and message_sequence_number counts, among those without another fault. Quarantine
+    alone is no fault of a row. The frames in ``frame_cache`` must stay until both are written.
     """
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)

@@ -6,7 +6,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -35,8 +35,8 @@ Settings = Mapping[str, TableColumns]
 """Columns of routes, databases, services, instances and optionally route_requests."""
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
-# The services in routes and services that concern all messages.
 FOR_ALL: frozenset[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
+"""The services in routes and services that concern all messages."""
 REQUEST_COLUMNS = ROUTE_REQUESTS.names
 """The columns of ``route_requests`` that the rules read."""
 
@@ -194,15 +194,13 @@ class CheckedTables(ABC):
     """The valid tables of a run without its messages, with counts from their validation.
 
     ``dialogs`` is None if no dialogs are relevant. ``dialog_rows`` is the number of relevant ones, and ``ending``
-    the number with a lifetime. ``quarantine`` has the instances that are left out. ``read_frames`` reads the
-    configuration without these by Spark, and is None if the driver must hold it.
+    the number with a lifetime. ``quarantine`` has the instances that are left out.
     """
 
     dialogs: Table | None = None
     dialog_rows: int = 0
     ending: int = 0
     quarantine: Quarantine = Quarantine()
-    read_frames: Callable[[], Mapping[str, Table]] | None = None
 
     @property
     @abstractmethod
@@ -216,9 +214,13 @@ class CheckedTables(ABC):
 
 @dataclass(frozen=True)
 class CheckedInputs(CheckedTables):
-    """Valid inputs whose configuration is in this process."""
+    """Valid inputs whose configuration is in this process.
+
+    ``read_frames`` reads it by Spark, or is None if this process must decide.
+    """
 
     settings: Settings
+    read_frames: Callable[[], Mapping[str, Any]] | None = field(default=None, kw_only=True)
 
     @cached_property
     def has_transport(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from routing.plan.checked_inputs import FOR_ALL, CheckedInputs, FaultSurvey
@@ -17,9 +18,9 @@ from routing.rules import text
 from routing.rules.deciding import RoutingKey, named_broker
 from routing.rules.estate import SqlInstance
 from routing.schemas import INPUTS, SETTINGS, ArrayOf, ColumnKind, Field, Schema, table_schema
-from routing.tables.arrow_rows import arrow_schema, arrow_type, values_of
+from routing.tables.arrow_rows import arrow_schema, arrow_type, plain_values, values_of
 from routing.tables.row_faults import SHOWN
-from routing.tables.table_columns import TableColumns, columns_in, read_arrow
+from routing.tables.table_columns import TableColumns, columns_in, read_arrow, rows_where
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +32,7 @@ SERVICE_OF = {"routes": "remote_service_name", "services": "name"}
 DECIDING = tuple(key for key in SETTINGS if key != "route_requests")
 """The tables that decide names."""
 UNREAD = "database_id"
-"""The column of these tables that decides nothing."""
+"""The column of ``databases`` that no rule reads."""
 NAMES = table_schema(
     ("instance_name", ColumnKind.STRING),
     ("key_database", ColumnKind.STRING),
@@ -39,7 +40,10 @@ NAMES = table_schema(
     ("broker_or_none", ColumnKind.STRING),
     ("is_initiator", ColumnKind.BOOLEAN),
 )
-"""What of a message decides its routes, apart from its time and its dialog-ID hash. Missing texts are empty."""
+"""The columns of a message that decide its routes, apart from its time and its dialog-ID hash.
+
+A missing database or broker instance is empty text.
+"""
 COUNTS = table_schema(("rows", ColumnKind.BIGINT), ("valid", ColumnKind.BIGINT))
 """The messages with some names, and those that are valid if their database is known."""
 _USES = table_schema(*((field.name, ColumnKind.BOOLEAN) for field in fields(PlanUses)))
@@ -71,7 +75,8 @@ FAULTS = Schema(
     )
 )
 """The faults of a part of the configuration, and whether a route may read its address from the service name."""
-_NO_CHOICES = -1
+# The names whose rows become one part of a result.
+_NAMES_AT_ONCE = 50_000
 
 
 def check_rows(key: str, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -97,26 +102,20 @@ def decide_names(names: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
     that concern these services.
     """
     import pyarrow
-    import pyarrow.compute as pc
 
-    wanted = pc.unique(names["to_service_name"])
-    tables = _columns_by_table(rows, wanted)
-    decider = KeyDecider()
-    numbers = _decide(names, CheckedInputs(tables).instances_for(wanted.to_pylist()), decider)
-    places, timed_places, are_first = _expand(numbers, decider.timelines)
-    columns = names.take(pyarrow.array(places, pyarrow.int64()))
-    timed = _timed_table(decider.timelines).take(pyarrow.array(timed_places, pyarrow.int64()))
-    is_first = pyarrow.array(are_first, pyarrow.bool_())
-    counts = [pc.if_else(is_first, columns[name], 0) for name in COUNTS.names]
-    uses = [pyarrow.repeat(pyarrow.scalar(is_used), len(places)) for is_used in asdict(decider.uses).values()]
-    arrays = [
-        *(columns[field.name].cast(arrow_type(field.kind)) for field in NAMES),
-        pc.is_valid(timed["choices"]),
-        *(timed[name] for name in _TIMED.names),
-        *counts,
-        *uses,
-    ]
-    return pyarrow.table(arrays, schema=arrow_schema(DECIDED_NAMES))
+    if not len(names):
+        return arrow_schema(DECIDED_NAMES).empty_table()
+    decider, services = KeyDecider(), names["to_service_name"].unique()
+    tables = _columns_by_table(rows, services)
+    instances = CheckedInputs(tables).instances_for(plain_values(services))
+    numbers = _decide(names, instances, decider)
+    starts = [0, *accumulate(len(timeline.rows) for timeline in decider.timelines)]
+    timed = _timed_table(decider.timelines)
+    # One array of Arrow has up to 2 GiB of texts.
+    parts = [slice(first, first + _NAMES_AT_ONCE) for first in range(0, len(names), _NAMES_AT_ONCE)]
+    return pyarrow.concat_tables(
+        _expand(names.slice(part.start, _NAMES_AT_ONCE), numbers[part], starts, timed, decider) for part in parts
+    )
 
 
 def _columns_by_table(rows: pyarrow.Table, services: pyarrow.Array) -> dict[str, TableColumns]:
@@ -133,21 +132,19 @@ def _columns_by_table(rows: pyarrow.Table, services: pyarrow.Array) -> dict[str,
             is_wanted = pc.and_(is_wanted, pc.or_(pc.is_null(service), pc.is_in(service, concerned)))
         schema = INPUTS[key]
         there = {name: name for name in schema.names if name in rows.column_names}
-        tables[key] = columns_in(rows.filter(is_wanted), schema, there)
+        tables[key] = columns_in(rows_where(rows, is_wanted), schema, there)
     return tables
 
 
-def _decide(names: pyarrow.Table, instances: Mapping[str, SqlInstance], decider: KeyDecider) -> list[int]:
-    """Return the place of the timeline of each row of names, or `_NO_CHOICES` if their database is unknown."""
-    numbers = list[int]()
-    columns = [values_of(names[field.name], field.kind) for field in NAMES]
+def _decide(names: pyarrow.Table, instances: Mapping[str, SqlInstance], decider: KeyDecider) -> list[int | None]:
+    """Return the place of the timeline of each row of names, or None if their database is unknown."""
+    numbers = list["int | None"]()
+    columns = [values_of(names[field.name], field.kind) for field in (*NAMES, *COUNTS)]
     with no_search_for_cycles():
-        for (name, database, service, broker, is_initiator), valid in zip(
-            zip(*columns, strict=True), names["valid"].to_pylist(), strict=True
-        ):
+        for name, database, service, broker, is_initiator, _, valid in zip(*columns, strict=True):
             instance = instances.get(name)
             if not valid or instance is None or (database != FROM_NETWORK and database not in instance.databases):
-                numbers.append(_NO_CHOICES)
+                numbers.append(None)
                 continue
             sender = database or None
             numbers.append(decider.decide_one(_key_of(instance, sender, service, broker, is_initiator), instance))
@@ -160,28 +157,35 @@ def _key_of(instance: SqlInstance, sender: str | None, service: str, broker: str
 
 
 def _expand(
-    numbers: Sequence[int], timelines: Sequence[TimelineRows]
-) -> tuple[list[int], list[int | None], list[bool]]:
-    """Repeat each row of names for the rows of its timeline.
+    names: pyarrow.Table,
+    numbers: Sequence[int | None],
+    starts: Sequence[int],
+    timed: pyarrow.Table,
+    decider: KeyDecider,
+) -> pyarrow.Table:
+    """Repeat each row of names for the rows of its timeline, of which ``starts`` has the first ones."""
+    import pyarrow
+    import pyarrow.compute as pc
 
-    Returns the places of names, the places of rows of `_timed_table`, and whether a row is the first of its names.
-    """
-    starts, total = list[int](), 0
-    for timeline in timelines:
-        starts.append(total)
-        total += len(timeline.rows)
     places, timed_places, are_first = list[int](), list["int | None"](), list[bool]()
     for place, number in enumerate(numbers):
-        if number == _NO_CHOICES:
-            places.append(place)
-            timed_places.append(None)
-            are_first.append(True)
-            continue
-        count = len(timelines[number].rows)
+        rows: Iterable[int | None] = [None] if number is None else range(starts[number], starts[number + 1])
+        before = len(timed_places)
+        timed_places += rows
+        count = len(timed_places) - before
         places += [place] * count
-        timed_places += range(starts[number], starts[number] + count)
         are_first += [True, *[False] * (count - 1)]
-    return places, timed_places, are_first
+    columns = names.take(pyarrow.array(places, pyarrow.int64()))
+    choices = timed.take(pyarrow.array(timed_places, pyarrow.int64()))
+    is_first = pyarrow.array(are_first, pyarrow.bool_())
+    arrays = [
+        *(columns[field.name].cast(arrow_type(field.kind)) for field in NAMES),
+        pc.is_valid(choices["choices"]),
+        *(choices[name] for name in _TIMED.names),
+        *(pc.if_else(is_first, columns[name], 0) for name in COUNTS.names),
+        *(pyarrow.repeat(pyarrow.scalar(is_used), len(places)) for is_used in asdict(decider.uses).values()),
+    ]
+    return pyarrow.table(arrays, schema=arrow_schema(DECIDED_NAMES))
 
 
 def _timed_table(timelines: Sequence[TimelineRows]) -> pyarrow.Table:

@@ -237,10 +237,10 @@ def _withhold(
 def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -> DataFrame:
     """Return the stored rows among which duplicates of new messages are looked for."""
     rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
-    if stored.last is not None and stored.last.rows_quarantined and arrived.pending is not None:
-        # These messages have no row in resolved_routes yet.
+    if arrived.pending is not None:
+        # Those in quarantine have no row in resolved_routes, and rows of others may have been deleted.
         names = [*pending.KEY, "enqueue_time"]
-        rows = rows.select(*names).unionByName(arrived.pending.where("attempt = 0").select(*names))
+        rows = rows.select(*names).unionByName(arrived.pending.select(*names))
     if stored.replaced is not None:
         is_kept = ~stored.replaced
         rows = rows.where(is_kept)

@@ -221,9 +221,6 @@ class _Outputs:
     def _are_all_new(self) -> bool:
         """Return whether no message of the run can have a row in ``pending_messages``.
 
-        A stored message there has a row in ``resolved_routes``, where the run has looked for duplicates. A window
-        of time or a deletion may hide that row.
+        The run has looked for its messages there, unless only within a distance of time.
         """
-        inputs = self.inputs
-        is_searched = inputs.config.resolve.duplicates_within is None and not inputs.start.thinned
-        return is_searched and self.step.tried_again is None
+        return self.inputs.config.resolve.duplicates_within is None and self.step.tried_again is None

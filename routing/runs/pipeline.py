@@ -170,7 +170,7 @@ def resolve_with(
 ) -> Resolution:
     """Resolve as `resolve` does, with the shared context of a run and limits for frames in the driver."""
     with released_on_failure(limits) as frame_cache:
-        plan = compile_tables(tables, context, frame_cache, distributes=True)
+        plan = compile_tables(tables, context, frame_cache)
         return Resolution(
             as_declared(results.resolved_routes(plan), RESOLVED_ROUTES),
             as_declared(openers.new_route_requests(plan), NEW_ROUTE_REQUESTS),

@@ -33,10 +33,10 @@ _REQUESTS = "route_requests"
 def digest_inputs(tables: InputTables) -> dict[str, str]:
     """Return a digest of each table of the configuration, independent of the order of its rows.
 
-    It is a SHA-256, unless the table is too large for the driver.
+    It is a SHA-256, unless the configuration is too large for the driver.
     """
     if tables.settings is None:
-        return {} if tables.read_frames is None else digest_frames(tables.read_frames())
+        return digest_frames(tables.frames)
     return {key: _digest_rows(columns) for key, columns in tables.settings.items()}
 
 

@@ -17,11 +17,11 @@ from routing.errors import ContractError, RoutingError, StorageError, first_sent
 from routing.messages import validate
 from routing.messages.setting_frames import open_settings
 from routing.runs.run_work import RunInputs
-from routing.schemas import OUTPUTS
+from routing.schemas import OUTPUTS, SETTINGS
 from routing.tables import frames
 from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import conform, no_rows
-from routing.tables.table_columns import Table, is_frame
+from routing.tables.table_columns import Table
 
 
 def changing_outputs(inputs: RunInputs) -> DeltaTables:
@@ -55,8 +55,8 @@ def open_inputs(
 ) -> dict[str, Table]:
     """Return the inputs without the messages, each at its version. Dialogs are a frame, others keep their form.
 
-    An input without versions is read in its current state. Several passes may read it, so it is then cached, and
-    all passes see the same rows as long as the session keeps them.
+    An input without versions is read in its current state. Several passes read the dialogs, so these are then
+    cached, and all passes see the same rows as long as the session keeps them. Other inputs are read once.
     """
     tables = dict[str, Table]()
     for key, snapshot in inputs.items():
@@ -65,7 +65,8 @@ def open_inputs(
         if key == "messages":
             continue
         if isinstance(snapshot, spark_tables.AsItIs):
-            tables[key] = frame_cache.store(snapshot.read(opener.spark))
+            rows = snapshot.read(opener.spark)
+            tables[key] = frame_cache.store(rows) if key == "dialogs" else rows
         elif key == "dialogs":
             tables[key] = snapshot.read(opener.spark)
         else:
@@ -82,15 +83,13 @@ def read_inputs(inputs: RunInputs, frame_cache: FrameCache) -> validate.InputTab
     spark = inputs.opener.spark
 
     def read_frames() -> Mapping[str, DataFrame]:
-        snapshots = inputs.inputs
-        by_spark = {key: t if is_frame(t) else snapshots[key].read(spark) for key, t in tables.items()}
-        return open_settings(by_spark, spark)
+        """Read them by Spark. Several passes read these too."""
+        snapshots = {key: inputs.inputs[key] for key in tables if key in SETTINGS}
+        rows = {key: snapshot.read(spark) for key, snapshot in snapshots.items()}
+        loose = [key for key, snapshot in snapshots.items() if isinstance(snapshot, spark_tables.AsItIs)]
+        return open_settings(rows | {key: frame_cache.store(rows[key]) for key in loose}, spark)
 
     return validate.read(tables, frame_cache.limits, read_frames, inputs.notes)
-
-
-# Several passes read these; what is small is read once.
-_READ_AGAIN = ("messages", "dialogs")
 
 
 @contextmanager
@@ -100,7 +99,7 @@ def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterato
     A pass fails if it reads a message that the first pass did not see (`messages.results`), and so do counts that
     do not add up. Raises StorageError for an error from outside this package.
     """
-    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), spark_tables.AsItIs)}
+    loose = {key: table.location for key, table in inputs.items() if isinstance(table, spark_tables.AsItIs)}
     if not loose:
         yield
         return

@@ -17,11 +17,13 @@ from routing.sessions.existing_session import is_connect
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, GroupedData, SparkSession
     from pyspark.sql.types import StructType
 
 WorkerFunction = Callable[["Iterable[pyarrow.RecordBatch]"], "Iterator[pyarrow.RecordBatch]"]
 """A function of the batches of a task, which workers load from the package."""
+PairFunction = Callable[["pyarrow.Table", "pyarrow.Table"], "pyarrow.Table"]
+"""A function of two groups with the same key, which workers load from the package."""
 _PACKAGE = "routing"
 # The sessions whose workers have the package.
 _ready: WeakSet[SparkSession] = WeakSet()
@@ -47,6 +49,14 @@ def prepare_workers(spark: SparkSession) -> None:
 def map_by_workers(frame: DataFrame, work: WorkerFunction, shape: StructType) -> DataFrame:
     """Run a function over the rows of a frame, task by task, after `prepare_workers`."""
     return frame.mapInArrow(work, shape)
+
+
+def map_pairs_by_workers(
+    left: GroupedData, right: GroupedData, work: PairFunction, shape: StructType
+) -> DataFrame:
+    """Run a function over each pair of groups with the same key, after `prepare_workers`. Needs Spark 4.0."""
+    # A lambda, because pyspark reads hints as types, and those of this package are text.
+    return left.cogroup(right).applyInArrow(lambda first, second: work(first, second), shape)
 
 
 def _make_fingerprint() -> Callable[[str], str]:

@@ -109,6 +109,17 @@ def plain_type(kind: Any) -> Any:
     return kind
 
 
+def with_zones(rows: pyarrow.Table) -> pyarrow.Table:
+    """Read the times of an Arrow table that have no zone as UTC."""
+    import pyarrow
+
+    def is_naive(kind: Any) -> bool:
+        return bool(pyarrow.types.is_timestamp(kind)) and kind.tz is None
+
+    aware = [f.with_type(pyarrow.timestamp("us", "UTC")) if is_naive(f.type) else f for f in rows.schema]
+    return cast_table(rows, pyarrow.schema(aware))
+
+
 def cast_table(rows: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
     """Convert the columns of a table to other types. A chunk that is too large for its type is split."""
     import pyarrow

@@ -43,8 +43,8 @@ class FrameLimits:
     local data at a time. A task holds up to ``task_bytes`` of a join's side. A larger side is sorted, on disk if
     needed.
 
-    The driver decides up to ``driver_rows`` keys, by a configuration of up to so many rows. Workers decide more. A
-    task decides about ``part_rows`` names at a time.
+    The driver decides up to ``driver_rows`` keys, with a configuration of up to as many rows. Above that, workers
+    decide, and an instance with more than ``part_rows`` names or rows is split.
     """
 
     held_rows: int = 20_000

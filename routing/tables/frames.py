@@ -92,7 +92,7 @@ def collect(frame: DataFrame) -> TableColumns:
 
 
 def collect_few(frame: DataFrame, most: int) -> TableColumns | None:
-    """Return the rows of a frame as `collect` does, or None if it has more than ``most``. It takes Arrow."""
+    """Return the rows of a frame as `collect` does, or None if it has more than ``most``. Needs Arrow."""
     table = times_as_numbers(frame).limit(most + 1).toArrow()
     return _columns_of(table) if table.num_rows <= most else None
 

@@ -63,7 +63,7 @@ def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
 
 
 def read_few_settings(tables: Mapping[str, Table], most: int) -> dict[str, TableColumns] | None:
-    """Return the same as `read_settings`, or None if the tables have more than ``most`` rows. It takes Arrow."""
+    """Return the same as `read_settings`, or None if the tables have more than ``most`` rows. Needs Arrow."""
     settings = {key: tables[key] for key in SETTINGS if key in tables}
     if sum(count_by_files(table) or 0 for table in settings.values()) > most:
         return None

@@ -72,7 +72,7 @@ def test_no_method_is_too_long(
     with _reports_of_spark(spark) as told:
         done = resolve_with(inputs, RunContext(ResolveOptions("size")), AS_IF_LARGE)
         try:
-            uses, source = jobs[0].decided.uses, jobs[0].source
+            uses, source = jobs[0].uses, jobs[0].source
             assert (uses.has_times, uses.reads_addresses, uses.asks, uses.asks_msdb) == in_use
             assert source.any_ends
             assert jobs[0].counts.rows_valid < jobs[0].counts.rows_read

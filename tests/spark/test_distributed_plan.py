@@ -12,19 +12,21 @@ from routing.errors import EnvironmentFault
 from routing.messages import setting_frames
 from routing.messages.compiling import open_source
 from routing.messages.distributed_plan import decide_by_instance
-from routing.messages.setting_frames import open_settings
+from routing.messages.setting_frames import DistributedInputs, open_settings
 from routing.messages.validate import check, read
 from routing.plan.instance_plans import NAMES
 from routing.run_context import ResolveOptions, RunContext
 from routing.runs.pipeline import resolve_with
+from routing.schemas import INPUTS, SETTINGS
 from routing.tables.cached_frames import FrameCache, FrameLimits
 from routing.tables.frames import has_arrow
 from routing.tables.spark_forms import conform
 from tests.estate_rows import SALES, message, small_estate
-from tests.frames import Tables, frames, rows_of, with_moments
+from tests.frames import Tables, arrow_of, frames, rows_of, with_moments
 from tests.random_estates import RUN_ID, SEED, assert_same
 from tests.reference.estates import draw_estates, joined
 from tests.reference.resolver import resolve as reference
+from tests.spark.conftest import changed_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,8 +114,8 @@ def _decided(spark: SparkSession, tables: Tables, limits: FrameLimits) -> list[d
         checked = check(inputs)
         messages = conform(frames(spark, tables)["messages"], "messages")
         source = open_source(messages, checked, RunContext(ResolveOptions(RUN_ID)), cache)
-        assert checked.read_frames is None
-        return rows_of(decide_by_instance(source, inputs.read_frames()).names.rows)  # type: ignore[misc]
+        assert isinstance(checked, DistributedInputs)
+        return rows_of(decide_by_instance(source, inputs.frames).names.rows)
 
 
 def test_a_split_instance_has_the_same_plan(spark: SparkSession) -> None:
@@ -129,6 +131,30 @@ def test_a_split_instance_has_the_same_plan(spark: SparkSession) -> None:
     assert len(bounds) == len(whole) > len(names)
 
 
+def test_times_without_a_zone_are_in_utc(spark: SparkSession) -> None:
+    """Also in tables of Arrow with a column that Spark has no type for."""
+    import pyarrow
+
+    tables = with_moments(joined(draw_estates(random.Random(SEED), 2, 40)))
+    input_tables: dict[str, Table] = {**frames(spark, tables)}
+    for key in SETTINGS:
+        rows = arrow_of(tables[key], INPUTS[key])
+        for place, field in enumerate(rows.schema):
+            if pyarrow.types.is_timestamp(field.type):
+                naive = rows[field.name].cast(pyarrow.timestamp("us"))
+                rows = rows.set_column(place, field.with_type(naive.type), naive)
+        more = pyarrow.array([1] * len(rows), pyarrow.uint8())
+        input_tables[key] = rows.append_column("more", more)
+    assert any(row.get("valid_from") for row in tables["routes"])
+    context = RunContext(ResolveOptions(RUN_ID))
+    with changed_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        done = resolve_with(input_tables, context, SPLIT)
+        try:
+            _assert_as_reference({"resolved_routes": rows_of(done.resolved_routes)}, tables)
+        finally:
+            done.unpersist()
+
+
 def test_without_python_workers_the_driver_decides(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_arrow():
         pytest.skip(WORKERS_DECIDE)
@@ -141,4 +167,4 @@ def test_without_python_workers_the_driver_decides(spark: SparkSession, monkeypa
     rows, notes = _resolve(spark, tables, FrameLimits(driver_rows=0))
     _assert_as_reference(rows, tables)
     assert len({note for note in notes if "no Python here" in note}) == 1
-    assert notes[0].startswith("the driver decides for all messages: ")
+    assert notes[0].startswith("the driver decides all routing keys: ")

@@ -11,6 +11,7 @@ import pytest
 
 import routing
 from routing.errors import ContractError
+from tests.estate_rows import message, small_estate
 from tests.frames import with_moments
 from tests.imports import rows_at
 from tests.random_estates import assert_same, without_marks
@@ -93,6 +94,25 @@ def test_a_window_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     routing.run(spark, config, run_id="last", now=MOMENTS[6])
     expected.run([], MOMENTS[6], "last")
     _assert_left(config, expected, "the last")
+
+
+@pytest.mark.long
+def test_an_id_that_waits_without_its_last_row_is_not_new(spark: SparkSession, tmp_path: Path) -> None:
+    """Its row was deleted, and a window elsewhere has counted since: no run has written the row again."""
+    rows = {**small_estate(), "messages": [message(1, "//nowhere")]}
+    save_estate(rows, tmp_path / "in", files=1)
+    config = _config(tmp_path, "resolve.mode=incremental")
+    routing.run(spark, config, run_id="first", now=MOMENTS[1])
+    assert [row["message_id"] for row in rows_at(config.output["pending_messages"])] == ["m1"]
+    spark.sql(f"DELETE FROM delta.`{config.output['resolved_routes'].text}`")
+    elsewhere = (MOMENTS[1] + timedelta(days=100), MOMENTS[1] + timedelta(days=101))
+    routing.run(spark, _config(tmp_path, *_window(*elsewhere)), run_id="window")
+    save_estate({"messages": [message(1, "//nowhere"), message(2, "//nowhere")]}, tmp_path / "in", files=1)
+    for run_id in ("again", "last"):
+        routing.run(spark, config, run_id=run_id, now=MOMENTS[2])
+    assert sorted(row["message_id"] for row in rows_at(config.output["pending_messages"])) == ["m1", "m2"]
+    [rejected] = rows_at(config.output["rejected_messages"])
+    assert (rejected["message_id"], rejected["reasons"]) == ("m1", ["DUPLICATE_MESSAGE_ID"])
 
 
 @pytest.mark.parametrize(

@@ -108,5 +108,34 @@ def test_names_of_an_unknown_instance_have_no_choices() -> None:
     assert nothing.num_rows == 0
 
 
+def test_names_of_any_bytes_are_decided_like_unknown_ones() -> None:
+    """Their messages are rejected later. No text of the others is lost."""
+    [tables] = draw_estates(random.Random(SEED), 1, 30)
+    instance = tables["messages"][0]["instance_name"]
+    names = _names(tables, instance)
+    place = names.schema.names.index("to_service_name")
+    services = [value.encode() for value in names["to_service_name"].to_pylist()]
+    bad = pyarrow.array([b"\xff\xfe", *services[1:]], pyarrow.binary()).cast(pyarrow.string(), safe=False)
+    spoilt = names.set_column(
+        place, names.schema.field(place), pyarrow.Array.from_buffers(pyarrow.string(), len(bad), bad.buffers())
+    )
+    decided, whole = decide_names(spoilt, _rows(tables, instance)), decide_names(names, _rows(tables, instance))
+    known = services[1:]
+    after, before = (
+        [
+            (row, choices)
+            for row, choices in zip(
+                table["to_service_name"].cast(pyarrow.binary()).to_pylist(),
+                table["choices"].to_pylist(),
+                strict=True,
+            )
+            if row in known and row != services[0]
+        ]
+        for table in (decided, whole)
+    )
+    assert after == before
+    assert b"\xff\xfe" in decided["to_service_name"].cast(pyarrow.binary()).to_pylist()
+
+
 def test_a_part_without_rows_has_no_faults() -> None:
     assert list(check_rows("routes", [])) == []

@@ -13,7 +13,7 @@ from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
 # What turns frames into frames; these also look at what came of it.
-_ACTING = {"compiling.py", "validate.py"}
+_ACTING = {"compiling.py", "distributed_plan.py", "setting_frames.py", "validate.py"}
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
 _PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}

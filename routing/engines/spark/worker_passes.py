@@ -90,12 +90,15 @@ def _join(messages: DataFrame, plans: dict[str, RoutePlan], work_plan: WorkerPla
 
 def _add_requests(messages: DataFrame, plan: RoutePlan, requests: RequestSides, name: str) -> DataFrame:
     """Add a side's columns of `asked_columns` to the result of `keying.find_dialog`."""
-    rejects, lookups = plan.may_reject, plan.source.lookups
+    rejects, lookups, decided = plan.may_reject, plan.source.lookups, plan.decided
+    if decided is None:
+        raise TypeError("only the driver's decisions are joined with messages for workers")
     timed = messages.withColumn("decided_at", keying.time_of(plan.options.as_of))
     scoped = keying.add_scope(timed, lookups) if rejects or lookups.checked.has_transport else timed
     keyed = plan.source.key(keying.read_dialog(scoped))
     is_rejected = ~F.col(_SOUND) | F.col("own_addresses").isNull() if rejects else None
-    chosen = results.choose(keyed, plan.decided, plan.source.dialog_hash, fits=plan.fits, is_rejected=is_rejected)
-    with_requests = results.add_requests(results.cut(chosen), requests, in_msdb=plan.decided.uses.asks_msdb)
+    fits = decided.size <= plan.source.broadcasts.limit
+    chosen = results.choose(keyed, decided, plan.source.dialog_hash, fits=fits, is_rejected=is_rejected)
+    with_requests = results.add_requests(results.cut(chosen), requests, in_msdb=plan.uses.asks_msdb)
     columns = zip(("requested", "requested_in_msdb"), asked_columns(name), strict=True)
     return with_requests.select(*messages.columns, *(F.col(column).alias(alias) for column, alias in columns))
