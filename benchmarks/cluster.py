@@ -30,6 +30,9 @@ from tests.platforms.standalone import standalone
 
 _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
 _COLUMNS = ("workers", "keys", "seconds", "validate", "plan", "write", "Python GiB", "Java GiB")
+_SHAPE = ("keys", "messages_a_key", "instances")
+_SHARED = (*_SHAPE, "heap", "memory", "folder")
+MAKE = "make"
 MOST_PYTHON = 1.5
 """GiB of the driver's Python."""
 
@@ -37,12 +40,13 @@ MOST_PYTHON = 1.5
 def main() -> int:
     """Measure each cluster in a process of its own, and print. Return 1 if a gate fails."""
     options = _options()
-    if options.one is not None:
-        sys.stdout.write(json.dumps(_run(options, Path(options.folder), options.one)) + "\n")
+    if options.master is not None:
+        sys.stdout.write(json.dumps(_run(options, options.master)) + "\n")
         return 0
     with tempfile.TemporaryDirectory(prefix="sbroute-cluster-") as temporary:
-        folder = Path(options.folder or temporary).absolute()
-        rows = [_measure(options, folder, workers) for workers in options.workers]
+        options.folder = str(Path(options.folder or temporary).absolute())
+        _make_in_own_process(options)
+        rows = [_measure(options, workers) for workers in options.workers]
     lines = [tuple(str(row[name]) for name in _COLUMNS) for row in rows]
     table = DataTable(
         make_columns(_COLUMNS, _COLUMNS), lines, f"{options.keys} keys, {options.instances} instances"
@@ -64,32 +68,46 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--memory", default="4g", help="memory of a worker (%(default)s)")
     parser.add_argument("--folder", help="where the tables are made (a new temporary folder)")
     parser.add_argument("--gate", action="store_true", help="fail if messages or memory are not as expected")
-    parser.add_argument("--one", metavar="MASTER", help=argparse.SUPPRESS)
+    parser.add_argument("--master", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _measure(options: argparse.Namespace, folder: Path, workers: int) -> dict[str, Any]:
+def _command(options: argparse.Namespace, *more: str) -> list[str]:
+    """The command line of this module with the same options."""
+    named = [(f"--{name.replace('_', '-')}", str(getattr(options, name))) for name in _SHARED]
+    return [sys.executable, "-m", "benchmarks.cluster", *(part for pair in named for part in pair), *more]
+
+
+def _make_in_own_process(options: argparse.Namespace) -> None:
+    """Make the tables that do not exist yet. The memory for it does not count."""
+    subprocess.run(_command(options, "--master", MAKE), stdout=subprocess.DEVNULL, check=True)
+
+
+def _measure(options: argparse.Namespace, workers: int) -> dict[str, Any]:
     """Return the costs of one run from a separate process, because a session never changes its cluster."""
     with (
         tempfile.TemporaryDirectory(prefix="sbroute-workers-") as logs,
         standalone(Path(logs), workers, memory=options.memory) as cluster,
     ):
-        command = [sys.executable, "-m", "benchmarks.cluster", "--one", cluster.master, "--folder", str(folder)]
-        for name in ("keys", "messages_a_key", "instances", "heap", "memory"):
-            command += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            _command(options, "--master", cluster.master), stdout=subprocess.PIPE, text=True, check=True
+        )
     row: dict[str, Any] = json.loads(done.stdout)
     return {**row, "workers": workers}
 
 
-def _run(options: argparse.Namespace, folder: Path, master: str) -> dict[str, Any]:
-    """Make the tables that do not exist yet, and run once."""
+def _run(options: argparse.Namespace, master: str) -> dict[str, Any]:
+    """Run once over the tables, or only make them."""
+    folder = Path(options.folder, "-".join(str(getattr(options, name)) for name in _SHAPE))
     memory = {"spark.driver.memory": options.heap, "spark.executor.memory": options.memory}
-    spark = start({"spark.master": master, "spark.sql.shuffle.partitions": "16", **memory})
+    settings = {"spark.sql.shuffle.partitions": "16", **memory}
+    spark = start({"spark.master": "local[2]" if master == MAKE else master, **settings})
     tables = _tables(spark, options)
-    for key, frame in tables.items():
-        if not (folder / key / "_delta_log").exists():
-            frame.write.format("delta").save(str(folder / key))
+    if master == MAKE:
+        for key, frame in tables.items():
+            if not (folder / key / "_delta_log").exists():
+                frame.write.format("delta").save(str(folder / key))
+        return {}
     lines = ["tables:", *(f"  {key}: {folder / key}" for key in tables), "output:"]
     lines += [f"  {key}: {folder / 'out' / key}" for key in _OUTPUTS]
     file = folder / "job.yaml"
@@ -104,8 +122,7 @@ def _run(options: argparse.Namespace, folder: Path, master: str) -> dict[str, An
         **{name: round(stages.get(name, 0.0), 1) for name in ("validate", "plan", "write")},
         "Python GiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         "Java GiB": round(java_peak(spark) / 2**30, 2),
-        "stages": stages,
-        "notes": list(done.notes),
+        "driver decides": [note for note in done.notes if note.startswith("the driver decides")],
     }
 
 
@@ -113,6 +130,7 @@ def _find_faults(row: dict[str, Any]) -> list[str]:
     faults = []
     if row["resolved"] != row["expected"]:
         faults.append(f"{row['workers']} workers: {row['resolved']} of {row['expected']} messages are resolved")
+    faults += row["driver decides"]
     if row["Python GiB"] > MOST_PYTHON:
         faults.append(f"{row['workers']} workers: the driver's Python takes {row['Python GiB']} GiB")
     return faults

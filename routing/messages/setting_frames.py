@@ -42,12 +42,11 @@ class DistributedInputs(CheckedTables):
     """Valid inputs whose configuration stays in Spark."""
 
     frames: Mapping[str, DataFrame]
-    any_transport: bool
 
     @property
     def has_transport(self) -> bool:
-        """True if a route may read its address from the service name."""
-        return self.any_transport
+        """True, because a route may read its address from the service name. Addresses are not read for this."""
+        return True
 
     def count_unended_requests(self) -> int:
         """Count the distinct requests without ended_at in the columns of route_requests."""
@@ -92,14 +91,18 @@ def without_instances(frames: Mapping[str, DataFrame], instances: Collection[str
 
 
 def check_frames(
-    frames: Mapping[str, DataFrame], dialogs: Table | None, survey: DialogSurvey, *, quarantines: bool
+    frames: Mapping[str, DataFrame],
+    dialogs: Table | None,
+    survey: DialogSurvey,
+    *,
+    quarantines: bool,
+    are_valid: bool,
 ) -> DistributedInputs:
     """Return the checked inputs, as `checked_inputs.check_inputs` does. Raises InputError."""
-    faults, has_transport = _find_faults(frames)
-    quarantine = (faults | survey.faults).judge(quarantines=quarantines)
+    faults = survey.faults if are_valid else _find_faults(frames) | survey.faults
+    quarantine = faults.judge(quarantines=quarantines)
     return DistributedInputs(
         without_instances(frames, quarantine.instances),
-        has_transport,
         dialogs=select_dialogs(dialogs, survey, quarantine),
         dialog_rows=survey.rows,
         ending=survey.ending,
@@ -107,8 +110,8 @@ def check_frames(
     )
 
 
-def _find_faults(frames: Mapping[str, DataFrame]) -> tuple[FaultSurvey, bool]:
-    """Validate in workers, each of which gets all rows of a key. Also returns whether any route is TRANSPORT."""
+def _find_faults(frames: Mapping[str, DataFrame]) -> FaultSurvey:
+    """Validate in workers, each of which gets all rows of a key."""
     spark = frames["instances"].sparkSession
 
     def find(key: str) -> list[Row]:
@@ -117,16 +120,12 @@ def _find_faults(frames: Mapping[str, DataFrame]) -> tuple[FaultSurvey, bool]:
         together = frames[key].repartition(parts, *(name for name in KEYS[key] if name != "valid_from"))
         return map_by_workers(together, partial(check_rows, key), spark_schema(FAULTS)).collect()
 
-    found = [row for rows in at_once(spark, find, list(frames)) for row in rows]
-    faults = [
-        FaultSurvey(
-            row["count"],
-            [RowFault(*fault) for fault in row["first"]],
-            frozenset(row["instances"]),
-        )
+    found = (row for rows in at_once(spark, find, list(frames)) for row in rows)
+    faults = (
+        FaultSurvey(row["count"], [RowFault(*fault) for fault in row["first"]], frozenset(row["instances"]))
         for row in found
-    ]
-    return reduce(FaultSurvey.__or__, faults, FaultSurvey()), any(row["has_transport"] for row in found)
+    )
+    return reduce(FaultSurvey.__or__, faults, FaultSurvey())
 
 
 def in_one_table(frames: Mapping[str, DataFrame]) -> DataFrame:

@@ -123,16 +123,17 @@ def check(
     reduced: DataFrame | None = None,
     suspects: Suspects = Suspects.ALL,
     quarantines: bool = False,
+    are_valid: bool = False,
 ) -> CheckedTables:
     """Raise InputError if a row of the configuration or of dialogs has a fault (see `check_inputs`).
 
     ``reduced`` has the only dialogs of Spark that a run needs, None if it needs all. Dialogs that are not
-    ``suspects`` are known to be valid.
+    ``suspects`` are known to be valid, and so is a configuration that ``are_valid``.
     """
     dialogs, survey = survey_inputs(inputs, reduced=reduced, suspects=suspects)
     if inputs.settings is None:
-        return check_frames(inputs.frames, dialogs, survey, quarantines=quarantines)
-    checked = check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines)
+        return check_frames(inputs.frames, dialogs, survey, quarantines=quarantines, are_valid=are_valid)
+    checked = check_inputs(inputs.settings, dialogs, survey, quarantines=quarantines, are_valid=are_valid)
     read_frames = inputs.read_frames
     if read_frames is None:
         return checked

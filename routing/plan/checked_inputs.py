@@ -336,14 +336,22 @@ def _may_change_decision(shape: Mapping[str, str]) -> Any:
 
 
 def check_inputs(
-    settings: Settings, dialogs: Table | None, survey: DialogSurvey, *, quarantines: bool = False
+    settings: Settings,
+    dialogs: Table | None,
+    survey: DialogSurvey,
+    *,
+    quarantines: bool = False,
+    are_valid: bool = False,
 ) -> CheckedInputs:
     """Return the checked inputs. Raises InputError for a faulty row of the configuration or of dialogs.
+
+    With ``are_valid``, the settings are known to have no fault.
 
     If it ``quarantines``, all rows of the instances at fault are left out instead. Then only a fault that belongs
     to no single instance is an error.
     """
-    quarantine = (FaultSurvey.of(settings) | survey.faults).judge(quarantines=quarantines)
+    faults = survey.faults if are_valid else FaultSurvey.of(settings) | survey.faults
+    quarantine = faults.judge(quarantines=quarantines)
     if quarantine.instances:
         settings = {key: rows.without("instance_name", quarantine.instances) for key, rows in settings.items()}
     return CheckedInputs(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from routing.plan.checked_inputs import FOR_ALL, CheckedInputs, FaultSurvey
 from routing.plan.key_rows import CHOICE, FROM_NETWORK, KeyDecider, PlanUses, TimelineRows
 from routing.process import no_search_for_cycles
-from routing.rules import text
 from routing.rules.deciding import RoutingKey, named_broker
 from routing.rules.estate import SqlInstance
 from routing.schemas import INPUTS, SETTINGS, ArrayOf, ColumnKind, Field, Schema, table_schema
@@ -71,10 +70,9 @@ FAULTS = Schema(
             ),
         ),
         Field("instances", ArrayOf(ColumnKind.STRING)),
-        Field("has_transport", ColumnKind.BOOLEAN),
     )
 )
-"""The faults of a part of the configuration, and whether a route may read its address from the service name."""
+"""The faults of a part of the configuration, as in `FaultSurvey`."""
 # The names whose rows become one part of a result.
 _NAMES_AT_ONCE = 50_000
 
@@ -89,8 +87,7 @@ def check_rows(key: str, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pya
     columns = read_arrow(pyarrow.Table.from_batches(parts), key)
     faults = FaultSurvey.of({key: columns})
     first = sorted(faults.first, key=lambda fault: fault[:3])[:SHOWN]
-    has_transport = any(map(text.is_transport, set(columns.values["address"]))) if key == "routes" else False
-    row = [faults.count, [fault._asdict() for fault in first], list(faults.instances), has_transport]
+    row = [faults.count, [fault._asdict() for fault in first], list(faults.instances)]
     arrays = [pyarrow.array([value], kind.type) for value, kind in zip(row, arrow_schema(FAULTS), strict=True)]
     yield pyarrow.record_batch(arrays, names=FAULTS.names)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -108,12 +109,18 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     with clock.stage("read"):
         tables = read_inputs(inputs, frame_cache)
     digests = retries.digest_inputs(tables)
+    check = partial(
+        validate.check,
+        tables,
+        quarantines=inputs.quarantines,
+        are_valid=retries.has_validated(last, digests),
+    )
     changes = find_changes(inputs, messages, frame_cache)
     checked = None
     if changes.deleted is not None:
         # Nothing is written before all inputs are valid.
         with clock.stage("validate"):
-            checked = validate.check(tables, quarantines=inputs.quarantines)
+            checked = check()
     taken_out = take_out_deleted(inputs, outputs, changes, versions)
     versions |= taken_out.versions
     stored = increment.StoredOutputs(
@@ -133,7 +140,7 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
             if checked is not None:
                 # All dialogs were just checked. Faulty ones need not be among those of this run's messages.
                 suspects = validate.Suspects.ALL if checked.quarantine.instances else validate.Suspects.NONE
-            checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
+            checked = check(reduced=reduced, suspects=suspects)
     note_quarantine(inputs, checked)
     return replace(work, checked=checked)
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.delta.counted_runs import has_other_settings
+from routing.delta.counted_runs import has_other_settings, release
 from routing.delta.job_outputs import LastRun
 from routing.messages.due_times import SERVICE_KEY
 from routing.messages.pending import is_withheld
@@ -38,6 +38,13 @@ def digest_inputs(tables: InputTables) -> dict[str, str]:
     if tables.settings is None:
         return digest_frames(tables.frames)
     return {key: _digest_rows(columns) for key, columns in tables.settings.items()}
+
+
+def has_validated(last: LastRun | None, digests: Mapping[str, str]) -> bool:
+    """Return whether the last run found no fault in the same configuration, by the rules of this release."""
+    if last is None or last.quarantined_instances or last.release != release():
+        return False
+    return bool(digests) and last.input_digests == digests
 
 
 def _digest_rows(columns: TableColumns) -> str:

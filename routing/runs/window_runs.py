@@ -71,13 +71,19 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
     )
     arrived = increment.find_arrived(messages, NewAndDeleted(rows, None), stored, inputs.start, inputs.context)
     dialog_changes = find_dialog_changes(inputs, frame_cache)
+    digests = retries.digest_inputs(tables)
     with clock.stage("validate"):
         tried = increment.Retries(None, 0)
         reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
         suspects = dialog_changes.suspects(last)
-        checked = validate.check(tables, reduced=reduced, suspects=suspects, quarantines=inputs.quarantines)
+        checked = validate.check(
+            tables,
+            reduced=reduced,
+            suspects=suspects,
+            quarantines=inputs.quarantines,
+            are_valid=retries.has_validated(last, digests),
+        )
     note_quarantine(inputs, checked)
-    digests = retries.digest_inputs(tables)
     work = Work(versions, stored, arrived, tried, checked, digests, TakenOut())
     step, plan = decide(inputs, work, checked, now)
     with clock.stage("write"):
