@@ -38,7 +38,7 @@ MOST_PYTHON = 1.5
 
 
 def main() -> int:
-    """Measure each cluster in a process of its own, and print. Return 1 if a gate fails."""
+    """Measure each cluster in a new process, and print. Return 1 if a gate fails."""
     options = _options()
     if options.master is not None:
         sys.stdout.write(json.dumps(_run(options, options.master)) + "\n")

@@ -345,7 +345,7 @@ def check_inputs(
 ) -> CheckedInputs:
     """Return the checked inputs. Raises InputError for a faulty row of the configuration or of dialogs.
 
-    With ``are_valid``, the settings are known to have no fault.
+    With ``are_valid``, the settings are not searched for faults.
 
     If it ``quarantines``, all rows of the instances at fault are left out instead. Then only a fault that belongs
     to no single instance is an error.

@@ -1,4 +1,4 @@
-"""Run a job by increment: decide new messages and those that may have changed, and add them to the outputs."""
+"""Decide new messages and those that may have changed, and add them to the outputs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def digest_inputs(tables: InputTables) -> dict[str, str]:
 
 
 def has_validated(last: LastRun | None, digests: Mapping[str, str]) -> bool:
-    """Return whether the last run found no fault in the same configuration, by the rules of this release."""
+    """Return whether the last run was of this release, and validated the same configuration without a fault."""
     if last is None or last.quarantined_instances or last.release != release():
         return False
     return bool(digests) and last.input_digests == digests
