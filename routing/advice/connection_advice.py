@@ -8,6 +8,7 @@ from dataclasses import replace
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.database_remedies import open_database, own_database
+from routing.advice.queue_remedies import QUEUE_RISK, name_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
@@ -33,6 +34,12 @@ _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
 _UNKNOWN = "<database>"
+_NO_ACCOUNT = 15404
+_NOT_THE_OWNER = "Windows knows nothing about the account in the text, which does not own the databases."
+_FIND_ACCOUNT = (
+    "Leave the owners of the databases unchanged: they are valid logins.",
+    "Look for the account among the users that own the service, or that the queue's procedure runs as.",
+)
 _SCHEMA = "dbo."
 
 
@@ -169,16 +176,16 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         return None
     port, entry = text.port(address), _entry(status)
     target = status.estate.find_instance_of_host(status.address)
-    target_address = None if target is None else status.estate.find_endpoint_address(target.name)
+    target_port = None if target is None else _port_of(status, target.name)
     if port == TSQL_PORT:
         cause = (
             f"The address {named(address)} has port 1433, which is for T-SQL connections: the endpoint of Service"
             " Broker listens on its own port (mostly 4022)."
         )
-    elif target_address is not None and target is not None:
+    elif target_port not in (None, port) and target is not None:
         cause = (
             f"The address {named(address)} has {'no port' if port is None else f'port {port}'}, but the endpoint"
-            f" of {named(target.name)} listens on port {text.port(target_address)}."
+            f" of {named(target.name)} listens on port {target_port}."
         )
     else:
         return None
@@ -188,12 +195,20 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         *entry.actions,
     )
     place = RemedyPlace(status.instance, status.scope)
-    if target_address is not None and target is not None:
-        moved = _with_port(address, text.port(target_address) or "")
+    if target_port is not None:
+        moved = _with_port(address, target_port)
         altered = statements.alter_route(verdict.route_name, statements.with_clause(address=moved))
         return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
     clause = f" WITH ADDRESS = N'tcp://{text.host(address)}:<port>'"
     return to_fill_in(place, cause, actions, statements.alter_route(verdict.route_name, clause))
+
+
+def _port_of(status: ReportedStatus, instance: str) -> str | None:
+    """Return the port of an instance's endpoint, by its addresses or by its exported endpoint."""
+    address, endpoint = status.estate.find_endpoint_address(instance), status.server.endpoint(instance)
+    if address is not None:
+        return text.port(address)
+    return None if endpoint is None or endpoint.port is None else str(endpoint.port)
 
 
 def _with_port(address: str, port: str) -> str:
@@ -263,9 +278,10 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
         location = "The queue is in the database that holds the service."
         actions = entry.actions if place is not None else (*entry.actions, location)
         return to_fill_in(at, entry.cause, actions, *lines)
+    exported = status.server.queue_of(*place, status.service)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
-    line = f"ALTER QUEUE {queue} WITH STATUS = ON;"
-    return ready(place, entry.cause, actions, line, confidence=Confidence.LIKELY)
+    line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
+    return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
 
 
 def _target_or_unknown(status: ReportedStatus, place: RemedyPlace | None) -> RemedyPlace:
@@ -292,6 +308,10 @@ def give_owner(status: ReportedStatus) -> Remedy:
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
+    if _NO_ACCOUNT in find_numbers(status.status_text.text or "") and place is not None:
+        if _is_owner_valid(status, place) and _is_owner_valid(status, _here(status)):
+            return Remedy(place, _NOT_THE_OWNER, _FIND_ACCOUNT)
+        place = _here(status) if _is_owner_valid(status, place) else place
     trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
     if trusted is not None:
         return trusted
@@ -303,12 +323,18 @@ def give_owner(status: ReportedStatus) -> Remedy:
             ),
         )
         place = _here(status)
-    elif place != _here(status):
+    elif place != _here(status) and not _is_owner_valid(status, _here(status)):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
     database = statements.identifier(place.database)
     line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO [sa];"
     at_master = RemedyPlace(place.instance, MASTER)
     return ready(at_master, entry.cause, actions, line, confidence=Confidence.LIKELY)
+
+
+def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
+    """Return True if the export shows that the owner of a database is a valid login."""
+    facts = status.server.database(place.instance, place.database)
+    return facts is not None and facts.has_valid_owner
 
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:

@@ -36,7 +36,9 @@ MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
 MANY_OPEN = 500
 """So many open dialogs of one pair of services are worth a look."""
-_OVER = (CLOSED, "DI", "DO")
+ENDED_THERE, ENDED_HERE = "DI", "DO"
+"""States of endpoints that only the other side has ended, and that only this side has ended."""
+_OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,9 @@ def _count_losses(server: ServerEvidence, place: RemedyPlace, counts: list[Endpo
 def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
     total, services = _sum(counts), join_words(_services(counts))
-    closed = _sum(counted for counted in counts if counted.state == CLOSED)
-    waiting = total - closed
+    closed, inbound, outbound = (
+        _sum(counted for counted in counts if counted.state == state) for state in (CLOSED, ENDED_THERE, ENDED_HERE)
+    )
     is_fire_and_forget = (
         2 * _sum(counted for counted in counts if counted.state == CLOSED and not counted.is_initiator) >= total
     )
@@ -175,16 +178,18 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
     else:
         cause = (
             f"{count(total, 'conversation endpoint')} of {services} in {named(place.database)} are over on only"
-            f" one side: {closed:,} closed, {waiting:,} disconnected."
+            f" one side: {closed:,} closed, {inbound:,} disconnected by the other side, {outbound:,} by this one."
         )
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            "End disconnected ones with a plain END CONVERSATION; only closed ones need WITH CLEANUP.",
+            *_ending_actions(inbound, outbound),
         )
-    state = CLOSED if is_fire_and_forget or not waiting else "DI"
+    state = CLOSED
+    if not is_fire_and_forget and inbound + outbound:
+        state = ENDED_THERE if inbound >= outbound else ENDED_HERE
     name = statements.identifier(place.database)
-    end = "END CONVERSATION @handle WITH CLEANUP" if state == CLOSED else "END CONVERSATION @handle"
+    end = f"END CONVERSATION @handle{'' if state == ENDED_THERE else ' WITH CLEANUP'}"
     lines = (
         "DECLARE @handle uniqueidentifier, @left int;",
         "SET @left = <number of endpoints>;",
@@ -204,11 +209,24 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         cause,
         actions,
         *(lines if name is not None else (None,)),
-        risk=f"{CLEANUP_RISK if state == CLOSED else END_RISK}{_count_losses(server, place, counts)}",
+        risk=f"{END_RISK if state == ENDED_THERE else CLEANUP_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
     subject = f"{count(total, 'conversation endpoint')} that are over and stay"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
+
+
+def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
+    """Yield how to end the endpoints that are disconnected, by the side that ended the dialog."""
+    if inbound:
+        yield "End those that the other side disconnected with a plain END CONVERSATION."
+    if outbound:
+        yield (
+            "This side has ended the others, and the acknowledgement of the other side is missing: check that side"
+            " and its route back. Only if it is gone, end them WITH CLEANUP."
+        )
+    if not outbound:
+        yield "Only closed ones need WITH CLEANUP."
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

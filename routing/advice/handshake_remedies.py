@@ -10,7 +10,7 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import PORT_RISK, name_endpoint
 from routing.advice.status_facts import ReportedStatus
-from routing.cases.server_facts import EndpointFacts
+from routing.cases.server_facts import CertificateFacts, EndpointFacts
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
@@ -139,14 +139,37 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew the certificate of the endpoint that reports it as invalid."""
     if status.status_text.number not in _OWN_CERTIFICATE:
         return None
+    certificate = status.server.endpoint_certificate(status.instance)
+    if certificate is not None and certificate.has_private_key is False:
+        return _restore_private_key(status.instance, certificate)
     peer = status.find_peer()
     return _renew(status, status.instance, None if peer is None else peer.name)
+
+
+def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy:
+    """Advise on the endpoint's certificate that was created without its private key."""
+    name = statements.identifier(certificate.name) or "[<certificate>]"
+    cause = (
+        f"Certificate {named(certificate.name)} of the endpoint of {named(instance)} has no private key: it"
+        " was created from the public file alone."
+    )
+    actions = (
+        "Give it the private key from its backup: the partners keep their copies.",
+        "Without a backup, create another certificate for the endpoint, and give its public part to the partners.",
+    )
+    line = (
+        f"ALTER CERTIFICATE {name} WITH PRIVATE KEY (FILE = N'<file>', DECRYPTION BY PASSWORD = N'<password>');"
+    )
+    return to_fill_in(RemedyPlace(instance, MASTER), cause, actions, line, confidence=Confidence.LIKELY)
 
 
 def open_private_key(status: ReportedStatus) -> Remedy | None:
     """Advise on the master key of master, by which SQL Server opens the private key of an endpoint."""
     if status.status_text.number != _PRIVATE_KEY:
         return None
+    certificate = status.server.endpoint_certificate(status.instance)
+    if certificate is not None and certificate.has_private_key is False:
+        return _restore_private_key(status.instance, certificate)
     cause = (
         f"{named(status.instance)} cannot open the private key of its endpoint's certificate: the key is missing,"
         " or the service master key does not open the master key of master, as after a restore."
@@ -177,6 +200,8 @@ def check_certificates(status: ReportedStatus) -> Remedy | None:
         )
         if certificate is None or now is None or endpoint is None:
             continue
+        if certificate.has_private_key is False:
+            return _restore_private_key(holder, certificate)
         if certificate.has_expired(now) or certificate.is_early(now):
             return _renew(status, holder, partner)
         if partner is None or certificate.subject is None or endpoint.authentication != "CERTIFICATE":
@@ -194,7 +219,8 @@ def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
     dates = None if certificate is None else certificate.starts if is_early else certificate.expires
     until = "" if dates is None else f", valid {'from' if is_early else 'until'} {dates}"
     shown = "The certificate" if certificate is None else f"Certificate {named(certificate.name)}{until},"
-    problem = "is missing or not valid now" if certificate is None else "is not valid now"
+    is_known = certificate is not None and now is not None and (is_early or certificate.has_expired(now))
+    problem = "is not valid now" if is_known else "is missing or not valid now"
     cause = f"{shown} of the endpoint of {named(holder)} {problem}."
     other = "the other side" if partner is None else named(partner)
     actions = [f"On {named(holder)} create a certificate that is valid, and give it to the endpoint."]

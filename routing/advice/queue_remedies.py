@@ -12,7 +12,8 @@ from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import cut, named
 from routing.render.wording import count
 
-_QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
+QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
+"""The risk of a queue that is turned on again."""
 _DENIED = re.compile(
     r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
     r" schema '(?P<schema>[^']+)'"
@@ -38,7 +39,7 @@ def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | No
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
-        risk=_QUEUE_RISK,
+        risk=QUEUE_RISK,
         confidence=Confidence.LIKELY,
     )
 
