@@ -8,7 +8,7 @@ from dataclasses import replace
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.database_remedies import open_database, own_database
-from routing.advice.queue_remedies import QUEUE_RISK, name_queue
+from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
@@ -34,10 +34,12 @@ _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
 _UNKNOWN = "<database>"
+_AWAY = "The messages are for another instance."
+_COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
-_NOT_THE_OWNER = "Windows knows nothing about the account in the text, which does not own the databases."
+_NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
 _FIND_ACCOUNT = (
-    "Leave the owners of the databases unchanged: they are valid logins.",
+    "Leave the owners of these databases unchanged: they are valid logins.",
     "Look for the account among the users that own the service, or that the queue's procedure runs as.",
 )
 _SCHEMA = "dbo."
@@ -149,6 +151,34 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
     )
 
 
+def read_views(status: ReportedStatus) -> Remedy:
+    """Return the remedy for what the views show, for a status whose text could not be read."""
+    place = status.find_target()
+    queue = None if place is None else status.server.queue_of(*place, status.service)
+    shown = None
+    if place is not None:
+        shown = (
+            (None if queue is None else turn_on(place, queue, status.service))
+            or open_database(status.server, place)
+            or own_database(status.server, place)
+        )
+    if shown is None and status.address is not None:
+        peer = status.find_peer()
+        shown = (
+            server_remedies.start_endpoint(status, status.instance, _AWAY)
+            or (None if peer is None else server_remedies.start_endpoint(status, peer.name, _at_address(status)))
+            or correct_port(status)
+            or handshake_remedies.agree_on_encryption(status)
+            or handshake_remedies.agree_on_authentication(status)
+            or handshake_remedies.check_certificates(status)
+        )
+    if shown is None:
+        return say(status)
+    return replace(
+        shown.with_confidence_at_most(Confidence.LIKELY), actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1])
+    )
+
+
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
     """Advise on connections of an instance that fail at many addresses with one error: they have one cause."""
     cause = (
@@ -232,6 +262,10 @@ def _at(status: ReportedStatus) -> str:
     return f"{'' if status.address is None else f'At {named(status.address)}: '}{_entry(status).cause}"
 
 
+def _at_address(status: ReportedStatus) -> str:
+    return f"The messages are sent to {named(status.address)}."
+
+
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
     return to_fill_in(place, _at(status), (*entry.actions, _BOTH_SIDES), *lines, risk=entry.risk)
@@ -308,10 +342,11 @@ def give_owner(status: ReportedStatus) -> Remedy:
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
-    if _NO_ACCOUNT in find_numbers(status.status_text.text or "") and place is not None:
-        if _is_owner_valid(status, place) and _is_owner_valid(status, _here(status)):
-            return Remedy(place, _NOT_THE_OWNER, _FIND_ACCOUNT)
-        place = _here(status) if _is_owner_valid(status, place) else place
+    if _NO_ACCOUNT in find_numbers(status.status_text.text or ""):
+        candidates = (_here(status),) if place is None else (place, _here(status))
+        place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
+        if place is None:
+            return Remedy(candidates[0], _NOT_THE_OWNER, _FIND_ACCOUNT)
     trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
     if trusted is not None:
         return trusted
@@ -379,7 +414,9 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
         return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
     which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
     lines = encrypt if has_key else (create,)
-    return to_fill_in(place, f"{entry.cause} {which}", entry.actions, *lines, confidence=Confidence.LIKELY)
+    action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
+    actions = (action, *entry.actions[1:])
+    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from routing.advice import statements
-from routing.advice.database_remedies import open_database, own_database
+from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import lead_to_listener, link_express, part_endpoints
@@ -109,6 +109,12 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
         lead_to_listener(estate, owner.name, sender, silent.route) for owner in owners if owner is not None
     )
     at_listener = next((remedy for remedy in replicas if remedy is not None), None)
+    closed = (
+        open_holder(estate.server, owner.name, silent.service)
+        for owner in owners
+        if owner is not None and not owner.holders_of(silent.service)
+    )
+    at_listener = at_listener or next((remedy for remedy in closed if remedy is not None), None)
     return at_listener or part_endpoints(estate, address, silent.service, sender, silent.route)
 
 
