@@ -175,7 +175,8 @@ def read_views(status: ReportedStatus) -> Remedy:
     if shown is None:
         return say(status)
     return replace(
-        shown.with_confidence_at_most(Confidence.LIKELY), actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1])
+        shown.with_confidence_at_most(Confidence.LIKELY),
+        actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1]),
     )
 
 

@@ -7,20 +7,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from routing.advice import statements
+from routing.advice.broker_copies import MASTER
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import count_losses
-from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
+from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
 from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
-from routing.terms import JsonObject, Word
+from routing.terms import MSDB, JsonObject, Word
 
 
 class TroubleKind(Word):
     """The kind of a trouble beside the messages that wait, the worst first."""
 
+    BROKER_OFF = "BROKER_OFF"
     QUEUE_OFF = "QUEUE_OFF"
     QUEUE_NOT_READ = "QUEUE_NOT_READ"
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
@@ -57,9 +59,31 @@ class EstateTrouble:
 
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     """Return the troubles that an export shows, the worst first, and of each kind the largest."""
-    troubles = [*_queue_troubles(server), *_endpoint_troubles(server), *_shared_ports(server)]
+    troubles = [
+        *_msdb_troubles(server),
+        *_queue_troubles(server),
+        *_endpoint_troubles(server),
+        *_shared_ports(server),
+    ]
     order = list(TroubleKind)
     return sorted(troubles, key=lambda trouble: (order.index(trouble.kind), -trouble.count, trouble.remedy.place))
+
+
+def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the instances whose msdb has its broker off."""
+    for (instance, database), facts in server.databases.items():
+        if database != MSDB or facts.is_broker_on is not False or server.is_managed(instance):
+            continue
+        remedy = ready(
+            RemedyPlace(instance, MASTER),
+            f"The broker of {named(MSDB)} is off: Database Mail, event notifications and messages from other"
+            " instances wait.",
+            ("Enable it while nobody else uses it: stop SQL Server Agent for that time.",),
+            statements.enable_broker(MSDB),
+            risk=ENABLE_RISK,
+            confidence=Confidence.CERTAIN,
+        )
+        yield EstateTrouble(TroubleKind.BROKER_OFF, f"the broker of {named(MSDB)} is off", 1, remedy)
 
 
 def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
@@ -77,6 +101,8 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         unread, locked = read_queue(server, place, queue), unlock_queue(place, queue)
         if unread is not None:
             whole = f"{waiting}, and nobody reads it"
+            if queue.messages is None:
+                whole = f"the procedure of queue {named(queue.name)} fails"
             yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, unread)
         elif locked is not None:
             whole = f"{waiting}, and its readers do not take them"
@@ -160,11 +186,13 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
     """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
     total, services = _sum(counts), join_words(_services(counts))
     closed, inbound, outbound = (
-        _sum(counted for counted in counts if counted.state == state) for state in (CLOSED, ENDED_THERE, ENDED_HERE)
+        _sum(counted for counted in counts if counted.state == state)
+        for state in (CLOSED, ENDED_THERE, ENDED_HERE)
     )
     is_fire_and_forget = (
         2 * _sum(counted for counted in counts if counted.state == CLOSED and not counted.is_initiator) >= total
     )
+    actions: tuple[str, ...]
     if is_fire_and_forget:
         cause = (
             f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: the"
@@ -242,7 +270,7 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
         endpoint = server.endpoints[last]
         pasted = statements.identifier(endpoint.name) or "[<endpoint>]"
         remedy = to_fill_in(
-            RemedyPlace(last, "master"),
+            RemedyPlace(last, MASTER),
             f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine, and only"
             " one can listen there (error 9692 in the log of the others).",
             ("Give one of them another port, and correct the routes that lead to it.",),

@@ -157,9 +157,7 @@ def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy
         "Give it the private key from its backup: the partners keep their copies.",
         "Without a backup, create another certificate for the endpoint, and give its public part to the partners.",
     )
-    line = (
-        f"ALTER CERTIFICATE {name} WITH PRIVATE KEY (FILE = N'<file>', DECRYPTION BY PASSWORD = N'<password>');"
-    )
+    line = f"ALTER CERTIFICATE {name} WITH PRIVATE KEY (FILE = N'<file>', DECRYPTION BY PASSWORD = N'<password>');"
     return to_fill_in(RemedyPlace(instance, MASTER), cause, actions, line, confidence=Confidence.LIKELY)
 
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 
 from routing.advice import statements
+from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import cut, named
@@ -18,6 +20,8 @@ _DENIED = re.compile(
     r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
     r" schema '(?P<schema>[^']+)'"
 )
+_NO_CONTEXT = ("Could not obtain information about Windows NT", "Cannot execute as the database principal")
+_NO_ACCESS = "is not able to access the database"
 _ACTIVATED, _NOTIFIED = "activated proc", "NOTIFIED"
 
 
@@ -51,11 +55,16 @@ def _alter(queue: QueueFacts, options: str) -> str | None:
 
 def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
     """Return the remedy for a queue that holds messages and that nobody reads."""
-    if not queue.messages or queue.waiting:
+    if queue.messages == 0 or queue.waiting:
         return None
-    holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
+    holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
+    holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
+        if queue.messages is None and not _find_failures(server, target, queue):
+            return None
         return _mend_activation(server, target, queue, holds)
+    if queue.messages is None:
+        return None
     missing_reader = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
     cause = f"{holds}, and {missing_reader}."
     if queue.activation:
@@ -79,6 +88,10 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = 1)")
         return ready(target, cause, (action,), line, confidence=Confidence.CERTAIN)
     lines = _find_failures(server, target, queue)
+    if lines:
+        acting = _mend_context(server, target, queue, lines[0])
+        if acting is not None:
+            return acting
     is_idle = queue.monitor is not None and queue.monitor.upper() == _NOTIFIED
     if not lines and not is_idle:
         return None
@@ -100,6 +113,31 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     look = "SELECT * FROM sys.dm_broker_activated_tasks WHERE database_id = DB_ID();"
     grant = _grant(queue, lines[0] if lines else "")
     return to_fill_in(target, cause, actions, look, grant, confidence=Confidence.LIKELY)
+
+
+def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, line: str) -> Remedy | None:
+    """Return the remedy for a procedure without a valid user, or that may not leave its database."""
+    name, facts = statements.identifier(target.database), server.database(*target)
+    cause = (
+        f"Queue {named(queue.name)} of {named(target.database)} starts procedure {named(queue.activation)}, and"
+    )
+    logged = f"The error log of {named(target.instance)} says: {cut(line)}"
+    place = RemedyPlace(target.instance, MASTER)
+    if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
+        actions = (logged, "Give the database another owner: any valid login may own it, such as sa.")
+        statement = None if name is None else f"ALTER AUTHORIZATION ON DATABASE::{name} TO [sa];"
+        why = f"{cause} cannot run it as its user: the owner of the database is probably no valid login."
+        return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
+    if _NO_ACCESS in line and (facts is None or not facts.is_trustworthy):
+        ways = (
+            logged,
+            "Sign the procedure with a certificate that has a login or user with the permission.",
+            "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
+        )
+        statement = None if name is None else f"ALTER DATABASE {name} SET TRUSTWORTHY ON;"
+        why = f"{cause} the procedure may not leave its database."
+        return ready(place, why, ways, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY)
+    return None
 
 
 def _grant(queue: QueueFacts, line: str) -> str | None:

@@ -150,6 +150,12 @@ CASES = (
         route_remedies.compare_ids,
     ),
     RemedyCase(
+        (Reason.SERVICE_NOT_FOUND,),
+        "a database here is not online",
+        "comment: `SET ONLINE`",
+        service_remedies.open_closed,
+    ),
+    RemedyCase(
         (*_LOST, Reason.ROUTING_LOOP),
         "otherwise",
         "comment: `CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`",

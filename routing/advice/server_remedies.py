@@ -14,6 +14,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fil
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
 from routing.render.phrases import cut, join_words, named
@@ -21,8 +22,6 @@ from routing.rules import text
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
 """The risk of another port or authentication of an endpoint."""
-TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
-"""The risk of TRUSTWORTHY."""
 _NO_ACCESS = 916
 _EVERY_IP = ("0.0.0.0", "::")
 _PORT_IN_USE = "in use by another process"
