@@ -10,6 +10,7 @@ from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.server_remedies import free_endpoint
 from routing.advice.service_remedies import count_losses
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
@@ -258,7 +259,7 @@ def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the machines on which several started endpoints have one port."""
+    """Yield the machines on which several started endpoints, or an endpoint and another process, have one port."""
     sharing: dict[tuple[str, int], list[str]] = defaultdict(list)
     for name, endpoint in server.endpoints.items():
         if endpoint.port is not None and endpoint.state in (None, "STARTED"):
@@ -279,3 +280,8 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
             confidence=Confidence.LIKELY,
         )
         yield EstateTrouble(TroubleKind.PORT_SHARED, f"port {port} is shared", len(names), remedy)
+    for name in server.endpoints:
+        blocked = free_endpoint(server, name)
+        if blocked is not None:
+            what = f"the endpoint of {named(name)} cannot listen on its port"
+            yield EstateTrouble(TroubleKind.PORT_SHARED, what, 1, blocked)

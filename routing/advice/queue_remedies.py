@@ -126,7 +126,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
         actions = (logged, "Give the database another owner: any valid login may own it, such as sa.")
         statement = None if name is None else f"ALTER AUTHORIZATION ON DATABASE::{name} TO [sa];"
-        why = f"{cause} cannot run it as its user: the owner of the database is probably no valid login."
+        why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
     if _NO_ACCESS in line and (facts is None or not facts.is_trustworthy):
         ways = (

@@ -133,7 +133,7 @@ CASES = (
     ),
     RemedyCase(
         (Reason.FORWARDING_DISABLED,),
-        "the msdb route has a wrong address: another port, or an instance without the service or a route for it",
+        "the msdb route has a wrong port or instance",
         "`ALTER ROUTE … WITH ADDRESS`, a comment if the right address is unknown",
         address_remedies.correct_address,
     ),

@@ -202,9 +202,16 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
 
 def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
     """Advise another port for an endpoint whose instance logged that it cannot listen there."""
+    return free_endpoint(status.server, instance)
+
+
+def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
+    """Return the same remedy by the error log alone."""
+    endpoint = server.endpoint(instance)
+    name = (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
     lines = [
         line
-        for line in status.server.log_lines(instance, "Service Broker", _PORT_IN_USE)
+        for line in server.log_lines(instance, "Service Broker", _PORT_IN_USE)
         if _PORT_IN_USE in line or "cannot listen" in line
     ]
     if not lines:
@@ -217,7 +224,7 @@ def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
             "Find the process (netstat -ano) and stop it, or give the endpoint another port.",
             "Then correct the routes that lead to it.",
         ),
-        f"ALTER ENDPOINT {name_endpoint(status, instance)} AS TCP (LISTENER_PORT = <port>);",
+        f"ALTER ENDPOINT {name} AS TCP (LISTENER_PORT = <port>);",
         risk=PORT_RISK,
         confidence=Confidence.LIKELY,
     )

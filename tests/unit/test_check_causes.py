@@ -181,6 +181,17 @@ def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str
     assert "both sides" not in remedy.text
 
 
+def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
+    bare = certificate("ShopCert", pvt_key_encryption_type_desc="NO_PRIVATE_KEY")
+    text = "The certificate used by this endpoint was not found: Private key not found. State 87."
+    remedy = connecting(
+        tmp_path, f"Connection handshake failed. {text}", 28036, {"certificates": {"master": [bare]}}
+    )
+    assert "has no private key" in remedy.cause
+    assert "ALTER CERTIFICATE [ShopCert] WITH PRIVATE KEY" in (remedy.statement or "")
+    assert "not valid" not in remedy.text
+
+
 def test_a_login_attempt_names_the_error_within(tmp_path: Path) -> None:
     inner = (
         "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
@@ -248,6 +259,24 @@ def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
     remedy = connecting(tmp_path, REFUSED, 9754, **log(line))
     assert "9692" in remedy.cause
     assert any(line in action for action in remedy.actions)
+
+
+def test_a_port_that_is_not_the_endpoints(tmp_path: Path) -> None:
+    """SELECT * FROM sys.service_broker_endpoints names no machine: the folder's name does."""
+    bare = broker_endpoint("STOCK", machine_name=None)
+    shop(tmp_path, CLOSED, 9755, routes=to_stock("TCP://stock.corp.example:5022"))
+    target(tmp_path, service_broker_endpoints=[bare])
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock.corp.example:4022';"
+    )
+
+
+def test_a_port_in_use_without_a_message(tmp_path: Path) -> None:
+    line = "The Service Broker endpoint cannot listen on port 4022 because it is in use by another process."
+    whole_shop(tmp_path, [])
+    target(tmp_path, **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.remedy.place) == (TroubleKind.PORT_SHARED, ("STOCK", "master"))
 
 
 def test_a_host_without_a_name_while_another_instance_holds_the_service(tmp_path: Path) -> None:
@@ -356,6 +385,26 @@ def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
     assert any(line in action for action in remedy.actions)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Could not obtain information about Windows NT group/user 'CORP\\leaver'.", "ALTER AUTHORIZATION ON"),
+        ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),
+    ],
+)
+def test_an_activated_procedure_without_a_valid_context(text: str, expected: str, tmp_path: Path) -> None:
+    """sys.service_queues does not count the messages of a queue."""
+    line = (
+        f"The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output the following: '{text}'"
+    )
+    whole_shop(tmp_path, [])
+    target(tmp_path, service_queues={"Stock": [{**QUEUE, "messages": None}]}, **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.QUEUE_NOT_READ
+    assert trouble.remedy.place == ("STOCK", "master")
+    assert expected in (trouble.remedy.statement or "")
+
+
 def test_an_activated_procedure_that_receives_nothing(tmp_path: Path) -> None:
     assert "receives nothing" in queued(tmp_path / "started", {"state": "NOTIFIED"}).cause
     # A queue with an activation that works is no trouble.
@@ -423,6 +472,24 @@ def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) 
     assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
 
 
+@pytest.mark.parametrize(("state", "cleanup"), [("DI", False), ("DO", True)])
+def test_endpoints_are_ended_by_the_side_that_keeps_them(state: str, cleanup: bool, tmp_path: Path) -> None:
+    count = {"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 400}
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [count]})
+    [leak] = check([str(tmp_path)]).troubles
+    assert f"e.state = '{state}'" in (leak.remedy.statement or "")
+    assert ("END CONVERSATION @handle WITH CLEANUP" in (leak.remedy.statement or "")) is cleanup
+    assert ("acknowledgement" in leak.remedy.text) is cleanup
+
+
+def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
+    databases = [database("msdb", "d4d4d4d4", 4, is_enabled=0), database("Orders", "0c0c0c0c")]
+    whole_shop(tmp_path, [], databases=databases)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.BROKER_OFF
+    assert trouble.remedy.statement == "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;"
+
+
 def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
@@ -471,3 +538,53 @@ def test_a_master_key_of_another_server(tmp_path: Path) -> None:
     statement = only_remedy(tmp_path).statement or ""
     assert "ADD ENCRYPTION BY SERVICE MASTER KEY" in statement
     assert "CREATE MASTER KEY" not in statement
+
+
+# Causes in the target's database, which an address names only by its machine.
+
+OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15404, State: 19. {}"
+
+
+def owned(name: str, broker: str, sid: str) -> dict[str, Any]:
+    """A database with its owner."""
+    return {**database(name, broker), "owner_sid": sid}
+
+
+@pytest.mark.parametrize("owner", ["0x0105", "0x01"])
+def test_the_owner_that_is_sa_stays(owner: str, tmp_path: Path) -> None:
+    own = {"databases": [database("msdb", "d4d4d4d4", 4), owned("Orders", "0c0c0c0c", "0x01")]}
+    there = [database("msdb", "d5d5d5d5", 4), owned("Stock", "5c5c5c5c", owner)]
+    status = OWNER.format("Could not obtain information about Windows NT group/user 'CORP\\jdoe'.")
+    shop(tmp_path, status, 28005, routes=to_stock("TCP://stock.corp.example:4022"), **own)
+    target(tmp_path, databases=there, service_broker_endpoints=[broker_endpoint("STOCK", machine_name=None)])
+    remedy = only_remedy(tmp_path)
+    assert "[Orders]" not in (remedy.statement or "")
+    assert ("[Stock] TO [sa]" in (remedy.statement or "")) is (owner != "0x01")
+    assert remedy.place[0] == "STOCK"
+
+
+def test_a_database_that_is_not_online_may_hold_the_service(tmp_path: Path) -> None:
+    closed = {**database("Stock", "5c5c5c5c"), "state_desc": "RECOVERY_PENDING"}
+    views = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), closed], **views)
+    remedy = only_remedy(tmp_path)
+    assert "'Stock' of 'STOCK' is RECOVERY_PENDING" in remedy.cause
+    assert remedy.confidence is Confidence.TO_BE_CHECKED
+
+
+# A status that cannot be read, beside views that show the cause.
+
+
+def test_the_views_answer_a_status_in_another_language(tmp_path: Path) -> None:
+    status = "Fehler beim Verbindungshandshake. Es ist kein kompatibler Algorithmus vorhanden. Status 22."
+    old = [broker_endpoint("STOCK", encryption_algorithm_desc="RC4")]
+    shop(tmp_path / "endpoints", status, routes=AWAY)
+    target(tmp_path / "endpoints", service_broker_endpoints=old)
+    remedy = only_remedy(tmp_path / "endpoints")
+    assert "ALTER ENDPOINT [STOCK Broker]" in (remedy.statement or "")
+    assert any("could not be read" in action for action in remedy.actions)
+
+    shop(tmp_path / "queue", "服务队列当前已被禁用。", routes=AWAY)
+    target(tmp_path / "queue", service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
+    assert "ALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;" in (only_remedy(tmp_path / "queue").statement or "")
