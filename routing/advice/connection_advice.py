@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.database_remedies import open_database, own_database
+from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
@@ -171,6 +171,7 @@ def read_views(status: ReportedStatus) -> Remedy:
             or handshake_remedies.agree_on_encryption(status)
             or handshake_remedies.agree_on_authentication(status)
             or handshake_remedies.check_certificates(status)
+            or (_open_holder(status) if place is None or place.database is None else None)
         )
     if shown is None:
         return say(status)
@@ -463,8 +464,15 @@ def enable_msdb_broker(status: ReportedStatus) -> Remedy:
 def open_target(status: ReportedStatus) -> Remedy:
     """Return the statement that opens the target's database, if the export shows why it is closed."""
     place = status.find_target()
-    closed = None if place is None or place.database is None else open_database(status.server, place)
-    return closed or say(status)
+    if place is None or place.database is None:
+        return _open_holder(status) or say(status)
+    return open_database(status.server, place) or say(status)
+
+
+def _open_holder(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for a closed database of the other side that may hold the service."""
+    peer = status.find_peer()
+    return None if peer is None else open_holder(status.server, peer.name, status.service)
 
 
 def wait(status: ReportedStatus) -> Remedy:

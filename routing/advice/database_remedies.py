@@ -47,7 +47,7 @@ def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy |
     closed = [
         name
         for (name_of_instance, name), facts in server.databases.items()
-        if name_of_instance == instance and facts.state not in (None, _ONLINE) and facts.mirroring_role is None
+        if name_of_instance == instance and facts.state not in (None, _ONLINE)
     ]
     remedy = open_database(server, RemedyPlace(instance, closed[0])) if closed else None
     if remedy is None:

@@ -11,7 +11,7 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import free_endpoint
-from routing.advice.service_remedies import count_losses
+from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
@@ -31,6 +31,10 @@ class TroubleKind(Word):
     PORT_SHARED = "PORT_SHARED"
 
 
+_USE_AGAIN = (
+    "Let the programs on both sides run END CONVERSATION when a dialog is done.",
+    "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
+)
 _CODES = (
     "Frequent codes: -8425 the target lacks the contract, -8408 its service does not take it, -8428 it lacks the"
     " message type, -8490 it lacks the service, -8494 the sender has no permission, -8489 the lifetime is over."
@@ -136,14 +140,29 @@ def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
         f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
         " programs may begin one for each message, and never end it.",
         (
-            "Let the programs on both sides run END CONVERSATION when a dialog is done.",
-            "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
+            *(() if _is_of_notifications([counted]) else _USE_AGAIN),
+            *_advise_clients([counted]),
         ),
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
         "WHERE state = 'CO' GROUP BY far_service, is_initiator;",
     )
     subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
+
+
+def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
+    """Return True if clients of query notifications (SqlDependency) have made the dialogs."""
+    return any(
+        (service or "").casefold().startswith(QUERY_NOTIFICATION)
+        for counted in counts
+        for service in (counted.service, counted.far_service)
+    )
+
+
+def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
+    """Yield what the clients of query notifications should do, if dialogs are theirs."""
+    if _is_of_notifications(counts):
+        yield "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -212,6 +231,7 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
+            *_advise_clients(counts),
             *_ending_actions(inbound, outbound),
         )
     state = CLOSED

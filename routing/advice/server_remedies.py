@@ -55,6 +55,9 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
     port = text.port(status.address)
     on_other_ports = [name for name in _primary_first(listener) if str(_port(status, name)) != port]
     with_endpoint = [name for name in on_other_ports if status.server.endpoint(name) is not None]
+    stopped = None if listener.primary is None else start_endpoint(status, listener.primary, leads)
+    if stopped is not None and str(_port(status, stopped.instance)) == port:
+        return replace(stopped, actions=(*stopped.actions, rule))
     if not with_endpoint or port is None:
         check = "Check that the endpoint of the primary is STARTED, and that it listens on all addresses."
         place = RemedyPlace(listener.primary or status.instance, MASTER)
