@@ -56,7 +56,7 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
     managed = server_remedies.refuse_on_managed(status)
     if managed is not None:
         return managed
-    stopped = server_remedies.start_endpoint(status, status.instance, _entry(status).cause)
+    stopped = server_remedies.start_endpoint(status.server, status.instance, _entry(status).cause)
     if stopped is not None:
         return stopped
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
@@ -91,11 +91,11 @@ def start_listening(status: ReportedStatus) -> Remedy:
         )
         return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
     known_remedy = (
-        server_remedies.start_endpoint(status, target.name, cause)
+        server_remedies.start_endpoint(status.server, target.name, cause)
         or server_remedies.listen_on_all(status, target.name)
         or server_remedies.free_port(status, target.name)
     )
-    start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status, target.name))
+    start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status.server, target.name))
     return known_remedy or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
@@ -112,6 +112,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise a comparison of the endpoints, and a permission for a login."""
     corrected = (
         login_remedies.read_wrapped(status)
+        or server_remedies.correct_listener_port(status)
         or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
@@ -165,8 +166,12 @@ def read_views(status: ReportedStatus) -> Remedy:
     if shown is None and status.address is not None:
         peer = status.find_peer()
         shown = (
-            server_remedies.start_endpoint(status, status.instance, _AWAY)
-            or (None if peer is None else server_remedies.start_endpoint(status, peer.name, _at_address(status)))
+            server_remedies.start_endpoint(status.server, status.instance, _AWAY)
+            or (
+                None
+                if peer is None
+                else server_remedies.start_endpoint(status.server, peer.name, _at_address(status))
+            )
             or correct_port(status)
             or handshake_remedies.agree_on_encryption(status)
             or handshake_remedies.agree_on_authentication(status)
@@ -194,7 +199,7 @@ def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> R
 
 
 def _own_endpoint(status: ReportedStatus) -> str:
-    return server_remedies.name_endpoint(status, status.instance)
+    return server_remedies.name_endpoint(status.server, status.instance)
 
 
 def correct_port(status: ReportedStatus) -> Remedy | None:

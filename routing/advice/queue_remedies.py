@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.trouble_catalogue import TRUST_RISK
+from routing.advice.trouble_catalogue import ENABLE_RISK, TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import cut, named
@@ -92,6 +92,18 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         acting = _mend_context(server, target, queue, lines[0])
         if acting is not None:
             return acting
+    facts = server.database(*target)
+    if facts is not None and facts.is_broker_on is False:
+        name = statements.identifier(target.database)
+        why = f"{holds}, and the broker of {named(target.database)} is off: the queue starts no procedure."
+        action = "Enable the broker, after a look at other databases with the same service_broker_guid."
+        enable = None if name is None else statements.enable_broker(target.database or "")
+        return to_fill_in(target, why, (action,), enable, risk=ENABLE_RISK, confidence=Confidence.LIKELY)
+    if not lines and queue.waiting is not None and queue.monitor is None:
+        why = f"{holds}, its activation is on, and no queue monitor watches it to start {procedure}."
+        action = "Turn the activation off and on, which makes a new queue monitor."
+        switch = (_alter(queue, f"ACTIVATION (STATUS = {state})") for state in ("OFF", "ON"))
+        return ready(target, why, (action,), *switch, confidence=Confidence.LIKELY)
     is_idle = queue.monitor is not None and queue.monitor.upper() == _NOTIFIED
     if not lines and not is_idle:
         return None

@@ -588,3 +588,75 @@ def test_the_views_answer_a_status_in_another_language(tmp_path: Path) -> None:
     shop(tmp_path / "queue", "服务队列当前已被禁用。", routes=AWAY)
     target(tmp_path / "queue", service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
     assert "ALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;" in (only_remedy(tmp_path / "queue").statement or "")
+
+
+# Messages without a status: the endpoints of both sides, and a Managed Instance.
+
+
+@pytest.mark.parametrize("stopped", ["SHOP", "STOCK"])
+def test_a_stopped_endpoint_explains_silence(stopped: str, tmp_path: Path) -> None:
+    states = {name: [broker_endpoint(name, state_desc="STARTED")] for name in ("SHOP", "STOCK")}
+    states[stopped] = [broker_endpoint(stopped, state_desc="STOPPED")]
+    shop(tmp_path, routes=AWAY, service_broker_endpoints=states["SHOP"])
+    target(tmp_path, service_broker_endpoints=states["STOCK"])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == (stopped, "master")
+    assert remedy.statement == f"USE [master];\nALTER ENDPOINT [{stopped} Broker] STATE = STARTED;"
+
+
+def test_an_expired_certificate_explains_silence_before_a_missing_copy(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, certificates={"master": [certificate("ShopCert")]})
+    target(tmp_path, certificates={"master": [certificate("StockCert", until="2025-12-31T00:00:00")]})
+    assert "'StockCert', valid until 2025-12-31" in only_remedy(tmp_path).cause
+
+
+def test_a_managed_instance_listens_on_one_port(tmp_path: Path) -> None:
+    managed = [{"engine_edition": 8, "edition": "SQL Azure"}]
+    routes = to_stock("TCP://mi2.abc.database.windows.net:3342")
+    shop(tmp_path, routes=routes, server_properties=managed)
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://mi2.abc.database.windows.net:4022';"
+    )
+
+
+def test_a_managed_instance_has_no_binding(tmp_path: Path) -> None:
+    status = "Dialog security is not available … there is no remote service binding for the target service."
+    shop(tmp_path, status, 9727, routes=AWAY, server_properties=[{"engine_edition": 8}])
+    remedy = only_remedy(tmp_path)
+    assert remedy.actions == ("Begin the dialog with ENCRYPTION = OFF.",)
+
+
+@pytest.mark.parametrize("port", [1433, 5022])
+def test_a_listener_with_another_port_than_all_replicas(port: int, tmp_path: Path) -> None:
+    shop(tmp_path, CLOSED, 9755, routes=to_stock(f"TCP://agl.corp.example:{port}"))
+    for name in ("STOCK", "SPARE"):
+        target(tmp_path, name, service_broker_endpoints=[broker_endpoint(name, listener_names="agl")])
+    remedy = only_remedy(tmp_path)
+    assert (
+        remedy.statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://agl.corp.example:4022';"
+    )
+
+
+def test_a_route_back_names_the_exported_endpoint(tmp_path: Path) -> None:
+    """SELECT * FROM sys.service_broker_endpoints has no address."""
+    shop(tmp_path, routes=AWAY, service_broker_endpoints=[broker_endpoint("SHOP", 4711, machine_name=None)])
+    routes = {"msdb": [route("AutoCreatedLocal")], "Stock": [route("AutoCreatedLocal")]}
+    target(tmp_path, routes=routes)
+    assert "ADDRESS = N'tcp://shop:4711'" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_queue_that_no_monitor_watches(tmp_path: Path) -> None:
+    other = [{"database_id": 4, "queue_id": 1, "state": "INACTIVE", "tasks_waiting": 0}]
+    queues = {"Stock": [{**QUEUE, "messages": 40}]}
+    whole_shop(tmp_path / "on", [])
+    target(tmp_path / "on", service_queues=queues, dm_broker_queue_monitors=other)
+    [trouble] = check([str(tmp_path / "on")]).troubles
+    assert (trouble.remedy.statement or "").splitlines()[1:] == [
+        "ALTER QUEUE [dbo].[StockQueue] WITH ACTIVATION (STATUS = OFF);",
+        "ALTER QUEUE [dbo].[StockQueue] WITH ACTIVATION (STATUS = ON);",
+    ]
+    whole_shop(tmp_path / "off", [])
+    databases = [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c", is_enabled=0)]
+    target(tmp_path / "off", service_queues=queues, databases=databases)
+    [trouble] = check([str(tmp_path / "off")]).troubles
+    assert "-- ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
