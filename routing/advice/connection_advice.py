@@ -37,6 +37,8 @@ _UNKNOWN = "<database>"
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
+_DENIED = 916
+_WITHOUT_ACCESS = "The login in the text may not use the target's database (error 916)."
 _NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
 _FIND_ACCOUNT = (
     "Leave the owners of these databases unchanged: they are valid logins.",
@@ -113,6 +115,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
     corrected = (
         login_remedies.read_wrapped(status)
         or server_remedies.correct_listener_port(status)
+        or _lead_to_neighbour(status)
         or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
@@ -147,6 +150,7 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
         or server_remedies.part_ports(status)
+        or _lead_to_neighbour(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
     )
@@ -184,6 +188,15 @@ def read_views(status: ReportedStatus) -> Remedy:
         shown.with_confidence_at_most(Confidence.LIKELY),
         actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1]),
     )
+
+
+def _lead_to_neighbour(status: ReportedStatus) -> Remedy | None:
+    """Advise on a route to another instance of the machine than the one that holds the service."""
+    if status.address is None or status.find_peer() is not None:
+        return None
+    route = None if status.supposed is None else status.supposed.route_name
+    sender = RemedyPlace(status.instance, status.scope)
+    return server_remedies.lead_to_neighbour(status.estate, status.address, status.service, sender, route)
 
 
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
@@ -349,14 +362,20 @@ def give_owner(status: ReportedStatus) -> Remedy:
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
-    if _NO_ACCOUNT in find_numbers(status.status_text.text or ""):
+    numbers = find_numbers(status.status_text.text or "")
+    trusted = server_remedies.trust_initiator(status, place, numbers)
+    if trusted is not None:
+        return trusted
+    is_denied, cause = _DENIED in numbers, entry.cause
+    if is_denied or _NO_ACCOUNT in numbers:
         candidates = (_here(status),) if place is None else (place, _here(status))
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
         if place is None:
-            return Remedy(candidates[0], _NOT_THE_OWNER, _FIND_ACCOUNT)
-    trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
-    if trusted is not None:
-        return trusted
+            return Remedy(candidates[0], _WITHOUT_ACCESS if is_denied else _NOT_THE_OWNER, _FIND_ACCOUNT)
+    if is_denied:
+        cause, sender = _WITHOUT_ACCESS, status.server.database(status.instance, status.database)
+        if sender is not None and sender.is_trustworthy is False:
+            actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
     if place is None or place.database is None:
         actions += (
             (
@@ -370,7 +389,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
     database = statements.identifier(place.database)
     line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO [sa];"
     at_master = RemedyPlace(place.instance, MASTER)
-    return ready(at_master, entry.cause, actions, line, confidence=Confidence.LIKELY)
+    return ready(at_master, cause, actions, line, confidence=Confidence.LIKELY)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:

@@ -152,6 +152,32 @@ def part_endpoints(
     return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
 
 
+def lead_to_neighbour(
+    estate: AdviceEstate, address: str, service: str, sender: RemedyPlace, route: str | None
+) -> Remedy | None:
+    """Return ALTER ROUTE to the only instance of the address's machine that holds the service, at another port."""
+    host, port = text.host(address) or "", text.port(address)
+    machine = text.fold(host.partition(".")[0])
+    holding = [
+        (name, endpoint.port)
+        for name, endpoint in estate.server.endpoints.items()
+        if endpoint.port is not None
+        and text.fold(name.partition(chr(92))[0]) == machine
+        and name in estate.instances
+        and estate.instances[name].holders_of(service)
+    ]
+    if len(holding) != 1 or port is None or str(holding[0][1]) == port:
+        return None
+    holder, own_port = holding[0]
+    cause = (
+        f"Service {named(service)} is in {named(holder)}, whose endpoint listens on port {own_port}, but"
+        f" the address {named(address)} has port {port}."
+    )
+    actions = (f"Correct route {named(route)}, unless an instance at port {port} forwards the messages.",)
+    altered = statements.alter_route(route, statements.with_clause(address=f"TCP://{host}:{own_port}"))
+    return ready(sender, cause, actions, altered, confidence=Confidence.LIKELY)
+
+
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE with both partners, if the target database is on another known instance.
 

@@ -199,7 +199,7 @@ def end_dead(stuck: StuckMessage) -> Remedy | None:
 
 
 def enable_forwarding(stuck: StuckMessage) -> Remedy:
-    """Advise to enable forwarding on the endpoint. No exported view has the endpoint's name."""
+    """Advise to enable forwarding on the endpoint. The reader must find its name first unless it was exported."""
     first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
     if stuck.database is None:
         first = "The messages come from the network"
@@ -210,12 +210,19 @@ def enable_forwarding(stuck: StuckMessage) -> Remedy:
         f"{first}, route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on{to}, and message forwarding"
         f" {forwarding}."
     )
+    endpoint = stuck.estate.server.endpoint(stuck.instance)
+    name = None if endpoint is None else statements.identifier(endpoint.name)
+    action = "Enable forwarding on the endpoint, or correct the routes."
+    if name is None:
+        action = (
+            "Find out the name of the Service Broker endpoint and enable forwarding on it, or correct the routes."
+        )
     return to_fill_in(
         stuck.place(MASTER),
         cause,
-        ("Find out the name of the Service Broker endpoint and enable forwarding on it, or correct the routes.",),
-        "SELECT name FROM sys.service_broker_endpoints;",
-        "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);",
+        (action,),
+        *(("SELECT name FROM sys.service_broker_endpoints;",) if name is None else ()),
+        f"ALTER ENDPOINT {name or '[<endpoint>]'} FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);",
         risk=REASONS[Reason.FORWARDING_DISABLED].risk,
     )
 

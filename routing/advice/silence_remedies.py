@@ -13,6 +13,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fil
 from routing.advice.server_remedies import (
     correct_managed_port,
     lead_to_listener,
+    lead_to_neighbour,
     link_express,
     part_endpoints,
     start_endpoint,
@@ -124,7 +125,8 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
         if not owner.holders_of(silent.service)
     )
     at_listener = at_listener or next((remedy for remedy in closed if remedy is not None), None)
-    return at_listener or part_endpoints(estate, address, silent.service, sender, silent.route)
+    of_machine = estate, address, silent.service, sender, silent.route
+    return at_listener or part_endpoints(*of_machine) or lead_to_neighbour(*of_machine)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:

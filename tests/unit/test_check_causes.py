@@ -660,3 +660,42 @@ def test_a_queue_that_no_monitor_watches(tmp_path: Path) -> None:
     target(tmp_path / "off", service_queues=queues, databases=databases)
     [trouble] = check([str(tmp_path / "off")]).troubles
     assert "-- ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
+
+
+def test_the_owner_without_access_is_the_senders(tmp_path: Path) -> None:
+    """The sender is trusted already, and sa owns the target's database."""
+    status = (
+        "An exception occurred while enqueueing a message in the target queue. Error: 916, State: 3. The server"
+        ' principal "CORP\\own" is not able to access the database "Stock" under the current security context.'
+    )
+    sender = {**owned("Orders", "0c0c0c0c", "0x0105"), "is_trustworthy_on": 1}
+    databases = [database("msdb", "d4d4d4d4", 4), sender, {**owned("Stock", "5c5c5c5c", "0x01"), "database_id": 6}]
+    services = {"msdb": [], "Orders": [{"name": "//from"}], "Stock": [{"name": "//stock"}]}
+    routes = {name: [route("AutoCreatedLocal")] for name in ("msdb", "Orders", "Stock")}
+    shop(tmp_path, status, 28005, databases=databases, services=services, routes=routes)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
+    assert "TRUSTWORTHY" not in remedy.text
+
+
+@pytest.mark.parametrize(("status", "number"), [("", None), (REFUSED, 9754)])
+def test_another_instance_of_the_machine_holds_the_service(
+    status: str, number: int | None, tmp_path: Path
+) -> None:
+    shop(tmp_path, status, number, routes=to_stock("TCP://box:4022"))
+    one = {"databases": [database("msdb", "d6d6d6d6", 4)], "routes": {"msdb": [route("AutoCreatedLocal")]}}
+    bare = {"machine_name": None}
+    target(
+        tmp_path, "BOX\\ONE", **one, services={"msdb": []}, service_broker_endpoints=[broker_endpoint("1", **bare)]
+    )
+    target(tmp_path, "BOX\\TWO", service_broker_endpoints=[broker_endpoint("2", 4023, **bare)])
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://box:4023';"
+    )
+
+
+def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
+    shop(tmp_path, routes=to_stock("TCP://hub:4022"))
+    hub = {"databases": [database("msdb", "d6d6d6d6", 4)], "services": {"msdb": []}}
+    target(tmp_path, "HUB", **hub, routes={"msdb": [route("On", "//stock", "TCP://stock:4022")]})
+    assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
