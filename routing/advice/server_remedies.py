@@ -14,7 +14,7 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
-from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
@@ -191,7 +191,7 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     partners = [
         (name, holder.name, address)
         for name, holder in status.estate.instances.holders_of(status.service, broker)
-        if holder.is_enabled and name != status.instance and (address := _reach(status, name)) is not None
+        if holder.is_enabled and name != status.instance and (address := _reach(status.estate, name)) is not None
     ]
     if broker is None or route is None or route.broker != broker or len(partners) != 1:
         return None
@@ -215,10 +215,44 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     return ready(place, cause, (action, check), altered, confidence=Confidence.LIKELY)
 
 
-def _reach(status: ReportedStatus, instance: str) -> str | None:
+def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) -> Remedy | None:
+    """Advise ALTER ROUTE with both partners if a route leads to the mirror of the database with the service.
+
+    ``before`` are the messages at the hop before ``reached``, in the sender's database.
+    """
+    mirrors = {
+        database
+        for (instance, database), facts in estate.server.databases.items()
+        if instance == reached and facts.mirroring_role == "MIRROR"
+    }
+    principals = [
+        (name, holder)
+        for name, holder in estate.instances.holders_of(before.service, before.broker)
+        if name != reached and holder.name in mirrors
+    ]
+    address, verdict = before.verdict.address, before.verdict
+    route = None if verdict.decision is None else before.last.reported
+    if route is None or route.service != before.service:
+        return None
+    partner = _reach(estate, principals[0][0]) if len(principals) == 1 else None
+    if partner is None or address is None or verdict.mirror_address is not None:
+        return None
+    name, holder = principals[0]
+    cause = (
+        f"Route {named(verdict.route_name)} of {named(before.scope)} leads to {named(reached)}, where"
+        f" {named(holder.name)} is the mirror: the principal is {named(name)}."
+    )
+    action = f"Give route {named(verdict.route_name)} both partners: its address, and the other as mirror."
+    clause = statements.with_clause(before.service, holder.broker, address.strip().rstrip("/"), partner)
+    altered = statements.alter_route(verdict.route_name, clause)
+    place = RemedyPlace(before.instance, before.scope)
+    return ready(place, cause, (action,), altered, confidence=Confidence.LIKELY)
+
+
+def _reach(estate: AdviceEstate, instance: str) -> str | None:
     """Return an address of an instance: a known one, else its machine's name with its endpoint's port."""
-    address = status.estate.find_endpoint_address(instance)
-    endpoint = status.server.endpoint(instance)
+    address = estate.find_endpoint_address(instance)
+    endpoint = estate.server.endpoint(instance)
     if address is not None or endpoint is None or endpoint.port is None:
         return address
     return f"TCP://{instance.partition(chr(92))[0]}:{endpoint.port}"
@@ -293,7 +327,7 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
         for name, _ in status.estate.instances.holders_of(status.service, status.broker)
         if name != status.instance
     }
-    address = _reach(status, next(iter(names))) if len(names) == 1 else None
+    address = _reach(status.estate, next(iter(names))) if len(names) == 1 else None
     if address is None:
         return None
     holder = next(iter(names))

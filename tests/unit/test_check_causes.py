@@ -11,8 +11,8 @@ from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import database, endpoint, route, waiting, whole_shop
-from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
+from tests.exported import GUID, database, endpoint, route, waiting, whole_shop
+from tests.exported_causes import AWAY, QUEUE, REFUSED, ZERO, broker_endpoint, only_remedy, shop, target, to_stock
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
 NO_CONNECT = (
@@ -337,6 +337,17 @@ def test_a_mirror_leads_to_its_principal(tmp_path: Path) -> None:
     )
     target(tmp_path, database_mirroring=mirror)
     assert "'PRIME'" in only_remedy(tmp_path).text
+
+
+def test_a_route_to_the_mirror_gets_both_partners(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, bound=GUID.format("5c5c5c5c"))
+    roles = [{"database_id": 5, "name": "Stock", "mirroring_role_desc": "MIRROR"}]
+    closed = stored(state_desc="RESTORING", service_broker_guid=ZERO)
+    views = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    target(tmp_path, **closed, **views, database_mirroring=roles)
+    target(tmp_path, "PRIME", database_mirroring=[{**roles[0], "mirroring_role_desc": "PRINCIPAL"}])
+    statement = only_remedy(tmp_path).statement or ""
+    assert "ADDRESS = N'TCP://stock:4022', MIRROR_ADDRESS = N'tcp://PRIME:4022';" in statement
 
 
 def test_the_sender_is_in_single_user_mode(tmp_path: Path) -> None:
