@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,11 +27,13 @@ class TroubleKind(Word):
     BROKER_OFF = "BROKER_OFF"
     QUEUE_OFF = "QUEUE_OFF"
     QUEUE_NOT_READ = "QUEUE_NOT_READ"
+    LOGIN_REFUSED = "LOGIN_REFUSED"
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
     ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
     PORT_SHARED = "PORT_SHARED"
 
 
+_WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -68,6 +71,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_msdb_troubles(server),
         *_queue_troubles(server),
         *_endpoint_troubles(server),
+        *_refused_logins(server),
         *_shared_ports(server),
     ]
     order = list(TroubleKind)
@@ -276,6 +280,29 @@ def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
         )
     if not outbound:
         yield "Only closed ones need WITH CLEANUP."
+
+
+def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the logins without CONNECT that the error log of an instance names, unless they have it by now."""
+    for instance, endpoint in server.endpoints.items():
+        lines = server.log_lines(instance, "Service Broker login attempt failed")
+        logins = {found[1]: line for line in reversed(lines) if (found := _WITHOUT_CONNECT.search(line))}
+        granted = {
+            grant.login for grant in server.connect_grants(instance, endpoint.name) or () if grant.is_granted
+        }
+        for login, line in logins.items():
+            pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
+            if login in granted or pasted is None or name is None:
+                continue
+            remedy = ready(
+                RemedyPlace(instance, MASTER),
+                f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
+                (f"The error log of {named(instance)} says: {cut(line)}", "Grant it CONNECT."),
+                f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
+                risk="The login can then connect to the endpoint.",
+                confidence=Confidence.LIKELY,
+            )
+            yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -134,7 +134,15 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return remedy
-    return replace(remedy, actions=(*remedy.actions, *_missing(silent, target), EVENT_THAT_TELLS))
+    further_actions = (*_quote_logs(silent, target), *_missing(silent, target), EVENT_THAT_TELLS)
+    return replace(remedy, actions=(*remedy.actions, *further_actions))
+
+
+def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
+    """Yield the newest line of each side's error log on a login that failed."""
+    for instance in dict.fromkeys((target.instance, silent.sender.instance)):
+        for line in silent.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
+            yield f"The error log of {named(instance)} says: {cut(line)}"
 
 
 def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
@@ -237,4 +245,5 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         "Check the connection, the certificates and the grants of SEND and CONNECT.",
         "The target drops messages that it must not accept, and the sender is not informed.",
     )
-    return Remedy(target, cause, (*grants, *_missing(silent, target), EVENT_THAT_TELLS))
+    logs, missing = _quote_logs(silent, target), _missing(silent, target)
+    return Remedy(target, cause, (*grants, *logs, *missing, EVENT_THAT_TELLS))

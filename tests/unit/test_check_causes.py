@@ -710,3 +710,30 @@ def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
     hub = {"databases": [database("msdb", "d6d6d6d6", 4)], "services": {"msdb": []}}
     target(tmp_path, "HUB", **hub, routes={"msdb": [route("On", "//stock", "TCP://stock:4022")]})
     assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_refused_login_without_a_message(tmp_path: Path) -> None:
+    inner = (
+        "Connection handshake failed. The login 'CORP\\shopsvc' does not have CONNECT permission on the endpoint."
+    )
+    whole_shop(tmp_path / "alone", [])
+    target(tmp_path / "alone", **log(refused(inner)))
+    [trouble] = check([str(tmp_path / "alone")]).troubles
+    assert trouble.kind is TroubleKind.LOGIN_REFUSED
+    assert "ENDPOINT::[STOCK Broker] TO [CORP\\shopsvc];" in (trouble.remedy.statement or "")
+
+    whole_shop(tmp_path / "granted", [])
+    granted = {"server_permissions": [grant("CORP\\shopsvc", "STOCK Broker")]}
+    target(tmp_path / "granted", **granted, **log(refused(inner)))
+    assert check([str(tmp_path / "granted")]).troubles == []
+
+    shop(tmp_path / "waiting", CLOSED, 9757, routes=AWAY)
+    target(tmp_path / "waiting", **log(refused(inner)))
+    assert check([str(tmp_path / "waiting")]).troubles == []
+
+
+def test_the_error_log_is_quoted_for_silent_messages(tmp_path: Path) -> None:
+    line = refused("Connection handshake failed. The certificate used by the peer is invalid.")
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, **log(line))
+    assert any(line in action for action in only_remedy(tmp_path).actions)
