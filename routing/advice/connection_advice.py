@@ -372,8 +372,9 @@ def give_owner(status: ReportedStatus) -> Remedy:
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
         if place is None:
             return Remedy(candidates[0], _WITHOUT_ACCESS if is_denied else _NOT_THE_OWNER, _FIND_ACCOUNT)
+        cause = _WITHOUT_ACCESS if is_denied and place != candidates[0] else cause
     if is_denied:
-        cause, sender = _WITHOUT_ACCESS, status.server.database(status.instance, status.database)
+        sender = status.server.database(status.instance, status.database)
         if sender is not None and sender.is_trustworthy is False:
             actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
     if place is None or place.database is None:
