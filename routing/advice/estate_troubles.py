@@ -127,7 +127,9 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         elif counted.state == IN_ERROR:
             failed[counted.instance, counted.database].append(counted)
     for counted in server.counts:
-        if counted.state == CONVERSING and counted.endpoints >= MANY_OPEN:
+        waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
+        # Dialogs with a message that waits are open because of it.
+        if counted.state == CONVERSING and counted.endpoints - waiting >= MANY_OPEN:
             yield _report_open_dialogs(counted)
     for (instance, database), counts in failed.items():
         yield _in_error(server, RemedyPlace(instance, database), counts)

@@ -510,6 +510,13 @@ def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     assert "END CONVERSATION" not in (leak.remedy.statement or "")
 
 
+def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
+    rows = [waiting(number, "//stock") for number in range(1, 41)]
+    counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 520}]
+    whole_shop(tmp_path, rows, endpoint_counts={"Orders": counts})
+    assert check([str(tmp_path)]).troubles == []
+
+
 # What the project's own session of Extended Events recorded.
 
 
