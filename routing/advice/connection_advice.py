@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.database_remedies import open_database, own_database
+from routing.advice.database_remedies import open_database, open_holder, own_database
+from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
@@ -33,6 +34,16 @@ _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
 _UNKNOWN = "<database>"
+_AWAY = "The messages are for another instance."
+_COMPARE = "The exports show this. The text itself could not be read here: compare it."
+_NO_ACCOUNT = 15404
+_DENIED = 916
+_WITHOUT_ACCESS = "The login in the text may not use the target's database (error 916)."
+_NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
+_FIND_ACCOUNT = (
+    "Leave the owners of these databases unchanged: they are valid logins.",
+    "Look for the account among the users that own the service, or that the queue's procedure runs as.",
+)
 _SCHEMA = "dbo."
 
 
@@ -47,7 +58,7 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
     managed = server_remedies.refuse_on_managed(status)
     if managed is not None:
         return managed
-    stopped = server_remedies.start_endpoint(status, status.instance, _entry(status).cause)
+    stopped = server_remedies.start_endpoint(status.server, status.instance, _entry(status).cause)
     if stopped is not None:
         return stopped
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
@@ -82,11 +93,11 @@ def start_listening(status: ReportedStatus) -> Remedy:
         )
         return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
     known_remedy = (
-        server_remedies.start_endpoint(status, target.name, cause)
+        server_remedies.start_endpoint(status.server, target.name, cause)
         or server_remedies.listen_on_all(status, target.name)
         or server_remedies.free_port(status, target.name)
     )
-    start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status, target.name))
+    start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status.server, target.name))
     return known_remedy or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
@@ -103,6 +114,8 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise a comparison of the endpoints, and a permission for a login."""
     corrected = (
         login_remedies.read_wrapped(status)
+        or server_remedies.correct_listener_port(status)
+        or _lead_to_neighbour(status)
         or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
@@ -137,9 +150,53 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
         or server_remedies.part_ports(status)
+        or _lead_to_neighbour(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
     )
+
+
+def read_views(status: ReportedStatus) -> Remedy:
+    """Return the remedy for what the views show, for a status whose text could not be read."""
+    place = status.find_target()
+    queue = None if place is None else status.server.queue_of(*place, status.service)
+    shown = None
+    if place is not None:
+        shown = (
+            (None if queue is None else turn_on(place, queue, status.service))
+            or open_database(status.server, place)
+            or own_database(status.server, place)
+        )
+    if shown is None and status.address is not None:
+        peer = status.find_peer()
+        shown = (
+            server_remedies.start_endpoint(status.server, status.instance, _AWAY)
+            or (
+                None
+                if peer is None
+                else server_remedies.start_endpoint(status.server, peer.name, _at_address(status))
+            )
+            or correct_port(status)
+            or handshake_remedies.agree_on_encryption(status)
+            or handshake_remedies.agree_on_authentication(status)
+            or handshake_remedies.check_certificates(status)
+            or (_open_holder(status) if place is None or place.database is None else None)
+        )
+    if shown is None:
+        return say(status)
+    return replace(
+        shown.with_confidence_at_most(Confidence.LIKELY),
+        actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1]),
+    )
+
+
+def _lead_to_neighbour(status: ReportedStatus) -> Remedy | None:
+    """Advise on a route to another instance of the machine than the one that holds the service."""
+    if status.address is None or status.find_peer() is not None:
+        return None
+    route = None if status.supposed is None else status.supposed.route_name
+    sender = RemedyPlace(status.instance, status.scope)
+    return server_remedies.lead_to_neighbour(status.estate, status.address, status.service, sender, route)
 
 
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
@@ -155,7 +212,7 @@ def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> R
 
 
 def _own_endpoint(status: ReportedStatus) -> str:
-    return server_remedies.name_endpoint(status, status.instance)
+    return server_remedies.name_endpoint(status.server, status.instance)
 
 
 def correct_port(status: ReportedStatus) -> Remedy | None:
@@ -169,16 +226,16 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         return None
     port, entry = text.port(address), _entry(status)
     target = status.estate.find_instance_of_host(status.address)
-    target_address = None if target is None else status.estate.find_endpoint_address(target.name)
+    target_port = None if target is None else _port_of(status, target.name)
     if port == TSQL_PORT:
         cause = (
             f"The address {named(address)} has port 1433, which is for T-SQL connections: the endpoint of Service"
             " Broker listens on its own port (mostly 4022)."
         )
-    elif target_address is not None and target is not None:
+    elif target_port not in (None, port) and target is not None:
         cause = (
             f"The address {named(address)} has {'no port' if port is None else f'port {port}'}, but the endpoint"
-            f" of {named(target.name)} listens on port {text.port(target_address)}."
+            f" of {named(target.name)} listens on port {target_port}."
         )
     else:
         return None
@@ -188,12 +245,20 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         *entry.actions,
     )
     place = RemedyPlace(status.instance, status.scope)
-    if target_address is not None and target is not None:
-        moved = _with_port(address, text.port(target_address) or "")
+    if target_port is not None:
+        moved = _with_port(address, target_port)
         altered = statements.alter_route(verdict.route_name, statements.with_clause(address=moved))
         return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
     clause = f" WITH ADDRESS = N'tcp://{text.host(address)}:<port>'"
     return to_fill_in(place, cause, actions, statements.alter_route(verdict.route_name, clause))
+
+
+def _port_of(status: ReportedStatus, instance: str) -> str | None:
+    """Return the port of an instance's endpoint, by its addresses or by its exported endpoint."""
+    address, endpoint = status.estate.find_endpoint_address(instance), status.server.endpoint(instance)
+    if address is not None:
+        return text.port(address)
+    return None if endpoint is None or endpoint.port is None else str(endpoint.port)
 
 
 def _with_port(address: str, port: str) -> str:
@@ -215,6 +280,10 @@ def _here(status: ReportedStatus) -> RemedyPlace:
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     return f"{'' if status.address is None else f'At {named(status.address)}: '}{_entry(status).cause}"
+
+
+def _at_address(status: ReportedStatus) -> str:
+    return f"The messages are sent to {named(status.address)}."
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
@@ -263,9 +332,10 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
         location = "The queue is in the database that holds the service."
         actions = entry.actions if place is not None else (*entry.actions, location)
         return to_fill_in(at, entry.cause, actions, *lines)
+    exported = status.server.queue_of(*place, status.service)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
-    line = f"ALTER QUEUE {queue} WITH STATUS = ON;"
-    return ready(place, entry.cause, actions, line, confidence=Confidence.LIKELY)
+    line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
+    return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
 
 
 def _target_or_unknown(status: ReportedStatus, place: RemedyPlace | None) -> RemedyPlace:
@@ -292,9 +362,21 @@ def give_owner(status: ReportedStatus) -> Remedy:
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
-    trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
+    numbers = find_numbers(status.status_text.text or "")
+    trusted = server_remedies.trust_initiator(status, place, numbers)
     if trusted is not None:
         return trusted
+    is_denied, cause = _DENIED in numbers, entry.cause
+    if is_denied or _NO_ACCOUNT in numbers:
+        candidates = (_here(status),) if place is None else (place, _here(status))
+        place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
+        if place is None:
+            return Remedy(candidates[0], _WITHOUT_ACCESS if is_denied else _NOT_THE_OWNER, _FIND_ACCOUNT)
+        cause = _WITHOUT_ACCESS if is_denied and place != candidates[0] else cause
+    if is_denied:
+        sender = status.server.database(status.instance, status.database)
+        if sender is not None and sender.is_trustworthy is False:
+            actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
     if place is None or place.database is None:
         actions += (
             (
@@ -303,12 +385,18 @@ def give_owner(status: ReportedStatus) -> Remedy:
             ),
         )
         place = _here(status)
-    elif place != _here(status):
+    elif place != _here(status) and not _is_owner_valid(status, _here(status)):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
     database = statements.identifier(place.database)
     line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO [sa];"
     at_master = RemedyPlace(place.instance, MASTER)
-    return ready(at_master, entry.cause, actions, line, confidence=Confidence.LIKELY)
+    return ready(at_master, cause, actions, line, confidence=Confidence.LIKELY)
+
+
+def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
+    """Return True if the export shows that the owner of a database is a valid login."""
+    facts = status.server.database(place.instance, place.database)
+    return facts is not None and facts.has_valid_owner
 
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
@@ -353,7 +441,9 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
         return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
     which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
     lines = encrypt if has_key else (create,)
-    return to_fill_in(place, f"{entry.cause} {which}", entry.actions, *lines, confidence=Confidence.LIKELY)
+    action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
+    actions = (action, *entry.actions[1:])
+    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
@@ -399,8 +489,15 @@ def enable_msdb_broker(status: ReportedStatus) -> Remedy:
 def open_target(status: ReportedStatus) -> Remedy:
     """Return the statement that opens the target's database, if the export shows why it is closed."""
     place = status.find_target()
-    closed = None if place is None or place.database is None else open_database(status.server, place)
-    return closed or say(status)
+    if place is None or place.database is None:
+        return _open_holder(status) or say(status)
+    return open_database(status.server, place) or say(status)
+
+
+def _open_holder(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for a closed database of the other side that may hold the service."""
+    peer = status.find_peer()
+    return None if peer is None else open_holder(status.server, peer.name, status.service)
 
 
 def wait(status: ReportedStatus) -> Remedy:

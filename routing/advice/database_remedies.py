@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.cases.server_evidence import ServerEvidence
-from routing.render.phrases import named
+from routing.render.phrases import join_words, named
 
 _ONLINE, _SINGLE_USER = "ONLINE", "SINGLE_USER"
 _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for a standby or an archive."
@@ -38,6 +40,22 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         line = None if name is None else f"ALTER DATABASE {name} SET MULTI_USER WITH ROLLBACK IMMEDIATE;"
         return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK)
     return None
+
+
+def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy | None:
+    """Return the remedy for a database that is not online and may hold a service that no known one holds."""
+    closed = [
+        name
+        for (name_of_instance, name), facts in server.databases.items()
+        if name_of_instance == instance and facts.state not in (None, _ONLINE)
+    ]
+    remedy = open_database(server, RemedyPlace(instance, closed[0])) if closed else None
+    if remedy is None:
+        return None
+    others = f" So are {join_words(map(named, closed[1:]))}." if closed[1:] else ""
+    cause = f"{remedy.cause}{others} Its services are not in these exports: it may hold {named(service)}."
+    actions = (*remedy.actions, "If it does not hold the service, find the instance that does, and route there.")
+    return replace(remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED), cause=cause, actions=actions)
 
 
 def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:

@@ -20,6 +20,9 @@ _CREATE = (
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 _OWNER_ID = 1
+_NOT_ON_MANAGED = (
+    "A dialog with encryption needs a remote service binding, which a Managed Instance does not support."
+)
 _PEOPLE = ("dbo", None)
 _OWNER_RISK = "The holder of that private key can then act as this user."
 
@@ -37,6 +40,8 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 
 def bind_user(status: ReportedStatus) -> Remedy:
     """Return the remote service binding that a dialog with encryption needs."""
+    if status.server.is_managed(status.instance):
+        return Remedy(_here(status), _NOT_ON_MANAGED, ("Begin the dialog with ENCRYPTION = OFF.",))
     service = statements.literal(status.service)
     users = {certificate.user_name for certificate in _copies(status) if certificate.user_name not in _PEOPLE}
     user = statements.identifier(users.pop()) if len(users) == 1 else "[<user>]"

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from routing.advice import statements
+from routing.advice.broker_copies import MASTER
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
-from routing.advice.service_remedies import count_losses
-from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.server_remedies import free_endpoint
+from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
+from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
 from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
-from routing.terms import JsonObject, Word
+from routing.terms import MSDB, JsonObject, Word
 
 
 class TroubleKind(Word):
     """The kind of a trouble beside the messages that wait, the worst first."""
 
+    BROKER_OFF = "BROKER_OFF"
     QUEUE_OFF = "QUEUE_OFF"
     QUEUE_NOT_READ = "QUEUE_NOT_READ"
+    LOGIN_REFUSED = "LOGIN_REFUSED"
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
     ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
     PORT_SHARED = "PORT_SHARED"
 
 
+_WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
+_USE_AGAIN = (
+    "Let the programs on both sides run END CONVERSATION when a dialog is done.",
+    "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
+)
 _CODES = (
     "Frequent codes: -8425 the target lacks the contract, -8408 its service does not take it, -8428 it lacks the"
     " message type, -8490 it lacks the service, -8494 the sender has no permission, -8489 the lifetime is over."
@@ -36,7 +46,9 @@ MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
 MANY_OPEN = 500
 """So many open dialogs of one pair of services are worth a look."""
-_OVER = (CLOSED, "DI", "DO")
+ENDED_THERE, ENDED_HERE = "DI", "DO"
+"""States of endpoints that only the other side has ended, and that only this side has ended."""
+_OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 
 
 @dataclass(frozen=True)
@@ -55,9 +67,32 @@ class EstateTrouble:
 
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     """Return the troubles that an export shows, the worst first, and of each kind the largest."""
-    troubles = [*_queue_troubles(server), *_endpoint_troubles(server), *_shared_ports(server)]
+    troubles = [
+        *_msdb_troubles(server),
+        *_queue_troubles(server),
+        *_endpoint_troubles(server),
+        *_refused_logins(server),
+        *_shared_ports(server),
+    ]
     order = list(TroubleKind)
     return sorted(troubles, key=lambda trouble: (order.index(trouble.kind), -trouble.count, trouble.remedy.place))
+
+
+def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the instances whose msdb has its broker off."""
+    for (instance, database), facts in server.databases.items():
+        if database != MSDB or facts.is_broker_on is not False or server.is_managed(instance):
+            continue
+        remedy = ready(
+            RemedyPlace(instance, MASTER),
+            f"The broker of {named(MSDB)} is off: Database Mail, event notifications and messages from other"
+            " instances wait.",
+            ("Enable it while nobody else uses it: stop SQL Server Agent for that time.",),
+            statements.enable_broker(MSDB),
+            risk=ENABLE_RISK,
+            confidence=Confidence.CERTAIN,
+        )
+        yield EstateTrouble(TroubleKind.BROKER_OFF, f"the broker of {named(MSDB)} is off", 1, remedy)
 
 
 def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
@@ -75,6 +110,8 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         unread, locked = read_queue(server, place, queue), unlock_queue(place, queue)
         if unread is not None:
             whole = f"{waiting}, and nobody reads it"
+            if queue.messages is None:
+                whole = f"the procedure of queue {named(queue.name)} fails"
             yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, unread)
         elif locked is not None:
             whole = f"{waiting}, and its readers do not take them"
@@ -90,7 +127,9 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         elif counted.state == IN_ERROR:
             failed[counted.instance, counted.database].append(counted)
     for counted in server.counts:
-        if counted.state == CONVERSING and counted.endpoints >= MANY_OPEN:
+        waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
+        # Dialogs with a message that waits are open because of it.
+        if counted.state == CONVERSING and counted.endpoints - waiting >= MANY_OPEN:
             yield _report_open_dialogs(counted)
     for (instance, database), counts in failed.items():
         yield _in_error(server, RemedyPlace(instance, database), counts)
@@ -107,14 +146,29 @@ def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
         f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
         " programs may begin one for each message, and never end it.",
         (
-            "Let the programs on both sides run END CONVERSATION when a dialog is done.",
-            "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
+            *(() if _is_of_notifications([counted]) else _USE_AGAIN),
+            *_advise_clients([counted]),
         ),
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
         "WHERE state = 'CO' GROUP BY far_service, is_initiator;",
     )
     subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
+
+
+def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
+    """Return True if clients of query notifications (SqlDependency) have made the dialogs."""
+    return any(
+        (service or "").casefold().startswith(QUERY_NOTIFICATION)
+        for counted in counts
+        for service in (counted.service, counted.far_service)
+    )
+
+
+def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
+    """Yield what the clients of query notifications should do, if dialogs are theirs."""
+    if _is_of_notifications(counts):
+        yield "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -157,11 +211,14 @@ def _count_losses(server: ServerEvidence, place: RemedyPlace, counts: list[Endpo
 def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     """Return the leak of a database: which side leaks, why, and how to clean up without losing open dialogs."""
     total, services = _sum(counts), join_words(_services(counts))
-    closed = _sum(counted for counted in counts if counted.state == CLOSED)
-    waiting = total - closed
+    closed, inbound, outbound = (
+        _sum(counted for counted in counts if counted.state == state)
+        for state in (CLOSED, ENDED_THERE, ENDED_HERE)
+    )
     is_fire_and_forget = (
         2 * _sum(counted for counted in counts if counted.state == CLOSED and not counted.is_initiator) >= total
     )
+    actions: tuple[str, ...]
     if is_fire_and_forget:
         cause = (
             f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: the"
@@ -175,16 +232,19 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
     else:
         cause = (
             f"{count(total, 'conversation endpoint')} of {services} in {named(place.database)} are over on only"
-            f" one side: {closed:,} closed, {waiting:,} disconnected."
+            f" one side: {closed:,} closed, {inbound:,} disconnected by the other side, {outbound:,} by this one."
         )
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            "End disconnected ones with a plain END CONVERSATION; only closed ones need WITH CLEANUP.",
+            *_advise_clients(counts),
+            *_ending_actions(inbound, outbound),
         )
-    state = CLOSED if is_fire_and_forget or not waiting else "DI"
+    state = CLOSED
+    if not is_fire_and_forget and inbound + outbound:
+        state = ENDED_THERE if inbound >= outbound else ENDED_HERE
     name = statements.identifier(place.database)
-    end = "END CONVERSATION @handle WITH CLEANUP" if state == CLOSED else "END CONVERSATION @handle"
+    end = f"END CONVERSATION @handle{'' if state == ENDED_THERE else ' WITH CLEANUP'}"
     lines = (
         "DECLARE @handle uniqueidentifier, @left int;",
         "SET @left = <number of endpoints>;",
@@ -204,15 +264,51 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         cause,
         actions,
         *(lines if name is not None else (None,)),
-        risk=f"{CLEANUP_RISK if state == CLOSED else END_RISK}{_count_losses(server, place, counts)}",
+        risk=f"{END_RISK if state == ENDED_THERE else CLEANUP_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
     subject = f"{count(total, 'conversation endpoint')} that are over and stay"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
 
 
+def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
+    """Yield how to end the endpoints that are disconnected, by the side that ended the dialog."""
+    if inbound:
+        yield "End those that the other side disconnected with a plain END CONVERSATION."
+    if outbound:
+        yield (
+            "This side has ended the others, and the acknowledgement of the other side is missing: check that side"
+            " and its route back. Only if it is gone, end them WITH CLEANUP."
+        )
+    if not outbound:
+        yield "Only closed ones need WITH CLEANUP."
+
+
+def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the logins without CONNECT that the error log of an instance names, unless they have it by now."""
+    for instance, endpoint in server.endpoints.items():
+        lines = server.log_lines(instance, "Service Broker login attempt failed")
+        logins = {found[1]: line for line in reversed(lines) if (found := _WITHOUT_CONNECT.search(line))}
+        granted = {
+            grant.login for grant in server.connect_grants(instance, endpoint.name) or () if grant.is_granted
+        }
+        for login, line in logins.items():
+            pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
+            if login in granted or pasted is None or name is None:
+                continue
+            remedy = ready(
+                RemedyPlace(instance, MASTER),
+                f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
+                (f"The error log of {named(instance)} says: {cut(line)}", "Grant it CONNECT."),
+                f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
+                risk="The login can then connect to the endpoint.",
+                confidence=Confidence.LIKELY,
+            )
+            yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
+
+
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the machines on which several started endpoints have one port."""
+    """Yield the machines on which several started endpoints, or an endpoint and another process, have one port."""
     sharing: dict[tuple[str, int], list[str]] = defaultdict(list)
     for name, endpoint in server.endpoints.items():
         if endpoint.port is not None and endpoint.state in (None, "STARTED"):
@@ -224,7 +320,7 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
         endpoint = server.endpoints[last]
         pasted = statements.identifier(endpoint.name) or "[<endpoint>]"
         remedy = to_fill_in(
-            RemedyPlace(last, "master"),
+            RemedyPlace(last, MASTER),
             f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine, and only"
             " one can listen there (error 9692 in the log of the others).",
             ("Give one of them another port, and correct the routes that lead to it.",),
@@ -233,3 +329,8 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
             confidence=Confidence.LIKELY,
         )
         yield EstateTrouble(TroubleKind.PORT_SHARED, f"port {port} is shared", len(names), remedy)
+    for name in server.endpoints:
+        blocked = free_endpoint(server, name)
+        if blocked is not None:
+            what = f"the endpoint of {named(name)} cannot listen on its port"
+            yield EstateTrouble(TroubleKind.PORT_SHARED, what, 1, blocked)

@@ -10,7 +10,8 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import PORT_RISK, name_endpoint
 from routing.advice.status_facts import ReportedStatus
-from routing.cases.server_facts import EndpointFacts
+from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import CertificateFacts, EndpointFacts
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
@@ -60,17 +61,17 @@ def install_certificate(status: ReportedStatus) -> Remedy | None:
     if status.status_text.number not in (28035, 28045) or not is_missing:
         return None
     peer = status.find_peer()
-    return _install(status, status.instance, None if peer is None else peer.name)
+    return _install(status.server, status.instance, None if peer is None else peer.name)
 
 
-def _install(status: ReportedStatus, place: str, holder: str | None) -> Remedy:
+def _install(server: ServerEvidence, place: str, holder: str | None) -> Remedy:
     """Advise to create the certificate of the endpoint of ``holder`` in master of ``place``."""
     peer = "the other side" if holder is None else named(holder)
-    peer_certificate = None if holder is None else status.server.endpoint_certificate(holder)
+    peer_certificate = None if holder is None else server.endpoint_certificate(holder)
     certificate = (
         None if peer_certificate is None else statements.identifier(peer_certificate.name)
     ) or "[<certificate>]"
-    endpoint = name_endpoint(status, place)
+    endpoint = name_endpoint(server, place)
     cause = f"{named(place)} does not know the certificate that the endpoint of {peer} uses."
     actions = (
         (
@@ -115,7 +116,7 @@ def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
         "Give both the same kind: certificates, or Windows accounts of domains that trust each other.",
         "Each side then needs the other's certificate or account, with CONNECT permission on its endpoint.",
     )
-    name = name_endpoint(status, status.instance)
+    name = name_endpoint(status.server, status.instance)
     line = f"ALTER ENDPOINT {name} FOR SERVICE_BROKER (AUTHENTICATION = <kind>);"
     place = RemedyPlace(status.instance, MASTER)
     return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
@@ -132,21 +133,42 @@ def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
     peer = status.find_peer()
     if status.status_text.number != _PEER_CERTIFICATE or peer is None:
         return None
-    return _renew(status, peer.name, status.instance)
+    return _renew(status.server, peer.name, status.instance)
 
 
 def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew the certificate of the endpoint that reports it as invalid."""
     if status.status_text.number not in _OWN_CERTIFICATE:
         return None
+    certificate = status.server.endpoint_certificate(status.instance)
+    if certificate is not None and certificate.has_private_key is False:
+        return _restore_private_key(status.instance, certificate)
     peer = status.find_peer()
-    return _renew(status, status.instance, None if peer is None else peer.name)
+    return _renew(status.server, status.instance, None if peer is None else peer.name)
+
+
+def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy:
+    """Advise on the endpoint's certificate that was created without its private key."""
+    name = statements.identifier(certificate.name) or "[<certificate>]"
+    cause = (
+        f"Certificate {named(certificate.name)} of the endpoint of {named(instance)} has no private key: it"
+        " was created from the public file alone."
+    )
+    actions = (
+        "Give it the private key from its backup: the partners keep their copies.",
+        "Without a backup, create another certificate for the endpoint, and give its public part to the partners.",
+    )
+    line = f"ALTER CERTIFICATE {name} WITH PRIVATE KEY (FILE = N'<file>', DECRYPTION BY PASSWORD = N'<password>');"
+    return to_fill_in(RemedyPlace(instance, MASTER), cause, actions, line, confidence=Confidence.LIKELY)
 
 
 def open_private_key(status: ReportedStatus) -> Remedy | None:
     """Advise on the master key of master, by which SQL Server opens the private key of an endpoint."""
     if status.status_text.number != _PRIVATE_KEY:
         return None
+    certificate = status.server.endpoint_certificate(status.instance)
+    if certificate is not None and certificate.has_private_key is False:
+        return _restore_private_key(status.instance, certificate)
     cause = (
         f"{named(status.instance)} cannot open the private key of its endpoint's certificate: the key is missing,"
         " or the service master key does not open the master key of master, as after a restore."
@@ -167,34 +189,43 @@ def open_private_key(status: ReportedStatus) -> Remedy | None:
 def check_certificates(status: ReportedStatus) -> Remedy | None:
     """Advise on the exported certificates of two endpoints: one is not valid, or the other side lacks it."""
     peer = status.find_peer()
-    server, holders_and_partners = status.server, [(status.instance, None if peer is None else peer.name)]
-    holders_and_partners += [] if peer is None else [(peer.name, status.instance)]
-    for holder, partner in holders_and_partners:
-        certificate, now, endpoint = (
-            server.endpoint_certificate(holder),
-            server.exported_at(holder),
-            server.endpoint(holder),
-        )
-        if certificate is None or now is None or endpoint is None:
+    return compare_certificates(status.server, status.instance, None if peer is None else peer.name)
+
+
+def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) -> Remedy | None:
+    """Return the same remedy for two instances that exchange messages."""
+    holders_and_partners = [(sender, peer)]
+    holders_and_partners += [] if peer is None else [(peer, sender)]
+    used = [(holder, partner, server.endpoint_certificate(holder)) for holder, partner in holders_and_partners]
+    for holder, partner, certificate in used:
+        now = server.exported_at(holder)
+        if certificate is None or now is None:
             continue
+        if certificate.has_private_key is False:
+            return _restore_private_key(holder, certificate)
         if certificate.has_expired(now) or certificate.is_early(now):
-            return _renew(status, holder, partner)
-        if partner is None or certificate.subject is None or endpoint.authentication != "CERTIFICATE":
+            return _renew(server, holder, partner)
+    for holder, partner, certificate in used:
+        endpoint = server.endpoint(holder)
+        if partner is None or certificate is None or certificate.subject is None or endpoint is None:
+            continue
+        if endpoint.authentication != "CERTIFICATE":
             continue
         is_known = any(copy.is_copy_of(certificate) for copy in server.certificates(partner, MASTER))
         if server.was_exported("certificates", partner, MASTER) and not is_known:
-            return _install(status, partner, holder)
+            return _install(server, partner, holder)
     return None
 
 
-def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
+def _renew(server: ServerEvidence, holder: str, partner: str | None) -> Remedy:
     """Advise another certificate for the endpoint of ``holder``; its partner gets the public part."""
-    certificate, now = status.server.endpoint_certificate(holder), status.server.exported_at(holder)
+    certificate, now = server.endpoint_certificate(holder), server.exported_at(holder)
     is_early = certificate is not None and now is not None and certificate.is_early(now)
     dates = None if certificate is None else certificate.starts if is_early else certificate.expires
     until = "" if dates is None else f", valid {'from' if is_early else 'until'} {dates}"
     shown = "The certificate" if certificate is None else f"Certificate {named(certificate.name)}{until},"
-    problem = "is missing or not valid now" if certificate is None else "is not valid now"
+    is_known = certificate is not None and now is not None and (is_early or certificate.has_expired(now))
+    problem = "is not valid now" if is_known else "is missing or not valid now"
     cause = f"{shown} of the endpoint of {named(holder)} {problem}."
     other = "the other side" if partner is None else named(partner)
     actions = [f"On {named(holder)} create a certificate that is valid, and give it to the endpoint."]
@@ -213,7 +244,7 @@ def _renew(status: ReportedStatus, holder: str, partner: str | None) -> Remedy:
         actions,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
         "BACKUP CERTIFICATE [<certificate>] TO FILE = N'<file>';",
-        f"ALTER ENDPOINT {name_endpoint(status, holder)}"
+        f"ALTER ENDPOINT {name_endpoint(server, holder)}"
         " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
         risk="Partners that do not have the certificate yet cannot connect until they have it.",
         confidence=Confidence.LIKELY,

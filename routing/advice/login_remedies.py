@@ -89,7 +89,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     place, at = RemedyPlace(instance, MASTER), f"the endpoint of {named(instance)}"
     login_text = "the login of the other side" if login is None else f"login {named(login)}"
     pasted_login = "[<login>]" if login is None else statements.identifier(login)
-    pasted = name_endpoint(status, instance)
+    pasted = name_endpoint(status.server, instance)
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
     build = to_fill_in if login is None or "<" in pasted else ready
     denied = [grant.login for grant in grants or () if not grant.is_granted and grant.login in (login, _EVERYBODY)]
@@ -130,7 +130,7 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
     )
     credential = "Windows account" if endpoint.authentication not in (None, "CERTIFICATE") else "certificate"
     action = f"Grant CONNECT to the login of the {credential} that {named(status.instance)} connects with."
-    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status, peer.name)} TO [<login>];"
+    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, peer.name)} TO [<login>];"
     return to_fill_in(
         RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=_RISK, confidence=Confidence.LIKELY
     )
@@ -164,7 +164,7 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
         "Grant the login of each side CONNECT on the endpoint of the other.",
         "Or let both endpoints use certificates, which need no domain.",
     )
-    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status, status.instance)} TO [<login>];"
+    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, status.instance)} TO [<login>];"
     place = RemedyPlace(status.instance, MASTER)
     return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=_RISK)
 

@@ -10,7 +10,7 @@ from routing.advice.broker_copies import COPY_RISK, part_copies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
-from routing.advice.server_remedies import lead_to_listener
+from routing.advice.server_remedies import lead_to_listener, lead_to_principal
 from routing.advice.silence_remedies import SilentMessages, find_causes, say_outdated, with_next_steps
 from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
@@ -128,9 +128,11 @@ def _remedies_of(
     before = None if number == 0 else describe(number - 1)
     if before is not None:
         route, source = before.verdict.route_name, RemedyPlace(before.instance, before.scope)
-        at_listener = lead_to_listener(estate, stuck.instance, source, route)
-        if at_listener is not None:
-            yield stuck, at_listener
+        at_replica = lead_to_listener(estate, stuck.instance, source, route) or (
+            None if path_way.is_return else lead_to_principal(estate, stuck.instance, before)
+        )
+        if at_replica is not None:
+            yield stuck, at_replica
             return
     anew = None if before is None or path_way.is_return else pin_anew(before, stuck)
     if anew is not None:

@@ -6,17 +6,22 @@ import re
 from collections.abc import Sequence
 
 from routing.advice import statements
+from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.trouble_catalogue import ENABLE_RISK, TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import cut, named
 from routing.render.wording import count
 
-_QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
+QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
+"""The risk of a queue that is turned on again."""
 _DENIED = re.compile(
     r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
     r" schema '(?P<schema>[^']+)'"
 )
+_NO_CONTEXT = ("Could not obtain information about Windows NT", "Cannot execute as the database principal")
+_NO_ACCESS = "is not able to access the database"
 _ACTIVATED, _NOTIFIED = "activated proc", "NOTIFIED"
 
 
@@ -38,7 +43,7 @@ def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | No
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
-        risk=_QUEUE_RISK,
+        risk=QUEUE_RISK,
         confidence=Confidence.LIKELY,
     )
 
@@ -50,11 +55,16 @@ def _alter(queue: QueueFacts, options: str) -> str | None:
 
 def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
     """Return the remedy for a queue that holds messages and that nobody reads."""
-    if not queue.messages or queue.waiting:
+    if queue.messages == 0 or queue.waiting:
         return None
-    holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
+    holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
+    holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
+        if queue.messages is None and not _find_failures(server, target, queue):
+            return None
         return _mend_activation(server, target, queue, holds)
+    if queue.messages is None:
+        return None
     missing_reader = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
     cause = f"{holds}, and {missing_reader}."
     if queue.activation:
@@ -78,6 +88,22 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = 1)")
         return ready(target, cause, (action,), line, confidence=Confidence.CERTAIN)
     lines = _find_failures(server, target, queue)
+    if lines:
+        acting = _mend_context(server, target, queue, lines[0])
+        if acting is not None:
+            return acting
+    facts = server.database(*target)
+    if facts is not None and facts.is_broker_on is False:
+        name = statements.identifier(target.database)
+        why = f"{holds}, and the broker of {named(target.database)} is off: the queue starts no procedure."
+        action = "Enable the broker, after a look at other databases with the same service_broker_guid."
+        enable = None if name is None else statements.enable_broker(target.database or "")
+        return to_fill_in(target, why, (action,), enable, risk=ENABLE_RISK, confidence=Confidence.LIKELY)
+    if not lines and queue.waiting is not None and queue.monitor is None:
+        why = f"{holds}, its activation is on, and no queue monitor watches it to start {procedure}."
+        action = "Turn the activation off and on, which makes a new queue monitor."
+        switch = (_alter(queue, f"ACTIVATION (STATUS = {state})") for state in ("OFF", "ON"))
+        return ready(target, why, (action,), *switch, confidence=Confidence.LIKELY)
     is_idle = queue.monitor is not None and queue.monitor.upper() == _NOTIFIED
     if not lines and not is_idle:
         return None
@@ -99,6 +125,31 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     look = "SELECT * FROM sys.dm_broker_activated_tasks WHERE database_id = DB_ID();"
     grant = _grant(queue, lines[0] if lines else "")
     return to_fill_in(target, cause, actions, look, grant, confidence=Confidence.LIKELY)
+
+
+def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, line: str) -> Remedy | None:
+    """Return the remedy for a procedure without a valid user, or that may not leave its database."""
+    name, facts = statements.identifier(target.database), server.database(*target)
+    cause = (
+        f"Queue {named(queue.name)} of {named(target.database)} starts procedure {named(queue.activation)}, and"
+    )
+    logged = f"The error log of {named(target.instance)} says: {cut(line)}"
+    place = RemedyPlace(target.instance, MASTER)
+    if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
+        actions = (logged, "Give the database another owner: any valid login may own it, such as sa.")
+        statement = None if name is None else f"ALTER AUTHORIZATION ON DATABASE::{name} TO [sa];"
+        why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
+        return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
+    if _NO_ACCESS in line and (facts is None or not facts.is_trustworthy):
+        ways = (
+            logged,
+            "Sign the procedure with a certificate that has a login or user with the permission.",
+            "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
+        )
+        statement = None if name is None else f"ALTER DATABASE {name} SET TRUSTWORTHY ON;"
+        why = f"{cause} the procedure may not leave its database."
+        return ready(place, why, ways, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY)
+    return None
 
 
 def _grant(queue: QueueFacts, line: str) -> str | None:

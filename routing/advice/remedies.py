@@ -133,7 +133,7 @@ CASES = (
     ),
     RemedyCase(
         (Reason.FORWARDING_DISABLED,),
-        "the msdb route has a wrong address: another port, or an instance without the service or a route for it",
+        "the msdb route has a wrong port or instance",
         "`ALTER ROUTE … WITH ADDRESS`, a comment if the right address is unknown",
         address_remedies.correct_address,
     ),
@@ -148,6 +148,12 @@ CASES = (
         "a route for the service names another broker instance, and no known database has either",
         "comment: `ALTER ROUTE … WITH BROKER_INSTANCE`",
         route_remedies.compare_ids,
+    ),
+    RemedyCase(
+        (Reason.SERVICE_NOT_FOUND,),
+        "a database here is not online",
+        "comment: `SET ONLINE`",
+        service_remedies.open_closed,
     ),
     RemedyCase(
         (*_LOST, Reason.ROUTING_LOOP),

@@ -5,7 +5,8 @@ Each function is one case: None where it is not the one at hand, or where its vi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import statements
@@ -13,7 +14,8 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
-from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.stuck_messages import AdviceEstate, StuckMessage
+from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
 from routing.render.phrases import cut, join_words, named
@@ -21,16 +23,14 @@ from routing.rules import text
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
 """The risk of another port or authentication of an endpoint."""
-TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
-"""The risk of TRUSTWORTHY."""
 _NO_ACCESS = 916
 _EVERY_IP = ("0.0.0.0", "::")
 _PORT_IN_USE = "in use by another process"
 
 
-def name_endpoint(status: ReportedStatus, instance: str) -> str:
+def name_endpoint(server: ServerEvidence, instance: str) -> str:
     """Return the endpoint of an instance as an identifier to paste, or a placeholder."""
-    endpoint = status.server.endpoint(instance)
+    endpoint = server.endpoint(instance)
     return (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
 
 
@@ -53,18 +53,45 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
         "Keep the route at the listener's name, and give the endpoint of every replica the same port:"
         f" {join_words(ports, len(ports))}."
     )
+    moved = correct_listener_port(status)
+    if moved is not None:
+        return moved
     port = text.port(status.address)
     on_other_ports = [name for name in _primary_first(listener) if str(_port(status, name)) != port]
     with_endpoint = [name for name in on_other_ports if status.server.endpoint(name) is not None]
+    stopped = None if listener.primary is None else start_endpoint(status.server, listener.primary, leads)
+    if stopped is not None and str(_port(status, stopped.instance)) == port:
+        return replace(stopped, actions=(*stopped.actions, rule))
     if not with_endpoint or port is None:
         check = "Check that the endpoint of the primary is STARTED, and that it listens on all addresses."
         place = RemedyPlace(listener.primary or status.instance, MASTER)
-        starts = f"ALTER ENDPOINT {name_endpoint(status, place.instance)} STATE = STARTED;"
+        starts = f"ALTER ENDPOINT {name_endpoint(status.server, place.instance)} STATE = STARTED;"
         return to_fill_in(place, f"{leads} Its endpoint was exported with this port.", (rule, check), starts)
     first = with_endpoint[0]
     cause = f"{leads} The endpoint of {named(first)} listens on port {_port(status, first)}, not on {port}."
     further_actions = [f"Do the same on {join_words(map(named, with_endpoint[1:]))}."] if with_endpoint[1:] else []
     return _alter_port(status, first, port, cause, (rule, *further_actions))
+
+
+def correct_listener_port(status: ReportedStatus) -> Remedy | None:
+    """Return ALTER ROUTE for a listener with replicas that all listen on one port, but not on the route's."""
+    listener, route = status.server.listener(text.host(status.address)), status.supposed
+    if listener is None or route is None or status.address is None:
+        return None
+    ports = [_port(status, name) for name in listener.replicas]
+    if len(ports) < 2 or len(set(ports)) > 1 or not isinstance(ports[0], int):
+        return None
+    if str(ports[0]) == text.port(status.address):
+        return None
+    cause = (
+        f"{named(status.address)} is a listener of an availability group, and the endpoints of its replicas listen"
+        f" on port {ports[0]}."
+    )
+    actions = (f"Correct the port in route {named(route.route_name)}, and leave the endpoints unchanged.",)
+    clause = statements.with_clause(address=f"TCP://{text.host(status.address)}:{ports[0]}")
+    altered = statements.alter_route(route.route_name, clause)
+    place = RemedyPlace(status.instance, status.scope)
+    return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
 
 
 def _primary_first(listener: AvailabilityListener) -> Iterator[str]:
@@ -125,6 +152,32 @@ def part_endpoints(
     return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
 
 
+def lead_to_neighbour(
+    estate: AdviceEstate, address: str, service: str, sender: RemedyPlace, route: str | None
+) -> Remedy | None:
+    """Return ALTER ROUTE to the only instance of the address's machine that holds the service, at another port."""
+    host, port = text.host(address) or "", text.port(address)
+    machine = text.fold(host.partition(".")[0])
+    holding = [
+        (name, endpoint.port)
+        for name, endpoint in estate.server.endpoints.items()
+        if endpoint.port is not None
+        and text.fold(name.partition(chr(92))[0]) == machine
+        and name in estate.instances
+        and estate.instances[name].holders_of(service)
+    ]
+    if len(holding) != 1 or port is None or str(holding[0][1]) == port:
+        return None
+    holder, own_port = holding[0]
+    cause = (
+        f"Service {named(service)} is in {named(holder)}, whose endpoint listens on port {own_port}, but"
+        f" the address {named(address)} has port {port}."
+    )
+    actions = (f"Correct route {named(route)}, unless an instance at port {port} forwards the messages.",)
+    altered = statements.alter_route(route, statements.with_clause(address=f"TCP://{host}:{own_port}"))
+    return ready(sender, cause, actions, altered, confidence=Confidence.LIKELY)
+
+
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE with both partners, if the target database is on another known instance.
 
@@ -138,7 +191,7 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     partners = [
         (name, holder.name, address)
         for name, holder in status.estate.instances.holders_of(status.service, broker)
-        if holder.is_enabled and name != status.instance and (address := _reach(status, name)) is not None
+        if holder.is_enabled and name != status.instance and (address := _reach(status.estate, name)) is not None
     ]
     if broker is None or route is None or route.broker != broker or len(partners) != 1:
         return None
@@ -162,18 +215,52 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     return ready(place, cause, (action, check), altered, confidence=Confidence.LIKELY)
 
 
-def _reach(status: ReportedStatus, instance: str) -> str | None:
+def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) -> Remedy | None:
+    """Advise ALTER ROUTE with both partners if a route leads to the mirror of the database with the service.
+
+    ``before`` are the messages at the hop before ``reached``, in the sender's database.
+    """
+    mirrors = {
+        database
+        for (instance, database), facts in estate.server.databases.items()
+        if instance == reached and facts.mirroring_role == "MIRROR"
+    }
+    principals = [
+        (name, holder)
+        for name, holder in estate.instances.holders_of(before.service, before.broker)
+        if name != reached and holder.name in mirrors
+    ]
+    address, verdict = before.verdict.address, before.verdict
+    route = None if verdict.decision is None else before.last.reported
+    if route is None or route.service != before.service:
+        return None
+    partner = _reach(estate, principals[0][0]) if len(principals) == 1 else None
+    if partner is None or address is None or verdict.mirror_address is not None:
+        return None
+    name, holder = principals[0]
+    cause = (
+        f"Route {named(verdict.route_name)} of {named(before.scope)} leads to {named(reached)}, where"
+        f" {named(holder.name)} is the mirror: the principal is {named(name)}."
+    )
+    action = f"Give route {named(verdict.route_name)} both partners: its address, and the other as mirror."
+    clause = statements.with_clause(before.service, holder.broker, address.strip().rstrip("/"), partner)
+    altered = statements.alter_route(verdict.route_name, clause)
+    place = RemedyPlace(before.instance, before.scope)
+    return ready(place, cause, (action,), altered, confidence=Confidence.LIKELY)
+
+
+def _reach(estate: AdviceEstate, instance: str) -> str | None:
     """Return an address of an instance: a known one, else its machine's name with its endpoint's port."""
-    address = status.estate.find_endpoint_address(instance)
-    endpoint = status.server.endpoint(instance)
+    address = estate.find_endpoint_address(instance)
+    endpoint = estate.server.endpoint(instance)
     if address is not None or endpoint is None or endpoint.port is None:
         return address
     return f"TCP://{instance.partition(chr(92))[0]}:{endpoint.port}"
 
 
-def start_endpoint(status: ReportedStatus, instance: str, cause: str) -> Remedy | None:
+def start_endpoint(server: ServerEvidence, instance: str, cause: str) -> Remedy | None:
     """Return ALTER ENDPOINT for an endpoint that was exported as stopped."""
-    endpoint = status.server.endpoint(instance)
+    endpoint = server.endpoint(instance)
     if endpoint is None or endpoint.state in (None, "STARTED"):
         return None
     name = statements.identifier(endpoint.name)
@@ -203,9 +290,15 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
 
 def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
     """Advise another port for an endpoint whose instance logged that it cannot listen there."""
+    return free_endpoint(status.server, instance)
+
+
+def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
+    """Return the same remedy by the error log alone."""
+    name = name_endpoint(server, instance)
     lines = [
         line
-        for line in status.server.log_lines(instance, "Service Broker", _PORT_IN_USE)
+        for line in server.log_lines(instance, "Service Broker", _PORT_IN_USE)
         if _PORT_IN_USE in line or "cannot listen" in line
     ]
     if not lines:
@@ -218,7 +311,7 @@ def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
             "Find the process (netstat -ano) and stop it, or give the endpoint another port.",
             "Then correct the routes that lead to it.",
         ),
-        f"ALTER ENDPOINT {name_endpoint(status, instance)} AS TCP (LISTENER_PORT = <port>);",
+        f"ALTER ENDPOINT {name} AS TCP (LISTENER_PORT = <port>);",
         risk=PORT_RISK,
         confidence=Confidence.LIKELY,
     )
@@ -234,7 +327,7 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
         for name, _ in status.estate.instances.holders_of(status.service, status.broker)
         if name != status.instance
     }
-    address = _reach(status, next(iter(names))) if len(names) == 1 else None
+    address = _reach(status.estate, next(iter(names))) if len(names) == 1 else None
     if address is None:
         return None
     holder = next(iter(names))
@@ -300,10 +393,38 @@ _NOT_ON_MANAGED = (
 )
 
 
+_MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
+
+
+def correct_managed_port(
+    server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
+) -> Remedy | None:
+    """Return ALTER ROUTE for a route from a Managed Instance to another one with a port other than 4022."""
+    host = text.host(address)
+    if not server.is_managed(sender.instance) or host is None or not host.endswith(_MANAGED_HOST):
+        return None
+    if text.port(address) == _MANAGED_PORT:
+        return None
+    cause = (
+        f"The address {named(address)} is of a Managed Instance, whose Service Broker listens on port 4022 only."
+    )
+    clause = statements.with_clause(address=f"TCP://{host}:{_MANAGED_PORT}")
+    actions = (
+        f"Correct route {named(route)}.",
+        "Open port 4022 of both subnets in their network security groups.",
+    )
+    return ready(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+
+
 def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
     """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
     if not status.server.is_managed(status.instance):
         return None
+    sender = RemedyPlace(status.instance, status.scope)
+    route = None if status.supposed is None else status.supposed.route_name
+    corrected = correct_managed_port(status.server, sender, route, status.address)
+    if corrected is not None:
+        return corrected
     cause = (
         f"{named(status.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
         " and its endpoint cannot be created or altered."
@@ -322,6 +443,33 @@ def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
         return remedy
     note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
     return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+
+
+def list_addresses(
+    server: ServerEvidence,
+    addresses: Mapping[str, Sequence[str]],
+    routes: Callable[[], Iterable[tuple[str, str | None]]],
+) -> dict[str, Sequence[str]]:
+    """Return the addresses by which routes reach instances. Replicas of a group use their listener.
+
+    An instance without known addresses gets those of ``routes`` with its machine's name and its endpoint's port,
+    and the bare name of its machine.
+    """
+    unknown = {
+        (text.fold(name.partition("\\")[0]), str(endpoint.port)): name
+        for name, endpoint in server.endpoints.items()
+        if endpoint.port is not None and not addresses.get(name)
+    }
+    found = dict(addresses)
+    if unknown:
+        by_name: dict[str, dict[str, None]] = defaultdict(dict)
+        for _, address in routes():
+            machine, port = text.fold((text.host(address) or "").partition(".")[0]), text.port(address) or ""
+            if address is not None and (machine, port) in unknown:
+                by_name[unknown[machine, port]][address] = None
+        for (machine, port), name in unknown.items():
+            found[name] = [*by_name[name], f"tcp://{machine}:{port}"]
+    return prefer_listeners(server, found)
 
 
 def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

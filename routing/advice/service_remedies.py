@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
+from routing.advice.database_remedies import open_holder
 from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.stuck_messages import StuckMessage
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, REASONS
@@ -146,9 +147,13 @@ def begin_anew(stuck: StuckMessage) -> Remedy | None:
         f"The dialogs are bound to broker instance {named(stuck.broker)}, but {named(miss.database)} of instance"
         f" {named(miss.instance)}, which holds the service, has {named(miss.broker)}."
     )
-    actions = ("END CONVERSATION, and begin them again without the old one: a dialog keeps its broker instance.",)
+    actions = (
+        "END CONVERSATION, and begin them again without the old one: a dialog keeps its broker instance.",
+        "If no database has the old one any more, nobody acknowledges that: END CONVERSATION … WITH CLEANUP.",
+        "Correct routes that name the old one.",
+    )
     place = stuck.place(stuck.database)
-    risk = state_losses(stuck.estate.server, place, stuck.service, cleanup=False)
+    risk = state_losses(stuck.estate.server, place, stuck.service, cleanup=True)
     return Remedy(place, cause, actions, risk=risk)
 
 
@@ -159,6 +164,11 @@ def notify_anew(stuck: StuckMessage) -> Remedy | None:
     subject = f"SQL Server sends these messages to service {named(stuck.service)} for an event notification"
     place = stuck.place(stuck.database or stuck.scope)
     return make_event_notification(stuck.estate.server, place, stuck.service, subject)
+
+
+def open_closed(stuck: StuckMessage) -> Remedy | None:
+    """Advise to open a database of the instance that is not online, if no known one holds the service."""
+    return open_holder(stuck.estate.server, stuck.instance, stuck.service)
 
 
 def end_refused(stuck: StuckMessage) -> Remedy | None:
@@ -189,7 +199,7 @@ def end_dead(stuck: StuckMessage) -> Remedy | None:
 
 
 def enable_forwarding(stuck: StuckMessage) -> Remedy:
-    """Advise to enable forwarding on the endpoint. No exported view has the endpoint's name."""
+    """Advise to enable forwarding on the endpoint. The reader must find its name first unless it was exported."""
     first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
     if stuck.database is None:
         first = "The messages come from the network"
@@ -200,12 +210,19 @@ def enable_forwarding(stuck: StuckMessage) -> Remedy:
         f"{first}, route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on{to}, and message forwarding"
         f" {forwarding}."
     )
+    endpoint = stuck.estate.server.endpoint(stuck.instance)
+    name = None if endpoint is None else statements.identifier(endpoint.name)
+    action = "Enable forwarding on the endpoint, or correct the routes."
+    if name is None:
+        action = (
+            "Find out the name of the Service Broker endpoint and enable forwarding on it, or correct the routes."
+        )
     return to_fill_in(
         stuck.place(MASTER),
         cause,
-        ("Find out the name of the Service Broker endpoint and enable forwarding on it, or correct the routes.",),
-        "SELECT name FROM sys.service_broker_endpoints;",
-        "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);",
+        (action,),
+        *(("SELECT name FROM sys.service_broker_endpoints;",) if name is None else ()),
+        f"ALTER ENDPOINT {name or '[<endpoint>]'} FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);",
         risk=REASONS[Reason.FORWARDING_DISABLED].risk,
     )
 

@@ -6,10 +6,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from routing.advice import statements
-from routing.advice.database_remedies import open_database, own_database
+from routing.advice.database_remedies import open_database, open_holder, own_database
+from routing.advice.handshake_remedies import compare_certificates
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.server_remedies import lead_to_listener, link_express, part_endpoints
+from routing.advice.server_remedies import (
+    correct_managed_port,
+    lead_to_listener,
+    lead_to_neighbour,
+    link_express,
+    part_endpoints,
+    start_endpoint,
+)
 from routing.advice.status_meanings import find_trouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
@@ -52,7 +60,10 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if thrown_away is not None:
         return [thrown_away]
     if target is None or target.database is None:
-        at_address = None if silent.address is None else _look_at_address(silent, silent.address)
+        route = silent.sender, silent.route, silent.address
+        at_address = correct_managed_port(silent.estate.server, *route)
+        if at_address is None and silent.address is not None:
+            at_address = _look_at_address(silent, silent.address)
         return [] if at_address is None else [at_address]
     server = silent.estate.server
     queue = server.queue_of(*target, silent.service)
@@ -60,6 +71,8 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         None if queue is None else turn_on(target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
+        correct_managed_port(server, silent.sender, silent.route, silent.address),
+        _mend_endpoints(silent, target),
         link_express(server, silent.sender.instance, target.instance),
         _grant_send(silent, target),
         None if queue is None else read_queue(server, target, queue),
@@ -103,13 +116,17 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
     """Return the remedy if a secondary replica, or several instances, listen at an address."""
     estate, sender = silent.estate, silent.sender
-    sending_instance = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
-    owners = estate.network.owners(address, sending_instance) or (estate.find_instance_of_host(address),)
-    replicas = (
-        lead_to_listener(estate, owner.name, sender, silent.route) for owner in owners if owner is not None
-    )
+    owners = _owners(silent)
+    replicas = (lead_to_listener(estate, owner.name, sender, silent.route) for owner in owners)
     at_listener = next((remedy for remedy in replicas if remedy is not None), None)
-    return at_listener or part_endpoints(estate, address, silent.service, sender, silent.route)
+    closed = (
+        open_holder(estate.server, owner.name, silent.service)
+        for owner in owners
+        if not owner.holders_of(silent.service)
+    )
+    at_listener = at_listener or next((remedy for remedy in closed if remedy is not None), None)
+    of_machine = estate, address, silent.service, sender, silent.route
+    return at_listener or part_endpoints(*of_machine) or lead_to_neighbour(*of_machine)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
@@ -117,7 +134,15 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return remedy
-    return replace(remedy, actions=(*remedy.actions, *_missing(silent, target), EVENT_THAT_TELLS))
+    further_actions = (*_quote_logs(silent, target), *_missing(silent, target), EVENT_THAT_TELLS)
+    return replace(remedy, actions=(*remedy.actions, *further_actions))
+
+
+def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
+    """Yield the newest line of each side's error log on a login that failed."""
+    for instance in dict.fromkeys((target.instance, silent.sender.instance)):
+        for line in silent.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
+            yield f"The error log of {named(instance)} says: {cut(line)}"
 
 
 def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
@@ -130,6 +155,34 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
     if views:
         words = [f"sys.{view} ({TELLS[view][0]})" for view in views]
         yield f"Export of {named(target.database)}, by sbroute import queries: {'; '.join(words)}."
+
+
+def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
+    """Return the remedy for an endpoint of either side that is not started, or has no valid certificate.
+
+    Return None if the route leads to another instance first, or if the messages are known to arrive.
+    """
+    server, sender = silent.estate.server, silent.sender.instance
+    if target.instance == sender or [owner.name for owner in _owners(silent)] != [target.instance]:
+        return None
+    known = server.conversations(target.instance, target.database or "") or frozenset()
+    if known.intersection(silent.conversations):
+        return None
+    cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
+    stopped = (start_endpoint(server, instance, cause) for instance in (sender, target.instance))
+    remedy = next((found for found in stopped if found is not None), None)
+    return remedy or compare_certificates(server, sender, target.instance)
+
+
+def _owners(silent: SilentMessages) -> list[SqlInstance]:
+    """Return the instances that listen at the address, or else the only one on its machine."""
+    estate, sender = silent.estate, silent.sender
+    if silent.address is None:
+        return []
+    sending_instance = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
+    owners = estate.network.owners(silent.address, sending_instance)
+    on_machine = None if owners else estate.find_instance_of_host(silent.address)
+    return [*owners, *([] if on_machine is None else [on_machine])]
 
 
 def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
@@ -192,4 +245,5 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         "Check the connection, the certificates and the grants of SEND and CONNECT.",
         "The target drops messages that it must not accept, and the sender is not informed.",
     )
-    return Remedy(target, cause, (*grants, *_missing(silent, target), EVENT_THAT_TELLS))
+    logs, missing = _quote_logs(silent, target), _missing(silent, target)
+    return Remedy(target, cause, (*grants, *logs, *missing, EVENT_THAT_TELLS))

@@ -135,6 +135,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.SERVICE_GONE: _end_dialogs,
     StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
     StatusTrouble.RESTORED: _end_dialogs,
+    StatusTrouble.UNREAD: connection_advice.read_views,
 }
 """The builders of remedies for troubles where the words of the catalogue are not enough."""
 

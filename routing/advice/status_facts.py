@@ -101,7 +101,9 @@ class ReportedStatus:
         if at_address is not None:
             return RemedyPlace(at_address.name, _only(self._holders_of(at_address)))
         if self.address is not None:
-            return None
+            on_machine = self.estate.find_instance_of_host(self.address)
+            by_name = None if on_machine is None else _only(self._holders_of(on_machine))
+            return None if on_machine is None or by_name is None else RemedyPlace(on_machine.name, by_name)
         own_database = _only(self._holders_of(self.here))
         if own_database is not None:
             return RemedyPlace(self.instance, own_database)

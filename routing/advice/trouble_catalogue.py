@@ -53,6 +53,8 @@ END_RISK = (
 """The risk of ending a conversation."""
 NEW_BROKER_RISK = "NEW_BROKER ends all conversations of the database and deletes their messages."
 """The risk of a new broker instance."""
+TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
+"""The risk of TRUSTWORTHY."""
 _FORWARDING_RISK = "The instance then forwards every message that its msdb routes lead to another address."
 _CERTIFICATE_RISK = "Open connections keep the old certificate until they end."
 _CONNECTION = (

@@ -11,8 +11,8 @@ from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import database, endpoint, route, waiting, whole_shop
-from tests.exported_causes import AWAY, QUEUE, REFUSED, broker_endpoint, only_remedy, shop, target, to_stock
+from tests.exported import GUID, database, endpoint, route, waiting, whole_shop
+from tests.exported_causes import AWAY, QUEUE, REFUSED, ZERO, broker_endpoint, only_remedy, shop, target, to_stock
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
 NO_CONNECT = (
@@ -181,6 +181,17 @@ def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str
     assert "both sides" not in remedy.text
 
 
+def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
+    bare = certificate("ShopCert", pvt_key_encryption_type_desc="NO_PRIVATE_KEY")
+    text = "The certificate used by this endpoint was not found: Private key not found. State 87."
+    remedy = connecting(
+        tmp_path, f"Connection handshake failed. {text}", 28036, {"certificates": {"master": [bare]}}
+    )
+    assert "has no private key" in remedy.cause
+    assert "ALTER CERTIFICATE [ShopCert] WITH PRIVATE KEY" in (remedy.statement or "")
+    assert "not valid" not in remedy.text
+
+
 def test_a_login_attempt_names_the_error_within(tmp_path: Path) -> None:
     inner = (
         "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
@@ -250,6 +261,24 @@ def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
     assert any(line in action for action in remedy.actions)
 
 
+def test_a_port_that_is_not_the_endpoints(tmp_path: Path) -> None:
+    """SELECT * FROM sys.service_broker_endpoints names no machine: the folder's name does."""
+    bare = broker_endpoint("STOCK", machine_name=None)
+    shop(tmp_path, CLOSED, 9755, routes=to_stock("TCP://stock.corp.example:5022"))
+    target(tmp_path, service_broker_endpoints=[bare])
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock.corp.example:4022';"
+    )
+
+
+def test_a_port_in_use_without_a_message(tmp_path: Path) -> None:
+    line = "The Service Broker endpoint cannot listen on port 4022 because it is in use by another process."
+    whole_shop(tmp_path, [])
+    target(tmp_path, **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.remedy.place) == (TroubleKind.PORT_SHARED, ("STOCK", "master"))
+
+
 def test_a_host_without_a_name_while_another_instance_holds_the_service(tmp_path: Path) -> None:
     status = "Connection attempt failed with error: '11001(No such host is known.)'."
     shop(tmp_path, status, 9754, routes=to_stock("TCP://stok:4022"))
@@ -310,6 +339,17 @@ def test_a_mirror_leads_to_its_principal(tmp_path: Path) -> None:
     assert "'PRIME'" in only_remedy(tmp_path).text
 
 
+def test_a_route_to_the_mirror_gets_both_partners(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, bound=GUID.format("5c5c5c5c"))
+    roles = [{"database_id": 5, "name": "Stock", "mirroring_role_desc": "MIRROR"}]
+    closed = stored(state_desc="RESTORING", service_broker_guid=ZERO)
+    views = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    target(tmp_path, **closed, **views, database_mirroring=roles)
+    target(tmp_path, "PRIME", database_mirroring=[{**roles[0], "mirroring_role_desc": "PRINCIPAL"}])
+    statement = only_remedy(tmp_path).statement or ""
+    assert "ADDRESS = N'TCP://stock:4022', MIRROR_ADDRESS = N'tcp://PRIME:4022';" in statement
+
+
 def test_the_sender_is_in_single_user_mode(tmp_path: Path) -> None:
     orders = {**database("Orders", "0d0d0d0d"), "user_access_desc": "SINGLE_USER"}
     status = "The broker in the sender's database is in single user mode."
@@ -354,6 +394,26 @@ def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
     remedy = queued(tmp_path, {"state": "NOTIFIED"}, other, line, execute_as_name="reader")
     assert "GRANT EXECUTE ON [dbo].[take] TO [reader];" in (remedy.statement or "")
     assert any(line in action for action in remedy.actions)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Could not obtain information about Windows NT group/user 'CORP\\leaver'.", "ALTER AUTHORIZATION ON"),
+        ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),
+    ],
+)
+def test_an_activated_procedure_without_a_valid_context(text: str, expected: str, tmp_path: Path) -> None:
+    """sys.service_queues does not count the messages of a queue."""
+    line = (
+        f"The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output the following: '{text}'"
+    )
+    whole_shop(tmp_path, [])
+    target(tmp_path, service_queues={"Stock": [{**QUEUE, "messages": None}]}, **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.QUEUE_NOT_READ
+    assert trouble.remedy.place == ("STOCK", "master")
+    assert expected in (trouble.remedy.statement or "")
 
 
 def test_an_activated_procedure_that_receives_nothing(tmp_path: Path) -> None:
@@ -423,6 +483,24 @@ def test_the_messages_that_a_clean_up_would_discard_are_counted(tmp_path: Path) 
     assert "3 messages in queue 'StockQueue'" in (leak.remedy.risk or "")
 
 
+@pytest.mark.parametrize(("state", "cleanup"), [("DI", False), ("DO", True)])
+def test_endpoints_are_ended_by_the_side_that_keeps_them(state: str, cleanup: bool, tmp_path: Path) -> None:
+    count = {"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 400}
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [count]})
+    [leak] = check([str(tmp_path)]).troubles
+    assert f"e.state = '{state}'" in (leak.remedy.statement or "")
+    assert ("END CONVERSATION @handle WITH CLEANUP" in (leak.remedy.statement or "")) is cleanup
+    assert ("acknowledgement" in leak.remedy.text) is cleanup
+
+
+def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
+    databases = [database("msdb", "d4d4d4d4", 4, is_enabled=0), database("Orders", "0c0c0c0c")]
+    whole_shop(tmp_path, [], databases=databases)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.BROKER_OFF
+    assert trouble.remedy.statement == "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;"
+
+
 def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
@@ -430,6 +508,13 @@ def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
     assert leak.remedy.confidence is Confidence.TO_BE_CHECKED
     assert "END CONVERSATION" not in (leak.remedy.statement or "")
+
+
+def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
+    rows = [waiting(number, "//stock") for number in range(1, 41)]
+    counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 520}]
+    whole_shop(tmp_path, rows, endpoint_counts={"Orders": counts})
+    assert check([str(tmp_path)]).troubles == []
 
 
 # What the project's own session of Extended Events recorded.
@@ -471,3 +556,191 @@ def test_a_master_key_of_another_server(tmp_path: Path) -> None:
     statement = only_remedy(tmp_path).statement or ""
     assert "ADD ENCRYPTION BY SERVICE MASTER KEY" in statement
     assert "CREATE MASTER KEY" not in statement
+
+
+# Causes in the target's database, which an address names only by its machine.
+
+OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15404, State: 19. {}"
+
+
+def owned(name: str, broker: str, sid: str) -> dict[str, Any]:
+    """A database with its owner."""
+    return {**database(name, broker), "owner_sid": sid}
+
+
+@pytest.mark.parametrize("owner", ["0x0105", "0x01"])
+def test_the_owner_that_is_sa_stays(owner: str, tmp_path: Path) -> None:
+    own = {"databases": [database("msdb", "d4d4d4d4", 4), owned("Orders", "0c0c0c0c", "0x01")]}
+    there = [database("msdb", "d5d5d5d5", 4), owned("Stock", "5c5c5c5c", owner)]
+    status = OWNER.format("Could not obtain information about Windows NT group/user 'CORP\\jdoe'.")
+    shop(tmp_path, status, 28005, routes=to_stock("TCP://stock.corp.example:4022"), **own)
+    target(tmp_path, databases=there, service_broker_endpoints=[broker_endpoint("STOCK", machine_name=None)])
+    remedy = only_remedy(tmp_path)
+    assert "[Orders]" not in (remedy.statement or "")
+    assert ("[Stock] TO [sa]" in (remedy.statement or "")) is (owner != "0x01")
+    assert remedy.place[0] == "STOCK"
+
+
+def test_a_database_that_is_not_online_may_hold_the_service(tmp_path: Path) -> None:
+    closed = {**database("Stock", "5c5c5c5c"), "state_desc": "RECOVERY_PENDING"}
+    views = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), closed], **views)
+    remedy = only_remedy(tmp_path)
+    assert "'Stock' of 'STOCK' is RECOVERY_PENDING" in remedy.cause
+    assert remedy.confidence is Confidence.TO_BE_CHECKED
+
+
+# A status that cannot be read, beside views that show the cause.
+
+
+def test_the_views_answer_a_status_in_another_language(tmp_path: Path) -> None:
+    status = "Fehler beim Verbindungshandshake. Es ist kein kompatibler Algorithmus vorhanden. Status 22."
+    old = [broker_endpoint("STOCK", encryption_algorithm_desc="RC4")]
+    shop(tmp_path / "endpoints", status, routes=AWAY)
+    target(tmp_path / "endpoints", service_broker_endpoints=old)
+    remedy = only_remedy(tmp_path / "endpoints")
+    assert "ALTER ENDPOINT [STOCK Broker]" in (remedy.statement or "")
+    assert any("could not be read" in action for action in remedy.actions)
+
+    shop(tmp_path / "queue", "服务队列当前已被禁用。", routes=AWAY)
+    target(tmp_path / "queue", service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
+    assert "ALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;" in (only_remedy(tmp_path / "queue").statement or "")
+
+
+# Messages without a status: the endpoints of both sides, and a Managed Instance.
+
+
+@pytest.mark.parametrize("stopped", ["SHOP", "STOCK"])
+def test_a_stopped_endpoint_explains_silence(stopped: str, tmp_path: Path) -> None:
+    states = {name: [broker_endpoint(name, state_desc="STARTED")] for name in ("SHOP", "STOCK")}
+    states[stopped] = [broker_endpoint(stopped, state_desc="STOPPED")]
+    shop(tmp_path, routes=AWAY, service_broker_endpoints=states["SHOP"])
+    target(tmp_path, service_broker_endpoints=states["STOCK"])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == (stopped, "master")
+    assert remedy.statement == f"USE [master];\nALTER ENDPOINT [{stopped} Broker] STATE = STARTED;"
+
+
+def test_an_expired_certificate_explains_silence_before_a_missing_copy(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, certificates={"master": [certificate("ShopCert")]})
+    target(tmp_path, certificates={"master": [certificate("StockCert", until="2025-12-31T00:00:00")]})
+    assert "'StockCert', valid until 2025-12-31" in only_remedy(tmp_path).cause
+
+
+def test_a_managed_instance_listens_on_one_port(tmp_path: Path) -> None:
+    managed = [{"engine_edition": 8, "edition": "SQL Azure"}]
+    routes = to_stock("TCP://mi2.abc.database.windows.net:3342")
+    shop(tmp_path, routes=routes, server_properties=managed)
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://mi2.abc.database.windows.net:4022';"
+    )
+
+
+def test_a_managed_instance_has_no_binding(tmp_path: Path) -> None:
+    status = "Dialog security is not available … there is no remote service binding for the target service."
+    shop(tmp_path, status, 9727, routes=AWAY, server_properties=[{"engine_edition": 8}])
+    remedy = only_remedy(tmp_path)
+    assert remedy.actions == ("Begin the dialog with ENCRYPTION = OFF.",)
+
+
+@pytest.mark.parametrize("port", [1433, 5022])
+def test_a_listener_with_another_port_than_all_replicas(port: int, tmp_path: Path) -> None:
+    shop(tmp_path, CLOSED, 9755, routes=to_stock(f"TCP://agl.corp.example:{port}"))
+    for name in ("STOCK", "SPARE"):
+        target(tmp_path, name, service_broker_endpoints=[broker_endpoint(name, listener_names="agl")])
+    remedy = only_remedy(tmp_path)
+    assert (
+        remedy.statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://agl.corp.example:4022';"
+    )
+
+
+def test_a_route_back_names_the_exported_endpoint(tmp_path: Path) -> None:
+    """SELECT * FROM sys.service_broker_endpoints has no address."""
+    shop(tmp_path, routes=AWAY, service_broker_endpoints=[broker_endpoint("SHOP", 4711, machine_name=None)])
+    routes = {"msdb": [route("AutoCreatedLocal")], "Stock": [route("AutoCreatedLocal")]}
+    target(tmp_path, routes=routes)
+    assert "ADDRESS = N'tcp://shop:4711'" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_queue_that_no_monitor_watches(tmp_path: Path) -> None:
+    other = [{"database_id": 4, "queue_id": 1, "state": "INACTIVE", "tasks_waiting": 0}]
+    queues = {"Stock": [{**QUEUE, "messages": 40}]}
+    whole_shop(tmp_path / "on", [])
+    target(tmp_path / "on", service_queues=queues, dm_broker_queue_monitors=other)
+    [trouble] = check([str(tmp_path / "on")]).troubles
+    assert (trouble.remedy.statement or "").splitlines()[1:] == [
+        "ALTER QUEUE [dbo].[StockQueue] WITH ACTIVATION (STATUS = OFF);",
+        "ALTER QUEUE [dbo].[StockQueue] WITH ACTIVATION (STATUS = ON);",
+    ]
+    whole_shop(tmp_path / "off", [])
+    databases = [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c", is_enabled=0)]
+    target(tmp_path / "off", service_queues=queues, databases=databases)
+    [trouble] = check([str(tmp_path / "off")]).troubles
+    assert "-- ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
+
+
+def test_the_owner_without_access_is_the_senders(tmp_path: Path) -> None:
+    """The sender is trusted already, and sa owns the target's database."""
+    status = (
+        "An exception occurred while enqueueing a message in the target queue. Error: 916, State: 3. The server"
+        ' principal "CORP\\own" is not able to access the database "Stock" under the current security context.'
+    )
+    sender = {**owned("Orders", "0c0c0c0c", "0x0105"), "is_trustworthy_on": 1}
+    databases = [database("msdb", "d4d4d4d4", 4), sender, {**owned("Stock", "5c5c5c5c", "0x01"), "database_id": 6}]
+    services = {"msdb": [], "Orders": [{"name": "//from"}], "Stock": [{"name": "//stock"}]}
+    routes = {name: [route("AutoCreatedLocal")] for name in ("msdb", "Orders", "Stock")}
+    shop(tmp_path, status, 28005, databases=databases, services=services, routes=routes)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
+    assert "TRUSTWORTHY" not in remedy.text
+
+
+@pytest.mark.parametrize(("status", "number"), [("", None), (REFUSED, 9754)])
+def test_another_instance_of_the_machine_holds_the_service(
+    status: str, number: int | None, tmp_path: Path
+) -> None:
+    shop(tmp_path, status, number, routes=to_stock("TCP://box:4022"))
+    one = {"databases": [database("msdb", "d6d6d6d6", 4)], "routes": {"msdb": [route("AutoCreatedLocal")]}}
+    bare = {"machine_name": None}
+    target(
+        tmp_path, "BOX\\ONE", **one, services={"msdb": []}, service_broker_endpoints=[broker_endpoint("1", **bare)]
+    )
+    target(tmp_path, "BOX\\TWO", service_broker_endpoints=[broker_endpoint("2", 4023, **bare)])
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://box:4023';"
+    )
+
+
+def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
+    shop(tmp_path, routes=to_stock("TCP://hub:4022"))
+    hub = {"databases": [database("msdb", "d6d6d6d6", 4)], "services": {"msdb": []}}
+    target(tmp_path, "HUB", **hub, routes={"msdb": [route("On", "//stock", "TCP://stock:4022")]})
+    assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_refused_login_without_a_message(tmp_path: Path) -> None:
+    inner = (
+        "Connection handshake failed. The login 'CORP\\shopsvc' does not have CONNECT permission on the endpoint."
+    )
+    whole_shop(tmp_path / "alone", [])
+    target(tmp_path / "alone", **log(refused(inner)))
+    [trouble] = check([str(tmp_path / "alone")]).troubles
+    assert trouble.kind is TroubleKind.LOGIN_REFUSED
+    assert "ENDPOINT::[STOCK Broker] TO [CORP\\shopsvc];" in (trouble.remedy.statement or "")
+
+    whole_shop(tmp_path / "granted", [])
+    granted = {"server_permissions": [grant("CORP\\shopsvc", "STOCK Broker")]}
+    target(tmp_path / "granted", **granted, **log(refused(inner)))
+    assert check([str(tmp_path / "granted")]).troubles == []
+
+    shop(tmp_path / "waiting", CLOSED, 9757, routes=AWAY)
+    target(tmp_path / "waiting", **log(refused(inner)))
+    assert check([str(tmp_path / "waiting")]).troubles == []
+
+
+def test_the_error_log_is_quoted_for_silent_messages(tmp_path: Path) -> None:
+    line = refused("Connection handshake failed. The certificate used by the peer is invalid.")
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, **log(line))
+    assert any(line in action for action in only_remedy(tmp_path).actions)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from routing.importing.catalog.printed_lines import are_dashes
-from routing.importing.catalog.views import LONGEST, NAMES, export_again
+from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_column
 
 _SIDE_BY_SIDE = re.compile(r"^-+(?: -+)+ *\r?$", re.MULTILINE)
 _DASHES = re.compile(r"-+")
@@ -64,7 +64,7 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
     if not are_dashes(below):
         return None
     spans = tuple(match.span() for match in _DASHES.finditer(below))
-    names = tuple(line[start:end].strip().lower() for start, end in spans)
+    names = tuple(fold_column(line[start:end].strip()) for start, end in spans)
     for name, (start, end) in zip(names, spans, strict=True):
         is_full = name and len(name) == end - start and name not in NAMES
         if (

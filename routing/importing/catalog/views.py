@@ -256,6 +256,19 @@ LONGEST = {
 """The lengths of the texts that a message's way depends on, by column."""
 
 
+_OTHER_NAMES = {"logdate": "log_date"}
+
+
+def fold_column(name: str) -> str:
+    """Return the name of a column as the queries spell it: xp_readerrorlog has its own names.
+
+    >>> fold_column("LogDate")
+    'log_date'
+    """
+    folded = name.lower()
+    return _OTHER_NAMES.get(folded, folded)
+
+
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
 
 

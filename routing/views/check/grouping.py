@@ -12,7 +12,7 @@ from typing import NamedTuple
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
-from routing.advice.server_remedies import allow_on_managed, prefer_listeners
+from routing.advice.server_remedies import allow_on_managed, list_addresses
 from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
@@ -270,9 +270,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     facts_for_remedies = RemedyFacts(
         estate.instances,
         EstateAddresses(
-            prefer_listeners(
+            list_addresses(
                 estate.evidence.server,
                 {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+                lambda: list_route_addresses(estate.instances),
             ),
             list_route_addresses(estate.instances),
         ),
