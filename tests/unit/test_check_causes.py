@@ -75,7 +75,7 @@ def test_the_account_of_the_own_machine_is_refused_by_the_other_side(tmp_path: P
 
 @pytest.mark.parametrize("login", ["CORP\\stocksvc", "public"])
 def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: Path) -> None:
-    granted = {"server_permissions": [grant(login, "SHOP Broker")]}
+    granted: dict[str, Any] = {"server_permissions": [grant(login, "SHOP Broker")]}
     remedy = connecting(tmp_path, NO_CONNECT, 28034, granted)
     assert remedy.statement is None
     assert "has CONNECT" in remedy.cause
@@ -343,7 +343,7 @@ def test_a_route_to_the_mirror_gets_both_partners(tmp_path: Path) -> None:
     shop(tmp_path, routes=AWAY, bound=GUID.format("5c5c5c5c"))
     roles = [{"database_id": 5, "name": "Stock", "mirroring_role_desc": "MIRROR"}]
     closed = stored(state_desc="RESTORING", service_broker_guid=ZERO)
-    views = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    views: dict[str, Any] = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
     target(tmp_path, **closed, **views, database_mirroring=roles)
     target(tmp_path, "PRIME", database_mirroring=[{**roles[0], "mirroring_role_desc": "PRINCIPAL"}])
     statement = only_remedy(tmp_path).statement or ""
@@ -583,7 +583,7 @@ def test_the_owner_that_is_sa_stays(owner: str, tmp_path: Path) -> None:
 
 def test_a_database_that_is_not_online_may_hold_the_service(tmp_path: Path) -> None:
     closed = {**database("Stock", "5c5c5c5c"), "state_desc": "RECOVERY_PENDING"}
-    views = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    views: dict[str, Any] = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
     shop(tmp_path, routes=AWAY)
     target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), closed], **views)
     remedy = only_remedy(tmp_path)
@@ -702,7 +702,7 @@ def test_another_instance_of_the_machine_holds_the_service(
 ) -> None:
     shop(tmp_path, status, number, routes=to_stock("TCP://box:4022"))
     one = {"databases": [database("msdb", "d6d6d6d6", 4)], "routes": {"msdb": [route("AutoCreatedLocal")]}}
-    bare = {"machine_name": None}
+    bare: dict[str, Any] = {"machine_name": None}
     target(
         tmp_path, "BOX\\ONE", **one, services={"msdb": []}, service_broker_endpoints=[broker_endpoint("1", **bare)]
     )
@@ -730,7 +730,7 @@ def test_a_refused_login_without_a_message(tmp_path: Path) -> None:
     assert "ENDPOINT::[STOCK Broker] TO [CORP\\shopsvc];" in (trouble.remedy.statement or "")
 
     whole_shop(tmp_path / "granted", [])
-    granted = {"server_permissions": [grant("CORP\\shopsvc", "STOCK Broker")]}
+    granted: dict[str, Any] = {"server_permissions": [grant("CORP\\shopsvc", "STOCK Broker")]}
     target(tmp_path / "granted", **granted, **log(refused(inner)))
     assert check([str(tmp_path / "granted")]).troubles == []
 
