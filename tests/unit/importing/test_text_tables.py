@@ -60,7 +60,12 @@ CLOSING = [
     "\u5b8c\u4e86\u6642\u523b: 2026-01-05T19:00:00.1234567+09:00",
     *("-- sys.routes --", "End of Database: Shop", "Datenbank: Shop"),
 ]
-PRINTED = ["END Time : Jan  5 2026  7:00PM", "Data Collection Duration in milliseconds", "nada m\u00e1s"]
+PRINTED = [
+    "Table 'x'. Scan count 1, logical reads 4, physical reads 0.",
+    "END Time : Jan  5 2026  7:00PM",
+    "Data Collection Duration in milliseconds",
+    "nada m\u00e1s",
+]
 ERRORS = [
     "Msg 916, Level 14, State 1, Server HUB, Line 1",
     "Meldung 916, Ebene 14, Status 1, Server HUB, Zeile 1",
@@ -131,6 +136,21 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
     assert (names(export), told(export)) == ([first, "//a b"], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("||name||service_id||\n|//a|1|\n|//b|2|\n", ["//a", "//b"]),
+        ("name    |service_id|\n--------+----------+\n//a     |         1|\n[NULL]  |         2|\n", ["//a"]),
+        ("|**name**|`service_id`|\n|---|---|\n|`//a`|1|\n|[//b](x)|2|\n|//c&nbsp;|3|\n", ["//a", "//b", "//c"]),
+        ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a |1         |\n|/b  |          |\n", []),
+    ],
+    ids=["Jira", "DBeaver", "decorated Markdown", "wrapped rows"],
+)
+def test_tables_of_other_tools(tmp_path: Path, text: str, expected: list[str]) -> None:
+    export = read(tmp_path, "services.txt", text)
+    assert names(export) == expected
+
+
 def test_a_table_in_an_html_mail_is_read(tmp_path: Path) -> None:
     def row(cells: tuple[str, ...], tag: str = "td") -> str:
         return "<TR>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</TR>\n"
@@ -158,6 +178,11 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
         rows = [(row["database_name"], row["name"]) for row in export.rows["services"]]
         assert rows == [("A", "//orders"), ("B", "//a b")], before
         assert export.rejected == []
+    rows = "name,service_id\n{},1\n"
+    two = f"Database: A\n{rows.format('//a')}\nDatabase: B\n{rows.format('//b')}"
+    export = read(tmp_path, "services.csv", two)
+    assert [row["database_name"] for row in export.rows["services"]] == ["A", "B"]
+    assert names(read(tmp_path, "services.csv", rows.format("//a") + rows.format("//b"))) == []
     # After the end of a database nothing tells whose the next result set is.
     export = read(tmp_path, "services.log", f"Begin Database: A\n{first}\nEnd of Database: A\n{second}")
     assert (names(export), len(export.rejected)) == (["//orders"], 1)
