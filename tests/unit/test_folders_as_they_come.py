@@ -102,6 +102,7 @@ WEB = {
     "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',
     "win/services.csv": '"Status","Name","State"\n"Running","Spooler","Running"\n',
     "node_modules/x/routes.json": "[]",
+    "web/routes.json": '[{"path": "/", "name": "home", "address": "x"}]',
 }
 BAD = "USE Sales; CREATE ROUTE R WITH SERVICE_NAME = N'//a', ADDRESS = N'htp//h';\n"
 

@@ -468,8 +468,6 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
-    if required <= columns and len(required) > 1:
-        return
     # One column may be called so by chance.
     expected = 1 if required <= columns else 2
     if foreign and len(columns & own_names - _COMMON) < expected:
