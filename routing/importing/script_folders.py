@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -158,13 +158,16 @@ class _EnvironmentName:
     without: str = ""
 
 
-def _environment_names(path: PurePosixPath, wanted_name: str | None) -> Iterator[_EnvironmentName]:
+def _environment_names(
+    path: PurePosixPath, wanted_name: str | None, instances: Collection[str]
+) -> Iterator[_EnvironmentName]:
     """Yield every way to read an environment from a file's path.
 
-    Names of folders are usual ones or the wanted one. Parts of a file's name may have any name if one is wanted.
+    Folders have usual names or the wanted one, but not of instances. Parts of a file's name may have any name if
+    one is wanted.
     """
-    for place, folder in enumerate(path.parts[:-1]):
-        if _ENVIRONMENTS.fullmatch(folder) or folder.casefold() == wanted_name:
+    for place, folder in enumerate(map(str.casefold, path.parts[:-1])):
+        if folder not in instances and (_ENVIRONMENTS.fullmatch(folder) or folder == wanted_name):
             yield _EnvironmentName(folder, (PurePosixPath(*path.parts[:place]), ("*", "/")))
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
@@ -180,13 +183,15 @@ def _environment_names(path: PurePosixPath, wanted_name: str | None) -> Iterator
         yield _EnvironmentName(parts[place], (path.parent, remaining_parts), False, is_last, without + path.suffix)
 
 
-def _find_environments(paths: Sequence[PurePosixPath], wanted_name: str | None) -> dict[PurePosixPath, str]:
+def _find_environments(
+    paths: Sequence[PurePosixPath], wanted_name: str | None, instances: Collection[str]
+) -> dict[PurePosixPath, str]:
     """Return the scripts of single environments with their environment.
 
     A script has an environment if its name is certain, or if there are siblings with other names. Siblings of a
     script for the wanted environment always belong to other environments.
     """
-    named_paths = [(path, name) for path in paths for name in _environment_names(path, wanted_name)]
+    named_paths = [(path, name) for path in paths for name in _environment_names(path, wanted_name, instances)]
     wanted_scripts = {name.rest for _, name in named_paths if name.environment.casefold() == wanted_name}
     existing_paths, certain = set(paths), dict[PurePosixPath, str]()
     siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
@@ -205,11 +210,17 @@ def _find_environments(paths: Sequence[PurePosixPath], wanted_name: str | None) 
 
 
 def arrange(
-    folder: Path, files: Sequence[Path], environment: str | None, notes: list[str], environments: set[str]
+    folder: Path,
+    files: Sequence[Path],
+    environment: str | None,
+    notes: list[str],
+    environments: set[str],
+    instances: Collection[str] = (),
 ) -> list[Path]:
     """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
-    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder.
+    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders with
+    the names of ``instances`` are not of environments.
     """
     paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
     undo = [path for path in paths if is_undo(path)]
@@ -217,7 +228,7 @@ def arrange(
         notes.append(f"skipped, since they undo other scripts (name them to apply them): {_names(paths, undo)}")
     remaining = _without(paths, undo)
     folded_name = None if environment is None else environment.casefold()
-    of_environments = _find_environments(remaining, folded_name)
+    of_environments = _find_environments(remaining, folded_name, {name.casefold() for name in instances})
     environments.update(name.casefold() for name in of_environments.values())
     other_environments = [path for path, name in of_environments.items() if name.casefold() != folded_name]
     if other_environments:

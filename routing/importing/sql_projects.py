@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from urllib.parse import unquote
 from xml.parsers import expat
 
 from routing.importing.import_files import FilePlace, list_files
@@ -114,7 +115,8 @@ def read_project(path: FilePlace) -> SqlProject:
 
 def _properties(root: _Element, path: FilePlace) -> tuple[dict[str, str], dict[str, int]]:
     """Return the properties with their lines; one under a condition counts where no other has its name."""
-    values, lines = {"MSBuildProjectName": path.stem, "MSBuildThisFileName": path.stem}, dict[str, int]()
+    values, lines = dict.fromkeys(("MSBuildProjectName", "MSBuildThisFileName"), path.stem), dict[str, int]()
+    values |= {"MSBuildProjectDirectory": ".", "MSBuildThisFileDirectory": "./"}
     for group in root.all_named("PropertyGroup"):
         for element in group.children:
             has_condition = "Condition" in element.attributes or "Condition" in group.attributes
@@ -182,7 +184,7 @@ class _ItemReader:
         """Yield the files of an attribute: names and patterns, apart by semicolons."""
         written = _evaluate(element.attributes.get(attribute, ""), self._properties)
         for name in written.replace("\\", "/").split(";"):
-            name = name.strip().removeprefix("./")
+            name = unquote(name.strip()).removeprefix("./")
             if any(sign in name for sign in "*?"):
                 yield from (lying for lying in self._lying if _matches(name.casefold(), lying.casefold()))
             elif name:

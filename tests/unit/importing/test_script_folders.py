@@ -120,6 +120,8 @@ def test_those_of_one_environment_are_asked_for() -> None:
     files, _, found = arranged(*names, environment="K1")
     assert files == ["r.sql", "s.K1.sql"]
     refuse_unknown("k2", found)
+    paths = [TOP / "PROD/r.sql", TOP / "TEST/r.sql"]
+    assert arrange(TOP, paths, None, [], set(), ["prod", "Test"]) == paths
     assert arranged("K1/r.sql", "PROD/r.sql", "s.sql", environment="K1")[0] == ["K1/r.sql", "s.sql"]
     with pytest.raises(InputError, match="PROD, TEST"):
         refuse_unknown("live", arranged("r.PROD.sql", "r.Test.sql")[2])
