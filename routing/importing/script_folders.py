@@ -219,8 +219,8 @@ def arrange(
 ) -> list[Path]:
     """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
-    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders with
-    the names of ``instances`` are not of environments.
+    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders
+    with the names of ``instances`` are not of environments.
     """
     paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
     undo = [path for path in paths if is_undo(path)]
