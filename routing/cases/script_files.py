@@ -203,7 +203,7 @@ def read_scripts(
                 raise _no_script(str(file), f"it is one of {dialect}")
             yield from reader.read(file, outline, instance)
         except OtherFileError as none:
-            if scripts.is_lenient:
+            if scripts.is_lenient and outline is not None:
                 notes.append(f"{file}: not read, {none.why}")
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):

@@ -15,7 +15,7 @@ _BY_SUFFIX = {
     ".bacpac": "a BACPAC: import it into a server, and export the catalog views of that",
     ".ipynb": _NOTEBOOK,
 }
-_XML = re.compile(r"\s*<(?:\?xml|(?:\w+:)?databaseChangeLog)\b|\s*<!--")
+_XML = re.compile(r"\s*<(?:\?xml\b|!--|[A-Za-z][\w:.-]*[\s/>])")
 _YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---[^\S\n]*|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
 _OBJECT = re.compile(r"\s*\{")
 _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])

@@ -118,6 +118,12 @@ def test_a_web_project_beside_scripts(tmp_path: Path, capsys: pytest.CaptureFixt
     }
 
 
+def test_lint_refuses_a_named_script_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("<databaseChangeLog><changeSet/></databaseChangeLog>")
+    assert cli.main(["lint", str(tmp_path / "a.sql")]) == 2
+    assert cli.main(["lint", str(tmp_path)]) == 0
+
+
 @pytest.mark.parametrize("name", ["routes.json", "services.json", "services.csv", "win/services.csv"])
 def test_a_named_file_with_other_columns_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -70,6 +70,7 @@ def liquibase(read: ReadText, body: str, **options: object) -> AppliedScript:
             [6],
         ),
         (f"--changeset a:1\n--ignoreLines:1\nCREATE ROUTE r {LOCAL};\nCREATE ROUTE s {LOCAL}", [5]),
+        (f"--changeset a:1 runWith:sqlcmd\n:r x.sql\nCREATE ROUTE r {LOCAL}\n--changeset a:2 dbms:h2", [4]),
         (f"CREATE ROUTE r {LOCAL}\n--changeset a:1\nCREATE ROUTE s {LOCAL}", [4]),
         # What fails ends the update.
         (
@@ -88,7 +89,7 @@ def test_changesets(read: ReadText, body: str, expected: list[int]) -> None:
     assert (
         done.refused == 0
         or expected == []
-        or body.startswith(("CREATE", "--changeset a:1\nDROP", "--changeset a:1 failOn"))
+        or body.startswith(("CREATE", "--changeset a:1\nDROP", "--changeset a:1 failOn", "--changeset a:1 run"))
     )
 
 
@@ -252,6 +253,8 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
     [
         ("a.xml", '<?xml version="1.0"?>\n<!-- x -->\n<databaseChangeLog xmlns="u">', "XML"),
         ("a.sql", "<databaseChangeLog>", "XML"),
+        ("model.xml", '<DataSchemaModel FileFormatVersion="1.2">', "XML"),
+        ("a.sql", "<schema, sysname, dbo>", None),
         ("a.yaml", "# x\n---\ndatabaseChangeLog:\n- changeSet:", "YAML"),
         ("a.json", '{\n "databaseChangeLog": [', "JSON"),
         ("a.ipynb", '{"cells": []}', "notebook"),
