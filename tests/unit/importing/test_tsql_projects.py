@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.other_formats import find_other_format
+from routing.importing.other_formats import find_other_format, other_format_of
 from routing.importing.script_rows import read_scripts
 from routing.importing.tsql.instance_state import DatabaseState, InstanceState
 from routing.importing.tsql.script_reader import AppliedScript, ReadScript, apply_script
@@ -270,6 +270,9 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
 def test_other_formats(tmp_path: Path, name: str, text: str, word: str | None) -> None:
     reason = find_other_format(name, text.encode(), text)
     assert (reason is None) if word is None else (word in str(reason))
+    if name.endswith((".xml", ".json")):
+        (tmp_path / name).write_text(text, encoding="utf-16")
+        assert other_format_of(tmp_path / name) == reason
 
 
 def test_a_script_of_only_comments_is_noted(tmp_path: Path) -> None:
