@@ -291,6 +291,7 @@ class _TextReader:
         result_set = table.result_set
         names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
         is_framed, above = self._layout.form is TextForm.FRAMED, list[str]()
+        twice = sorted(name for name in KEPT.intersection(names) if names.count(name) > 1)
         for number, cells in lines:
             row = self._row(table, cells)
             is_complete = is_framed and len(cells) == len(names)
@@ -301,6 +302,8 @@ class _TextReader:
                     result_set.rejected.append((numbers.pop(), row))
             elif is_complete:
                 above = cells
+            if twice and not isinstance(row, str):
+                row = _find_clash(twice, names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
             else:
@@ -388,6 +391,14 @@ class _TextReader:
             for layout in layouts
             if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
+
+
+def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason why a row is not taken whose columns of one name have different values."""
+    for name in twice:
+        if len({cell.strip() for own, cell in zip(names, cells, strict=True) if own == name}) > 1:
+            return f"{name} is in several columns, and their values differ"
+    return None
 
 
 def _is_padded(cells: Sequence[str]) -> bool:

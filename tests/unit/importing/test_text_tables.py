@@ -234,6 +234,12 @@ def test_unquoted_separators_are_joined_where_only_one_column_can_have_held_them
         assert not any("to_service_name" in row for row in export.rows["transmission_queue"])
 
 
+def test_columns_of_one_name_have_equal_values(tmp_path: Path) -> None:
+    text = "name,service_id,service_queue_id,name\n//a,1,7,//a\n//b,2,8,queue of b\n"
+    export = read(tmp_path, "services.csv", text)
+    assert (names(export), told(export)) == (["//a"], ["3: name is in several columns, and their values differ"])
+
+
 def test_cells_damaged_by_a_spreadsheet(tmp_path: Path) -> None:
     for column, cell, why in (
         (
