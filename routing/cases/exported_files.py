@@ -345,15 +345,22 @@ def read_exports(
     that view must have all columns, and others without them are skipped with a note. Raises InputError,
     EnvironmentFault.
     """
-    result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
+    result_sets, notes, skipped, unread_queues = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
     if needed is not None:
         notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
         result_sets = _leave_out_incomplete(result_sets, needed, notes)
+        notes = [note for note in notes if note not in unread_queues]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
     export.files_skipped = skipped
+    if needed is not None:
+        # The messages of an unread queue are not known, as those of an unreadable row are not.
+        for unread in unread_queues:
+            file, _, why = unread.partition(": ")
+            export.rows_read[needed] += 1
+            export.reject(needed, file, why)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 

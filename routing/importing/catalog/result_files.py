@@ -219,6 +219,8 @@ _TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html",
 _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
+# A file's name, as the beginning of a sentence on it.
+_QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
 _LONGEST_HEADER, _HEADS = 20_000, 100
 _TELLING = frozenset((max(ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
 """The longest of the names that each view is known by."""
@@ -234,11 +236,15 @@ class FoundResultSet:
 
 
 class SourcesRead(NamedTuple):
-    """The result sets of files, the notes on these, and how many files were skipped."""
+    """The result sets of files, the notes on these, and how many files were skipped.
+
+    ``unread_queues`` are the sentences on skipped files of folders that are named like a transmission queue.
+    """
 
     sets: list[FoundResultSet]
     notes: list[str]
     skipped: int
+    unread_queues: list[str]
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -271,7 +277,8 @@ def _find_in(
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
     sentences = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
-    return SourcesRead(sets, sentences, len(unread))
+    queues = [sentence for sentence in unread if _QUEUE_NAME.search(sentence.partition(": not read, ")[0])]
+    return SourcesRead(sets, sentences, len(unread), queues)
 
 
 def _read_all(
