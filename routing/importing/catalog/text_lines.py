@@ -49,6 +49,7 @@ _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", 
 # Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\([_*])")
 
 
 class TextForm(Enum):
@@ -196,7 +197,7 @@ def _undecorated(cell: str) -> str:
     match = _DECORATED.fullmatch(cell)
     if match is not None:
         cell = match["text"] or match["link"] or match["label"]
-    return html.unescape(cell).strip()
+    return html.unescape(_ESCAPED.sub(r"\1", cell)).strip()
 
 
 class _HtmlRows(HTMLParser):

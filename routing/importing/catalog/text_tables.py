@@ -254,7 +254,8 @@ class _TextReader:
         ):
             # sqlcmd -h repeats the header within a result set.
             return
-        padded = is_printed or not self._is_separated
+        has_blanks = len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
+        padded = is_printed or not self._is_separated or has_blanks
         self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 

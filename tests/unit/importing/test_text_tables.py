@@ -142,9 +142,12 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
         ("||name||service_id||\n|//a|1|\n|//b|2|\n", ["//a", "//b"]),
         ("name    |service_id|\n--------+----------+\n//a     |         1|\n[NULL]  |         2|\n", ["//a"]),
         ("|**name**|`service_id`|\n|---|---|\n|`//a`|1|\n|[//b](x)|2|\n|//c&nbsp;|3|\n", ["//a", "//b", "//c"]),
+        ("|name|service\\_id|\n|---|---|\n|//a\\_b|1|\n", ["//a_b"]),
+        ("name, service_id, service_queue_id\n//a, 1, 7\n", ["//a"]),
+        ("service_id, name\n1, //a\n", ["//a"]),
         ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a |1         |\n|/b  |          |\n", []),
     ],
-    ids=["Jira", "DBeaver", "decorated Markdown", "wrapped rows"],
+    ids=["Jira", "DBeaver", "decorated Markdown", "escaped Markdown", "blanks", "blanks first", "wrapped rows"],
 )
 def test_tables_of_other_tools(tmp_path: Path, text: str, expected: list[str]) -> None:
     export = read(tmp_path, "services.txt", text)
