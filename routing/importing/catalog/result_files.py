@@ -438,6 +438,11 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
     ):
         for part in known_sets:
             part.rows.database = None
+    for part in known_sets:
+        if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
+            why = "several JSON arrays are in the file, and no member says of which database its rows are"
+            part.rows.rejected += [(number, why) for number in part.rows.rows.numbers]
+            part.rows.rows.clear()
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):

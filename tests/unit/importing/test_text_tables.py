@@ -186,6 +186,10 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
     export = read(tmp_path, "services.csv", two)
     assert [row["database_name"] for row in export.rows["services"]] == ["A", "B"]
     assert names(read(tmp_path, "services.csv", rows.format("//a") + rows.format("//b"))) == []
+    array = '[{{"name": "{}", "service_id": 1}}]\n'
+    assert names(read(tmp_path, "services.json", array.format("//a") + "[]" + array.format("//b"))) == []
+    named = '[{{"name": "{0}", "database_name": "{0}"}}]\n'
+    assert names(read(tmp_path, "services.json", named.format("A") + named.format("B"))) == ["A", "B"]
     # After the end of a database nothing tells whose the next result set is.
     export = read(tmp_path, "services.log", f"Begin Database: A\n{first}\nEnd of Database: A\n{second}")
     assert (names(export), len(export.rejected)) == (["//orders"], 1)
