@@ -115,7 +115,7 @@ def test_shared_facts_are_judged_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_rows_of_result_sets_are_streamed(tmp_path: Path) -> None:
-    found, notes, *_ = read_sources([str(many_messages(tmp_path / "exports", 10, 10))], None)
+    found, notes, _ = read_sources([str(many_messages(tmp_path / "exports", 10, 10))], None)
     export = typed_rows.export_of(found, notes, lambda part: StandIns())
     assert len(export.rows["transmission_queue"]) == 10
     assert not any(len(part.rows.rows) for part in found)

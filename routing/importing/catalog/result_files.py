@@ -219,8 +219,6 @@ _TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html",
 _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
-# A file's name, as the beginning of a sentence on it.
-_QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
 _LONGEST_HEADER, _HEADS = 20_000, 100
 _TELLING = frozenset((max(ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
 """The longest of the names that each view is known by."""
@@ -236,15 +234,11 @@ class FoundResultSet:
 
 
 class SourcesRead(NamedTuple):
-    """The result sets of files, the notes on these, and how many files were skipped.
-
-    ``unread_queues`` are the sentences on skipped files of folders that are named like a transmission queue.
-    """
+    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped."""
 
     sets: list[FoundResultSet]
     notes: list[str]
-    skipped: int
-    unread_queues: list[str]
+    skipped: list[str]
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -277,8 +271,7 @@ def _find_in(
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
     sentences = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
-    queues = [sentence for sentence in unread if _QUEUE_NAME.search(sentence.partition(": not read, ")[0])]
-    return SourcesRead(sets, sentences, len(unread), queues)
+    return SourcesRead(sets, sentences, unread)
 
 
 def _read_all(
@@ -440,9 +433,7 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
             part.rows.database = None
     for part in known_sets:
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
-            why = "several JSON arrays are in the file, and no member says of which database its rows are"
-            part.rows.rejected += [(number, why) for number in part.rows.rows.numbers]
-            part.rows.rows.clear()
+            part.rows.reject_all("several JSON results are in the file, and no member says of which database")
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
@@ -451,8 +442,7 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
                 f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
             )
             for rows in unnamed:
-                rows.rejected += [(number, f"{why} of which {kind} this one is") for number in rows.rows.numbers]
-                rows.rows.clear()
+                rows.reject_all(f"{why} of which {kind} this one is")
 
 
 def _are_equal(sets: Sequence[ResultSet]) -> bool:

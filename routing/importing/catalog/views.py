@@ -342,6 +342,11 @@ class ResultSet:
     is_joined: bool = False
     database: str | None = None
 
+    def reject_all(self, why: str) -> None:
+        """Reject all rows for one reason."""
+        self.rejected += [(number, why) for number in self.rows.numbers]
+        self.rows.clear()
+
 
 def export_again(file: str, why: str, option: str) -> InputError:
     """Return a file that another option of sqlcmd would have made readable."""

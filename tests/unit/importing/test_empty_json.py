@@ -34,7 +34,7 @@ OF_NOTHING = {
 def test_empty_json_is_an_empty_view(text: str, tmp_path: Path) -> None:
     file = tmp_path / "transmission_queue.json"
     file.write_text(text, encoding="utf-8")
-    [part], notes, *_ = read_sources([str(file)], None)
+    [part], notes, _ = read_sources([str(file)], None)
     assert (part.view.name, list(part.rows.rows), part.rows.rejected, notes) == ("transmission_queue", [], [], [])
 
 
@@ -42,7 +42,7 @@ def test_empty_json_is_an_empty_view(text: str, tmp_path: Path) -> None:
 def test_the_ending_of_the_name_may_be_another(text: str, tmp_path: Path) -> None:
     file = tmp_path / "transmission_queue.txt"
     file.write_text(text, encoding="utf-8")
-    [part], *_ = read_sources([str(file)], None)
+    [part], _, _ = read_sources([str(file)], None)
     assert (part.view.name, list(part.rows.rows)) == ("transmission_queue", [])
 
 
@@ -52,7 +52,7 @@ def test_without_a_view_in_its_name_it_is_refused(text: str, tmp_path: Path) -> 
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="neither its name nor its columns identify its view"):
         read_sources([str(file)], None)
-    [part], *_ = read_sources([str(file)], "transmission_queue")
+    [part], _, _ = read_sources([str(file)], "transmission_queue")
     assert list(part.rows.rows) == []
 
 
@@ -60,7 +60,7 @@ def test_null_beside_rows_is_rejected(tmp_path: Path) -> None:
     """Only a file that says nothing else is an empty view."""
     file = tmp_path / "transmission_queue.json"
     file.write_text('null\n{"conversation_handle": "x"}\n', encoding="utf-8")
-    [part], *_ = read_sources([str(file)], None)
+    [part], _, _ = read_sources([str(file)], None)
     assert (len(part.rows.rows), len(part.rows.rejected)) == (1, 1)
 
 
