@@ -395,7 +395,7 @@ class _TextReader:
 
 
 def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason why a row is not taken whose columns of one name have different values."""
+    """Return the reason to reject a row if its columns of one name have different values, else None."""
     for name in twice:
         if len({cell.strip() for own, cell in zip(names, cells, strict=True) if own == name}) > 1:
             return f"{name} is in several columns, and their values differ"
