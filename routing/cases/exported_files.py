@@ -28,6 +28,7 @@ from routing.terms import MSDB
 
 # A folder's name has one of these for the backslash of a named instance, and for the comma before a port.
 _IN_FOLDER_NAMES = ("$", "_", "-")
+_QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 _SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
 # Words in file names that do not name a database.
@@ -346,14 +347,22 @@ def read_exports(
     EnvironmentFault.
     """
     result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
+    unread_queues: list[str] = []
     if needed is not None:
         notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
         result_sets = _leave_out_incomplete(result_sets, needed, notes)
+        unread_queues = [note for note in skipped if _QUEUE_NAME.search(note.partition(": not read, ")[0])]
+        notes = [note for note in notes if note not in unread_queues]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
-    export.files_skipped = skipped
+    export.files_skipped = len(skipped)
+    for unread in unread_queues:
+        # Its messages are not known, as those of an unreadable row are not.
+        file, _, why = unread.partition(": ")
+        export.rows_read["transmission_queue"] += 1
+        export.reject("transmission_queue", file, why)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 

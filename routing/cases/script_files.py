@@ -91,7 +91,9 @@ def unreadable_script(file: str, error: OSError) -> InputError:
 _Outlines = dict[Path, ScriptOutline]
 
 
-def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tuple[list[Path], _Outlines]:
+def _choose(
+    scripts: ScriptFiles, known_instances: KnownInstances, options: FileOptions, notes: list[str]
+) -> tuple[list[Path], _Outlines]:
     """Return the scripts of folders to apply, in order and with their outlines. ``notes`` explains the choice."""
     chosen: list[Path] = []
     outlines: _Outlines = {}
@@ -113,7 +115,7 @@ def _choose(scripts: ScriptFiles, options: FileOptions, notes: list[str]) -> tup
             for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
-        chosen += arrange(folder, alone, options.environment, notes, environments)
+        chosen += arrange(folder, alone, options.environment, notes, environments, known_instances)
         outlines.update(own_outlines)
     if scripts.by_folder:
         refuse_unknown(options.environment, environments)
@@ -201,12 +203,12 @@ def read_scripts(
                 raise _no_script(str(file), f"it is one of {dialect}")
             yield from reader.read(file, outline, instance)
         except OtherFileError as none:
-            if scripts.is_lenient:
+            if scripts.is_lenient and outline is not None:
                 notes.append(f"{file}: not read, {none.why}")
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):
                 raise
-    chosen, outlines = _choose(scripts, options, notes)
+    chosen, outlines = _choose(scripts, known_instances, options, notes)
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])

@@ -13,14 +13,18 @@ _TYPES = (
     "text|int[248]?|integer|bigint|smallint|numeric|date|time|timestamp|jsonb?|uuid|varchar|regclass|bool(?:ean)?"
 )
 _DIALECT_SIGNS = (
-    (_MYSQL, r"`\w+`|^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*\w+|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
+    (_MYSQL, r"`[^`\n]+`|^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*\w+|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
     (_MYSQL, r"\bUNSIGNED\b|\bDEFAULT\s+CHARSET\b|\bLOCK\s+TABLES\b|\bON\s+DUPLICATE\s+KEY\b|\bTINYTEXT\b"),
     (
         _POSTGRES,
         r"\$\w*\$\s*(?:LANGUAGE\b|BEGIN\b|DECLARE\b|;|$)|\bplpgsql\b|\bBIGSERIAL\b|\bjsonb\b|\bILIKE\b",
     ),
     (_POSTGRES, rf"\bSERIAL\s+(?:PRIMARY|NOT|UNIQUE)|\bCREATE\s+EXTENSION\b|::(?:{_TYPES})\b|\bTIMESTAMPTZ\b"),
-    (_POSTGRES, r"\bON\s+CONFLICT\b|\bOWNER\s+TO\b|^\\(?:c|connect|i)\s"),
+    (
+        _POSTGRES,
+        r"\bON\s+CONFLICT\b|\bOWNER\s+TO\b|^\\(?:c|connect|i)\s|\bFROM\s+stdin\b|\bAS\s+ENUM\b|(?<![\w.])public\.\w",
+    ),
+    (_MYSQL, r"\bHANDLER\s+FOR\b|\bENUM\s*\(|\b(?:MEDIUM|LONG)TEXT\b"),
     (_SQLITE, r"^PRAGMA\b|\bAUTOINCREMENT\b|\bWITHOUT\s+ROWID\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b"),
     (_ORACLE, r"\b(?:N?VARCHAR2|PLS_INTEGER|SYSDATE|SYSTIMESTAMP)\b|\bDBMS_\w+\s*\.|\bFROM\s+dual\b"),
     (
@@ -28,7 +32,15 @@ _DIALECT_SIGNS = (
         r"%(?:ROW)?TYPE\b|\bNUMBER\s*\(|\bPACKAGE\s+BODY\b|\.(?:NEXTVAL|CURRVAL)\b|\bEXECUTE\s+IMMEDIATE\b",
     ),
     (_ORACLE, r"^(?:WHENEVER\s+SQLERROR|SET\s+(?:SERVEROUTPUT|DEFINE))\b|^/\s*$"),
-    ("Oracle, PostgreSQL or MySQL", r"\bCREATE\s+OR\s+REPLACE\b"),
+    (_ORACLE, r"\bCREATE\s+PACKAGE\b"),
+    ("Oracle, PostgreSQL or MySQL", r"\bCREATE\s+OR\s+REPLACE\b|\bFOR\s+EACH\s+ROW\b|\bCOMMENT\s+ON\s+\w+\b"),
+    (
+        "Oracle, PostgreSQL or MySQL",
+        r"\bEND\s+(?:LOOP|REPEAT)\b|\bEND\s+(?:IF|WHILE|CASE)\s*;|\bEXCEPTION\s+WHEN\b",
+    ),
+    ("Oracle, PostgreSQL or MySQL", r"\bIDENTIFIED\s+BY\b|\bLIMIT\s+\d|\bAS\s+IDENTITY\b"),
+    ("Informix or Firebird", r"\bEND\s+(?:PROCEDURE|FUNCTION)\b|^SET\s+TERM\b"),
+    ("Snowflake", r"\bCREATE\s+STAGE\b"),
     ("MySQL, PostgreSQL or SQLite", r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),
 )
 _SIGNS = tuple(re.compile(sign, re.IGNORECASE | re.MULTILINE) for _, sign in _DIALECT_SIGNS)

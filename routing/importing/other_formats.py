@@ -15,7 +15,7 @@ _BY_SUFFIX = {
     ".bacpac": "a BACPAC: import it into a server, and export the catalog views of that",
     ".ipynb": _NOTEBOOK,
 }
-_XML = re.compile(r"\s*<(?:\?xml|(?:\w+:)?databaseChangeLog)\b|\s*<!--")
+_XML = re.compile(r"\s*<(?:\?xml\b|!--|[A-Za-z][\w:.-]*[\s/>])")
 _YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---[^\S\n]*|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
 _OBJECT = re.compile(r"\s*\{")
 _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
@@ -26,7 +26,9 @@ def other_format_of(path: FilePlace) -> str | None:
     if path.suffix.lower() not in {*_BY_SUFFIX, *_READ_FOR_CONTENT} or not path.is_file():
         return None
     data = b"" if path.suffix.lower() in _BY_SUFFIX else path.read_bytes()
-    return find_other_format(path.name, data, data[:_START].decode("utf-8", "replace"))
+    # Without its zero bytes and marks the beginning of any UTF-16 document is readable enough.
+    start = data[:_START].replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufeff\ufffd")
+    return find_other_format(path.name, data, start)
 
 
 def find_other_format(name: str, data: bytes, text: str) -> str | None:

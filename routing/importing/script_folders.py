@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -83,11 +83,13 @@ def _deployed(path: PurePosixPath) -> str | None:
 
 
 _UNDO_WORDS = re.compile(
-    r"(?i:roll[ _-]?back|uninstall|deinstall|undeploy|downgrade|back[ _-]?out)"
+    r"(?i:roll[ _-]?back|(?:un|d[e\u00e9]s?)instal|undeploy|downgrade|back[ _-]?out)"
     r"|(?<![A-Za-z])(?i:undo|revert|teardown)(?![a-z])|Undo"
 )
 _UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert)", re.IGNORECASE)
-_UNDO_FOLDERS = re.compile(r"(?:down|downs|undo|revert|roll[ _-]?backs?|uninstall)", re.IGNORECASE)
+_UNDO_FOLDERS = re.compile(
+    r"[ _-]*(?:down|downs|undo|revert|roll[ _-]?backs?|uninstall)(?:[ _-]?(?:scripts?|sql))?", re.IGNORECASE
+)
 
 
 def is_undo(path: PurePosixPath) -> bool:
@@ -102,8 +104,8 @@ def is_undo(path: PurePosixPath) -> bool:
 
 
 _SECTION = re.compile(
-    r"^[ \t]*--[ \t]*(?:(?:\+(?:goose|migrate)[ \t]+|migrate:|!)(?:(?P<down>downs?)|ups?)|(?P<undo>//[ \t]*@UNDO)"
-    r"|(?:(?P<named>down)|up)[ \t]+migration)\b",
+    r"^[ \t]*(?:#[ \t]*)?--[ \t-]*(?:(?:(?:\+\w+|rambler)[ \t]+|migrate:|!)(?:(?P<down>downs?)|ups?)\b"
+    r"|(?P<undo>//[ \t]*@UNDO\b)|(?:(?P<named>down)|up)(?:[ \t]+migration\b|[ \t\r-]*$))",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -111,7 +113,7 @@ _SECTION = re.compile(
 def without_undo(text: str) -> tuple[str, int | None]:
     """Return a script without the sections that undo it, and the first line of these; lines stay where they are.
 
-    Goose, sql-migrate, dbmate, node-pg-migrate and MyBatis write both directions into one file.
+    Goose, sql-migrate, dbmate, node-pg-migrate, MyBatis and others write both directions into one file.
     """
     parts: list[str] = []
     start, is_undo_section, first = 0, False, None
@@ -133,8 +135,9 @@ def without_undo(text: str) -> tuple[str, int | None]:
 _ENVIRONMENTS = re.compile(
     r"(?:dev|devel|develop|development|test|tst|testing|qa|qas|quality|sit|st|uat|int|integration|acc|acpt|accept"
     r"|acceptance|stag|stage|staging|stg|pre|preprod|pre[_-]?prod|preproduction|ppe|prod|prd|production|live|local"
-    r"|localhost|demo|sandbox|sbx|ci|perf|performance|load|dr|training|train|hotfix|release|abn|entw|recette|integ)"
-    r"(?:[_-]?[a-z]{0,4}[0-9]{0,2})?",
+    r"|localhost|demo|sandbox|sbx|ci|perf|performance|load|dr|training|train|hotfix|release|abn|entw|recette|integ"
+    r"|abnahme|entwicklung|produktion|pilot|ont|hml|homolog|homologacao|desenv|desarrollo|pruebas|produccion|producao"
+    r"|nonprod|non[_-]?prod|beta|trn|ppd)[a-z]?[0-9]{0,2}",
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"([._-])")
@@ -143,9 +146,9 @@ _MARK = "env"
 
 @dataclass(frozen=True)
 class _EnvironmentName:
-    """A part of a file's name that may be an environment, and the rest of the name.
+    """A part of a file's path that may be an environment, and the rest of the path.
 
-    ``without`` is the name of a file that would be for every environment.
+    ``without`` is the name of a file that would be for every environment. A folder's name has none.
     """
 
     environment: str
@@ -155,15 +158,24 @@ class _EnvironmentName:
     without: str = ""
 
 
-def _environment_names(path: PurePosixPath, *, of_any_name: bool) -> Iterator[_EnvironmentName]:
-    """Yield every way to read an environment of a usual name, or ``of_any_name``, from a file's name."""
+def _environment_names(
+    path: PurePosixPath, wanted_name: str | None, instances: Collection[str]
+) -> Iterator[_EnvironmentName]:
+    """Yield every way to read an environment from a file's path.
+
+    Folders have usual names or the wanted one, but not of instances. Parts of a file's name may have any name if
+    one is wanted.
+    """
+    for place, folder in enumerate(map(str.casefold, path.parts[:-1])):
+        if folder not in instances and (_ENVIRONMENTS.fullmatch(folder) or folder == wanted_name):
+            yield _EnvironmentName(folder, (PurePosixPath(*path.parts[:place]), ("*", "/")))
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
         yield _EnvironmentName(dotted[0], (path.parent, tuple(dotted[1:])), is_marked=True)
         return
     parts = _PARTS.split(path.stem)
     for place in range(0, len(parts), 2) if len(parts) > 1 else ():
-        if not of_any_name and not _ENVIRONMENTS.fullmatch(parts[place]):
+        if wanted_name is None and not _ENVIRONMENTS.fullmatch(parts[place]):
             continue
         remaining_parts = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
         is_last = place == len(parts) - 1 and parts[place - 1] == "."
@@ -171,15 +183,15 @@ def _environment_names(path: PurePosixPath, *, of_any_name: bool) -> Iterator[_E
         yield _EnvironmentName(parts[place], (path.parent, remaining_parts), False, is_last, without + path.suffix)
 
 
-def _find_environments(paths: Sequence[PurePosixPath], wanted_name: str | None) -> dict[PurePosixPath, str]:
+def _find_environments(
+    paths: Sequence[PurePosixPath], wanted_name: str | None, instances: Collection[str]
+) -> dict[PurePosixPath, str]:
     """Return the scripts of single environments with their environment.
 
     A script has an environment if its name is certain, or if there are siblings with other names. Siblings of a
     script for the wanted environment always belong to other environments.
     """
-    named_paths = [
-        (path, name) for path in paths for name in _environment_names(path, of_any_name=wanted_name is not None)
-    ]
+    named_paths = [(path, name) for path in paths for name in _environment_names(path, wanted_name, instances)]
     wanted_scripts = {name.rest for _, name in named_paths if name.environment.casefold() == wanted_name}
     existing_paths, certain = set(paths), dict[PurePosixPath, str]()
     siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
@@ -188,7 +200,7 @@ def _find_environments(paths: Sequence[PurePosixPath], wanted_name: str | None) 
             certain.setdefault(path, name.environment)
         elif _ENVIRONMENTS.fullmatch(name.environment):
             siblings[name.rest][path] = name.environment
-            if name.is_last or path.with_name(name.without) in existing_paths:
+            if name.is_last or (name.without and path.with_name(name.without) in existing_paths):
                 certain.setdefault(path, name.environment)
     for environments in siblings.values():
         if len({name.casefold() for name in environments.values()}) > 1:
@@ -198,11 +210,17 @@ def _find_environments(paths: Sequence[PurePosixPath], wanted_name: str | None) 
 
 
 def arrange(
-    folder: Path, files: Sequence[Path], environment: str | None, notes: list[str], environments: set[str]
+    folder: Path,
+    files: Sequence[Path],
+    environment: str | None,
+    notes: list[str],
+    environments: set[str],
+    instances: Collection[str] = (),
 ) -> list[Path]:
     """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
-    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder.
+    Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders
+    with the names of ``instances`` are not of environments.
     """
     paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
     undo = [path for path in paths if is_undo(path)]
@@ -210,7 +228,7 @@ def arrange(
         notes.append(f"skipped, since they undo other scripts (name them to apply them): {_names(paths, undo)}")
     remaining = _without(paths, undo)
     folded_name = None if environment is None else environment.casefold()
-    of_environments = _find_environments(remaining, folded_name)
+    of_environments = _find_environments(remaining, folded_name, {name.casefold() for name in instances})
     environments.update(name.casefold() for name in of_environments.values())
     other_environments = [path for path, name in of_environments.items() if name.casefold() != folded_name]
     if other_environments:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from urllib.parse import unquote
 from xml.parsers import expat
 
 from routing.importing.import_files import FilePlace, list_files
@@ -78,11 +79,15 @@ def parse_xml(data: bytes) -> _Element:
 
 @dataclass(frozen=True)
 class SqlProject:
-    """A project: the name of its database, the default values of variables, and its texts in order."""
+    """A project: the name of its database, the default values of variables, and its texts in order.
+
+    ``guesses`` are sentences on items under a condition, which are always taken.
+    """
 
     database: str
     variables: dict[str, str]
     sources: tuple[SourceText, ...]
+    guesses: tuple[str, ...]
 
 
 class _Item(NamedTuple):
@@ -109,12 +114,26 @@ def read_project(path: FilePlace) -> SqlProject:
     before, after = reader.items("PreDeploy"), reader.items("PostDeploy")
     built = reader.built({item.name for item in (*before, *after)})
     sources += [SourceText(f':r "{item.name}"', str(path), item.line) for item in (*before, *built, *after)]
-    return SqlProject(database, {"DatabaseName": database, **_variables(root, properties)}, tuple(sources))
+    guesses = tuple(
+        f"{path}, line {item.line}: the condition of <{item.name}> is not evaluated, so its scripts are read"
+        for item in _conditional_items(root)
+    )
+    variables = {"DatabaseName": database, **_variables(root, properties)}
+    return SqlProject(database, variables, tuple(sources), guesses)
+
+
+def _conditional_items(element: _Element, *, is_conditional: bool = False) -> Iterator[_Element]:
+    for child in element.children:
+        is_inside = is_conditional or "Condition" in child.attributes or child.name in ("When", "Otherwise")
+        if is_inside and "Include" in child.attributes and child.name in ("Build", "PreDeploy", "PostDeploy"):
+            yield child
+        yield from _conditional_items(child, is_conditional=is_inside)
 
 
 def _properties(root: _Element, path: FilePlace) -> tuple[dict[str, str], dict[str, int]]:
     """Return the properties with their lines; one under a condition counts where no other has its name."""
-    values, lines = {"MSBuildProjectName": path.stem, "MSBuildThisFileName": path.stem}, dict[str, int]()
+    values, lines = dict.fromkeys(("MSBuildProjectName", "MSBuildThisFileName"), path.stem), dict[str, int]()
+    values |= {"MSBuildProjectDirectory": ".", "MSBuildThisFileDirectory": "./"}
     for group in root.all_named("PropertyGroup"):
         for element in group.children:
             has_condition = "Condition" in element.attributes or "Condition" in group.attributes
@@ -182,7 +201,7 @@ class _ItemReader:
         """Yield the files of an attribute: names and patterns, apart by semicolons."""
         written = _evaluate(element.attributes.get(attribute, ""), self._properties)
         for name in written.replace("\\", "/").split(";"):
-            name = name.strip().removeprefix("./")
+            name = unquote(name.strip()).removeprefix("./")
             if any(sign in name for sign in "*?"):
                 yield from (lying for lying in self._lying if _matches(name.casefold(), lying.casefold()))
             elif name:

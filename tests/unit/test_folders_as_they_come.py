@@ -102,6 +102,7 @@ WEB = {
     "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',
     "win/services.csv": '"Status","Name","State"\n"Running","Spooler","Running"\n',
     "node_modules/x/routes.json": "[]",
+    "web/routes.json": '[{"path": "/", "name": "home", "address": "x"}]',
 }
 BAD = "USE Sales; CREATE ROUTE R WITH SERVICE_NAME = N'//a', ADDRESS = N'htp//h';\n"
 
@@ -115,6 +116,12 @@ def test_a_web_project_beside_scripts(tmp_path: Path, capsys: pytest.CaptureFixt
     assert named == {str(tmp_path / name) for name in (*WEB, "node_modules")} - {
         str(tmp_path / "node_modules/x/routes.json")
     }
+
+
+def test_lint_refuses_a_named_script_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("<databaseChangeLog><changeSet/></databaseChangeLog>")
+    assert cli.main(["lint", str(tmp_path / "a.sql")]) == 2
+    assert cli.main(["lint", str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize("name", ["routes.json", "services.json", "services.csv", "win/services.csv"])

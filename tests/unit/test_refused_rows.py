@@ -37,6 +37,17 @@ def test_the_outcome_of_a_refused_row_is_unknown(tmp_path: Path, capsys: pytest.
     assert json.loads(check(tmp_path, capsys, "--format", "json")[1])["refused_messages"] == 2
 
 
+@pytest.mark.parametrize("text", ["", "a;b\n1;2\n", "Msg 229, Level 14, State 5, Line 1\nDenied.\n"])
+def test_an_unread_file_of_a_queue_is_unknown(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    (tmp_path / "transmission_queue Stock.txt").write_text(text, "utf-8")
+    status, out, _ = check(tmp_path, capsys, "--fail-on", "not-known")
+    assert (status, "No message waits" in out) == (1, False)
+    assert "Stock.txt:notread" in out.replace(" ", "").partition("rejected:")[2]
+
+
 def test_a_message_whose_time_a_spreadsheet_lost_is_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,13 @@ class JsonRows:
                 own_part.columns = tuple(dict.fromkeys((*own_part.columns, *part.columns)))
                 own_part.rows.take_over(part.rows)
                 own_part.rejected += part.rejected
+                own_part.is_joined = True
             self._last = other._last
+
+    def note_joined(self) -> None:
+        """Note that the rows were in several results."""
+        for part in self._by_view.values():
+            part.is_joined = True
 
     def sets(self) -> list[ResultSet]:
         """Return the result sets, without any row an empty one."""
@@ -141,14 +147,16 @@ class JsonReader:
         """
         if text is None:
             return None
-        rows = self._rows()
+        rows, arrays = self._rows(), list[int]()
         try:
-            values, first = _values(text), 1
+            values, first = _values(text, arrays), 1
             while chunk := list(islice(values, _AT_ONCE)):
                 rows.add(range(first, first + len(chunk)), chunk)
                 first += len(chunk)
         except _NO_VALUE:
             return None
+        if len(arrays) > 1:
+            rows.note_joined()
         return rows
 
 
@@ -171,12 +179,17 @@ def unwrapped(value: object) -> list[object] | None:
     return None
 
 
-def _values(text: str) -> Iterator[object]:
-    """Yield the values of a text. Raises ValueError, RecursionError if there is anything else between them."""
+def _values(text: str, arrays: list[int]) -> Iterator[object]:
+    """Yield the values of a text; ``arrays`` gets the places of the arrays in it that are not empty.
+
+    Raises ValueError, RecursionError if there is anything else between them.
+    """
     position = _after_gap(text, 0)
     while position < len(text):
         if text[position] == "[":
-            position = yield from _elements(text, position + 1)
+            start, position = position, (yield from _elements(text, position + 1))
+            if _after_blanks(text, start + 1) < position - 1:
+                arrays.append(start)
         else:
             value, position = _DECODER.raw_decode(text, position)
             rows = unwrapped(value)

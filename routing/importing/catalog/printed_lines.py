@@ -15,7 +15,7 @@ _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
 # Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too.
 _COMMA = r"(?:, |[\uff0c、] ?)"
 _ERROR = re.compile(
-    rf"[^\W\d_][^\d,;|\uff0c、\t]{{0,40}} ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
+    rf"(?:[^\W\d_]{{1,20}}[:\uff1a] ?)?[^\W\d_]{{1,20}}\.? ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")

@@ -234,11 +234,11 @@ class FoundResultSet:
 
 
 class SourcesRead(NamedTuple):
-    """The result sets of files, the notes on these, and how many files were skipped."""
+    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped."""
 
     sets: list[FoundResultSet]
     notes: list[str]
-    skipped: int
+    skipped: list[str]
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -271,7 +271,7 @@ def _find_in(
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
     sentences = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
-    return SourcesRead(sets, sentences, len(unread))
+    return SourcesRead(sets, sentences, unread)
 
 
 def _read_all(
@@ -431,6 +431,9 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
     ):
         for part in known_sets:
             part.rows.database = None
+    for part in known_sets:
+        if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
+            part.rows.reject_all("several JSON results are in the file, and no member says of which database")
     for parts in parts_by_view.values():
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
@@ -439,8 +442,7 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
                 f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
             )
             for rows in unnamed:
-                rows.rejected += [(number, f"{why} of which {kind} this one is") for number in rows.rows.numbers]
-                rows.rows.clear()
+                rows.reject_all(f"{why} of which {kind} this one is")
 
 
 def _are_equal(sets: Sequence[ResultSet]) -> bool:
@@ -468,8 +470,6 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
-    if required <= columns and len(required) > 1:
-        return
     # One column may be called so by chance.
     expected = 1 if required <= columns else 2
     if foreign and len(columns & own_names - _COMMON) < expected:

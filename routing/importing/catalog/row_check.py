@@ -87,6 +87,12 @@ def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:
     return bool(values) and all(check(text) for check, text in values)
 
 
+def is_wrapped(names: Sequence[str], above: Sequence[str], cells: Sequence[str]) -> bool:
+    """Return True if a line only has text, and the row above it also has numbers, GUIDs or times."""
+    typed = [place for place, name in enumerate(names) if name in _EVERY]
+    return any(above[place] for place in typed) and not any(cells[place] for place in typed)
+
+
 def join_surplus(names: Sequence[str], cells: Sequence[str], separator: str) -> list[str] | None:
     """Return cells in which the value of one text is joined again that unquoted separators have split.
 

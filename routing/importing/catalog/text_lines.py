@@ -35,6 +35,10 @@ _CLOSED = {
 _PLAIN = {separator: re.compile(rf"[^{re.escape(separator)}\r\n]*") for separator in SEPARATORS}
 _BETWEEN = {separator: re.compile(rf"(?<!\\){re.escape(separator)}") for separator in _BARS}
 _EMPTY_TEXT = "\x00"
+# SQL Server's tools, DataGrip, DBeaver and Oracle's tools show NULL in these forms.
+_NULLS = frozenset(["<null>", "[null]", "(null)"])
+# Editors of Markdown show a value as code, in bold or as a link.
+_DECORATED = re.compile(r"`+([^`]+)`+|\*\*([^*]+)\*\*|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
 _TRIED = 100
@@ -45,6 +49,7 @@ _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", 
 # Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\([_*])")
 
 
 class TextForm(Enum):
@@ -178,10 +183,21 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
         if not inside.startswith(bar):
             yield number, [line]
             continue
+        if inside.startswith(2 * bar) and inside.endswith(2 * bar):
+            # A header of Jira and Confluence.
+            inside = inside.replace(2 * bar, bar)
         inside = inside[1:-1] if inside.endswith(bar) and len(inside) > 1 else inside[1:]
         cells = [cell.strip().replace(f"\\{bar}", bar) for cell in _BETWEEN[bar].split(inside)]
         # Only its bars distinguish a row of one cell from a printed line.
-        yield number, [html.unescape(cell) for cell in cells] if layout.has_entities else cells
+        yield number, list(map(_undecorated, cells)) if layout.has_entities else cells
+
+
+def _undecorated(cell: str) -> str:
+    """Return the text of a cell of Markdown, without entities and marks around it."""
+    match = _DECORATED.fullmatch(cell)
+    if match is not None:
+        cell = next(filter(None, match.groups()))
+    return html.unescape(_ESCAPED.sub(r"\1", cell)).strip()
 
 
 class _HtmlRows(HTMLParser):
@@ -246,7 +262,12 @@ def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quot
     if text == _EMPTY_TEXT:
         # So bcp writes an empty text, and NULL as nothing.
         return ""
-    return None if text.strip(" \t") == "NULL" else text
+    return None if is_null(text) else text
+
+
+def is_null(cell: str) -> bool:
+    """Return whether an unquoted cell is the word of a tool for NULL."""
+    return cell.strip(" \t") == "NULL" or cell.strip(" \t").lower() in _NULLS
 
 
 def cell_text(cell: str) -> str:

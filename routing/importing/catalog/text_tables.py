@@ -79,7 +79,7 @@ class _TextReader:
         self._table: _Table | None = None
         self._database: str | None = None
         self._early: list[tuple[int, str]] = []
-        self._is_first, self._was_error = True, False
+        self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
 
     def read(self, lines: Iterable[TextLine]) -> list[ResultSet]:
@@ -94,7 +94,7 @@ class _TextReader:
             self._flush(table)
         sets = [table.result_set for table in self._tables]
         if not sets and self._view is not None:
-            raise unreadable_file(self._file, "it is empty" if self._is_first else "it has no table with a header")
+            raise unreadable_file(self._file, "it is empty" if self._is_blank else "it has no table with a header")
         if sets:
             sets[0].rejected[:0] = self._early
         for part in sets:
@@ -131,7 +131,9 @@ class _TextReader:
             return
         if not text.strip(f" \t\r{self._layout.separator}"):
             self._end_printed()
-        elif self._begin(line, below):
+            return
+        self._is_blank = False
+        if self._begin(line, below):
             self._is_first = False
         elif (error := find_error(text)) is not None:
             self._was_error = True
@@ -223,6 +225,9 @@ class _TextReader:
         if len(cells) == 1 < width and cells[0].count("+") == width - 1:
             cells = cells[0].split("+")
         texts = [cell_text(cell) for cell in cells]
+        if len(texts) > 1 and not texts[-1]:
+            # DBeaver ends each line with a separator.
+            texts.pop()
         return len(cells) == width and all(text and not text.strip("-") for text in texts)
 
     def _names_columns(self, names: Sequence[str]) -> bool:
@@ -241,12 +246,17 @@ class _TextReader:
     def _open(
         self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
     ) -> None:
-        current = self._table
-        if current is not None and current.result_set.columns == names and current.fixed == fixed:
+        current, result_set = self._table, ResultSet(names, database=self._database)
+        if (
+            current is not None
+            and current.is_printed
+            and (current.result_set.columns, current.result_set.database) == (names, self._database)
+            and current.fixed == fixed
+        ):
             # sqlcmd -h repeats the header within a result set.
             return
-        result_set = ResultSet(names, database=self._database)
-        padded = is_printed or not self._is_separated
+        has_blanks = len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
+        padded = is_printed or not self._is_separated or has_blanks
         self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 
@@ -282,8 +292,20 @@ class _TextReader:
             table.width = len(table.result_set.columns)
         result_set = table.result_set
         names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
+        is_framed, above = self._layout.form is TextForm.FRAMED, list[str]()
+        twice = sorted(name for name in KEPT.intersection(names) if names.count(name) > 1)
         for number, cells in lines:
             row = self._row(table, cells)
+            is_complete = is_framed and len(cells) == len(names)
+            if is_complete and above and row_check.is_wrapped(names, above, cells):
+                row = "a row is wrapped over several lines"
+                if numbers and numbers[-1] == number - 1:
+                    rows.pop()
+                    result_set.rejected.append((numbers.pop(), row))
+            elif is_complete:
+                above = cells
+            if twice and not isinstance(row, str):
+                row = _find_clash(twice, names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
             else:
@@ -371,6 +393,14 @@ class _TextReader:
             for layout in layouts
             if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
+
+
+def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason to reject a row if its columns of one name have different values, else None."""
+    for name in twice:
+        if len({cell.strip() for own, cell in zip(names, cells, strict=True) if own == name}) > 1:
+            return f"{name} is in several columns, and their values differ"
+    return None
 
 
 def _is_padded(cells: Sequence[str]) -> bool:

@@ -283,7 +283,7 @@ def read_export(
     """
     done = read_sources(sources, view, reach)
     export = export_of(done.sets, done.notes, lambda part: stand_ins, times)
-    export.files_skipped = done.skipped
+    export.files_skipped = len(done.skipped)
     return export
 
 

@@ -344,15 +344,21 @@ class ResultSet:
     """One result set: its column names in lower case, and a cell or None for each in every row.
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
-    why). ``omits_null`` where a row without a column may have had NULL in it. ``database`` is the one that the
-    text around the rows names.
+    why). ``omits_null`` where a row without a column may have had NULL in it. ``is_joined`` if the rows were in
+    several results. ``database`` is the one that the text around the rows names.
     """
 
     columns: tuple[str, ...]
     rows: CellRows = field(default_factory=lambda: CellRows(KEPT))
     rejected: list[tuple[int, str]] = field(default_factory=list)
     omits_null: bool = False
+    is_joined: bool = False
     database: str | None = None
+
+    def reject_all(self, why: str) -> None:
+        """Reject all rows for one reason."""
+        self.rejected += [(number, why) for number in self.rows.numbers]
+        self.rows.clear()
 
 
 def export_again(file: str, why: str, option: str) -> InputError:

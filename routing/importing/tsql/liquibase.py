@@ -28,6 +28,7 @@ _DIRECTIVE = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+):("[^"]*"|'[^']*'|\S+)""")
 _LINE_END_ESCAPES = re.compile(r"\\r|\\n|\\s[*+]?|[\^$\r\n]")
+_INCLUDE = re.compile(r"\s*:r\s", re.IGNORECASE)
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")
 _PARTS = frozenset(["CASE"])
@@ -114,7 +115,12 @@ class ChangesetLines(BatchLines):
         elif name.startswith("precondition") and self._changeset is not None:
             why = f"the preconditions of the changeset {quote(self._changeset.name)} hold"
             self._changeset = replace(self._changeset, why_perhaps=self._changeset.why_perhaps or why)
-        return bool(name) or self._leaves_out(line, file, number) or self._ends_at(line, file, number)
+        if name or self._leaves_out(line, file, number):
+            return True
+        if _INCLUDE.match(line) is not None:
+            self._report(file, number, "the file of :r is not read in a changeset of Liquibase")
+            return True
+        return self._ends_at(line, file, number)
 
     def _leaves_out(self, line: str, file: str, number: int) -> bool:
         if self._why_left_out is not None:

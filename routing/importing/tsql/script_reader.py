@@ -399,6 +399,7 @@ class _OpenedScript:
 def _open(path: FilePlace, guesses: list[str]) -> _OpenedScript:
     if path.suffix.lower() == PROJECT:
         project = read_project(path)
+        guesses += project.guesses
         return _OpenedScript(project.sources, variables=project.variables, database=project.database)
     decoded = _decode_names(path, guesses)
     text, undo_line = without_undo(decoded.text)

@@ -19,6 +19,7 @@ OTHERS = {
         "CREATE OR REPLACE FUNCTION f() RETURNS void AS $$\nBEGIN\n  NULL;\nEND;\n$$ LANGUAGE plpgsql;",
         "CREATE TABLE t (id SERIAL PRIMARY KEY, data jsonb);",
         "ALTER TABLE t OWNER TO app;",
+        "COPY public.t (id) FROM stdin;\n1\tO'Brien\n\\.\n",
         "SELECT '1'::int;",
         "DO $body$\nDECLARE x int;\nBEGIN\nEND\n$body$;",
     ],
@@ -33,7 +34,13 @@ OTHERS = {
         "PRAGMA foreign_keys = ON;\nCREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT);",
         "INSERT OR REPLACE INTO t VALUES (1);",
     ],
-    "Oracle, PostgreSQL or MySQL": ["CREATE OR REPLACE VIEW v AS SELECT 1;"],
+    "Oracle, PostgreSQL or MySQL": [
+        "CREATE OR REPLACE VIEW v AS SELECT 1;",
+        "COMMENT ON TABLE t IS 'x';",
+        "CREATE PROCEDURE p()\nBEGIN\n  IF x THEN\n    SET y = 1;\n  END IF;\nEND;",
+        "SELECT a FROM t LIMIT 5;",
+    ],
+    "Informix or Firebird": ["SET TERM ^ ;\nCREATE PROCEDURE p AS BEGIN SUSPEND; END^"],
     "MySQL, PostgreSQL or SQLite": ["CREATE TABLE IF NOT EXISTS t (id INT);"],
 }
 TSQL = [
@@ -48,6 +55,7 @@ TSQL = [
     "SELECT a AT TIME ZONE 'UTC' FROM t;",
     "CREATE TABLE t (serial int, number int, pragma int);",
     "DROP TABLE IF EXISTS t;",
+    "WHILE 1 = 0 BEGIN SELECT 1; END IF 1 = 1 BEGIN SELECT 2; END WHILE 0 = 1 SELECT 3;",
     "",
 ]
 

@@ -53,6 +53,9 @@ UNDO = [
         "revert/routes.sql",
         "afterUndo__x.sql",
         "beforeClean.sql",
+        "_rollback/1.sql",
+        "undo_scripts/1.sql",
+        "desinstalar.sql",
     ),
 ]
 PLAIN = [
@@ -95,6 +98,9 @@ def test_a_baseline_replaces_earlier_migrations() -> None:
         (["dev-routes.sql", "staging-routes.sql"], {"dev", "staging"}, []),
         (["a/r_prod.sql", "a/r_qa.sql", "b/r_prod.sql"], {"prod", "qa"}, ["b/r_prod.sql"]),
         (["r.sql", "r_prod.sql", "test-r.sql"], {"prod", "test"}, ["r.sql"]),
+        (["PROD/r.sql", "TEST/r.sql", "TEST/s.sql", "all/r.sql"], {"prod", "test"}, ["all/r.sql"]),
+        (["r.hml.sql", "r.homolog.sql"], {"hml", "homolog"}, []),
+        (["shop.account.sql", "shop.stock.sql"], set(), ["shop.account.sql", "shop.stock.sql"]),
         # These may be names of anything else.
         (["create_test.sql", "prod.sql", "test.sql"], set(), ["create_test.sql", "prod.sql", "test.sql"]),
         (["dbo.Orders.sql", "dbo.Items.sql"], set(), ["dbo.Items.sql", "dbo.Orders.sql"]),
@@ -114,6 +120,9 @@ def test_those_of_one_environment_are_asked_for() -> None:
     files, _, found = arranged(*names, environment="K1")
     assert files == ["r.sql", "s.K1.sql"]
     refuse_unknown("k2", found)
+    paths = [TOP / "PROD/r.sql", TOP / "TEST/r.sql"]
+    assert arrange(TOP, paths, None, [], set(), ["prod", "Test"]) == paths
+    assert arranged("K1/r.sql", "PROD/r.sql", "s.sql", environment="K1")[0] == ["K1/r.sql", "s.sql"]
     with pytest.raises(InputError, match="PROD, TEST"):
         refuse_unknown("live", arranged("r.PROD.sql", "r.Test.sql")[2])
 
@@ -132,6 +141,9 @@ def test_numbers_of_any_length_are_compared() -> None:
         ("--+migrate Up", "  -- +migrate Down notransaction"),
         ("-- Up Migration", "-- Down Migration"),
         ("--// first", "-- //@UNDO"),
+        ("-- rambler up", "-- rambler down"),
+        ("# --- !Ups", "# --- !Downs"),
+        ("-- Up", "-- Down\r"),
     ],
 )
 def test_sections_that_undo_a_script_are_left_out(up: str, down: str) -> None:

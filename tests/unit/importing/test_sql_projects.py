@@ -68,6 +68,18 @@ def test_a_project_of_the_old_style_is_read(tmp_path: Path) -> None:
     assert given.database == "Shop"
 
 
+def test_conditions_are_noted_and_names_of_items_evaluated(tmp_path: Path) -> None:
+    text = OLD.format(
+        '<ItemGroup Condition="x">\n<Build Include="$(MSBuildThisFileDirectory)a%20b%281%29.sql" /></ItemGroup>'
+        '<Choose><When Condition="y"><ItemGroup>\n<Build Include="c.sql" /></ItemGroup></When></Choose>'
+    )
+    path = project(tmp_path, text, {"a b(1).sql": ROUTE.format("A"), "c.sql": ROUTE.format("C")})
+    script = read_file(path, scripted_at=NOW, variables={"Peer": "h:1"})
+    assert routes(script) == ["A", "C"]
+    why = "the condition of <Build> is not evaluated, so its scripts are read"
+    assert script.guesses == (f"{path}, line 2: {why}", f"{path}, line 3: {why}")
+
+
 def test_a_project_of_the_folder_that_the_command_runs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project(tmp_path / "db", SDK.format('<Build Include="..\\Shared\\S.sql" />')).parent)
     project(tmp_path, "", {"Shared/S.sql": ROUTE.format("S"), "db/sub/R.sql": ROUTE.format("R")})

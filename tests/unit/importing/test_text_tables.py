@@ -60,7 +60,12 @@ CLOSING = [
     "\u5b8c\u4e86\u6642\u523b: 2026-01-05T19:00:00.1234567+09:00",
     *("-- sys.routes --", "End of Database: Shop", "Datenbank: Shop"),
 ]
-PRINTED = ["END Time : Jan  5 2026  7:00PM", "Data Collection Duration in milliseconds", "nada m\u00e1s"]
+PRINTED = [
+    "Table 'x'. Scan count 1, logical reads 4, physical reads 0.",
+    "END Time : Jan  5 2026  7:00PM",
+    "Data Collection Duration in milliseconds",
+    "nada m\u00e1s",
+]
 ERRORS = [
     "Msg 916, Level 14, State 1, Server HUB, Line 1",
     "Meldung 916, Ebene 14, Status 1, Server HUB, Zeile 1",
@@ -131,6 +136,24 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
     assert (names(export), told(export)) == ([first, "//a b"], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("||name||service_id||\n|//a|1|\n|//b|2|\n", ["//a", "//b"]),
+        ("name    |service_id|\n--------+----------+\n//a     |         1|\n[NULL]  |         2|\n", ["//a"]),
+        ("|**name**|`service_id`|\n|---|---|\n|`//a`|1|\n|[//b](x)|2|\n|//c&nbsp;|3|\n", ["//a", "//b", "//c"]),
+        ("|name|service\\_id|\n|---|---|\n|//a\\_b|1|\n", ["//a_b"]),
+        ("name, service_id, service_queue_id\n//a, 1, 7\n", ["//a"]),
+        ("service_id, name\n1, //a\n", ["//a"]),
+        ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a |1         |\n|/b  |          |\n", []),
+    ],
+    ids=["Jira", "DBeaver", "decorated Markdown", "escaped Markdown", "blanks", "blanks first", "wrapped rows"],
+)
+def test_tables_of_other_tools(tmp_path: Path, text: str, expected: list[str]) -> None:
+    export = read(tmp_path, "services.txt", text)
+    assert names(export) == expected
+
+
 def test_a_table_in_an_html_mail_is_read(tmp_path: Path) -> None:
     def row(cells: tuple[str, ...], tag: str = "td") -> str:
         return "<TR>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</TR>\n"
@@ -158,6 +181,15 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
         rows = [(row["database_name"], row["name"]) for row in export.rows["services"]]
         assert rows == [("A", "//orders"), ("B", "//a b")], before
         assert export.rejected == []
+    rows = "name,service_id\n{},1\n"
+    two = f"Database: A\n{rows.format('//a')}\nDatabase: B\n{rows.format('//b')}"
+    export = read(tmp_path, "services.csv", two)
+    assert [row["database_name"] for row in export.rows["services"]] == ["A", "B"]
+    assert names(read(tmp_path, "services.csv", rows.format("//a") + rows.format("//b"))) == []
+    array = '[{{"name": "{}", "service_id": 1}}]\n'
+    assert names(read(tmp_path, "services.json", array.format("//a") + "[]" + array.format("//b"))) == []
+    named = '[{{"name": "{0}", "database_name": "{0}"}}]\n'
+    assert names(read(tmp_path, "services.json", named.format("A") + named.format("B"))) == ["A", "B"]
     # After the end of a database nothing tells whose the next result set is.
     export = read(tmp_path, "services.log", f"Begin Database: A\n{first}\nEnd of Database: A\n{second}")
     assert (names(export), len(export.rejected)) == (["//orders"], 1)
@@ -207,6 +239,12 @@ def test_unquoted_separators_are_joined_where_only_one_column_can_have_held_them
         export = read(tmp_path, "transmission_queue.csv", message(**cells))
         assert export.rejected
         assert not any("to_service_name" in row for row in export.rows["transmission_queue"])
+
+
+def test_columns_of_one_name_have_equal_values(tmp_path: Path) -> None:
+    text = "name,service_id,service_queue_id,name\n//a,1,7,//a\n//b,2,8,queue of b\n"
+    export = read(tmp_path, "services.csv", text)
+    assert (names(export), told(export)) == (["//a"], ["3: name is in several columns, and their values differ"])
 
 
 def test_cells_damaged_by_a_spreadsheet(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.other_formats import find_other_format
+from routing.importing.other_formats import find_other_format, other_format_of
 from routing.importing.script_rows import read_scripts
 from routing.importing.tsql.instance_state import DatabaseState, InstanceState
 from routing.importing.tsql.script_reader import AppliedScript, ReadScript, apply_script
@@ -70,6 +70,7 @@ def liquibase(read: ReadText, body: str, **options: object) -> AppliedScript:
             [6],
         ),
         (f"--changeset a:1\n--ignoreLines:1\nCREATE ROUTE r {LOCAL};\nCREATE ROUTE s {LOCAL}", [5]),
+        (f"--changeset a:1 runWith:sqlcmd\n:r x.sql\nCREATE ROUTE r {LOCAL}\n--changeset a:2 dbms:h2", [4]),
         (f"CREATE ROUTE r {LOCAL}\n--changeset a:1\nCREATE ROUTE s {LOCAL}", [4]),
         # What fails ends the update.
         (
@@ -88,7 +89,7 @@ def test_changesets(read: ReadText, body: str, expected: list[int]) -> None:
     assert (
         done.refused == 0
         or expected == []
-        or body.startswith(("CREATE", "--changeset a:1\nDROP", "--changeset a:1 failOn"))
+        or body.startswith(("CREATE", "--changeset a:1\nDROP", "--changeset a:1 failOn", "--changeset a:1 run"))
     )
 
 
@@ -144,6 +145,7 @@ UNFILLED = (
         "<name>",
         "<<Name>>",
     ),
+    *("~Name~", "!Name!", "|Name|", "^Name^", "%(name)s", "((name))", "\u00abname\u00bb"),
     *("<%= name %>", "{{x}}", "${x}", "#{x}", "$(x)"),
 )
 REAL = ("a$b$c", "MSSQL$X", "my__service__x", "a%20b", "{1F5DB6A9-20FA-4114-BFD9-35FE8B8BE40B}", "a@b.example")
@@ -252,6 +254,8 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
     [
         ("a.xml", '<?xml version="1.0"?>\n<!-- x -->\n<databaseChangeLog xmlns="u">', "XML"),
         ("a.sql", "<databaseChangeLog>", "XML"),
+        ("model.xml", '<DataSchemaModel FileFormatVersion="1.2">', "XML"),
+        ("a.sql", "<schema, sysname, dbo>", None),
         ("a.yaml", "# x\n---\ndatabaseChangeLog:\n- changeSet:", "YAML"),
         ("a.json", '{\n "databaseChangeLog": [', "JSON"),
         ("a.ipynb", '{"cells": []}', "notebook"),
@@ -266,6 +270,9 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
 def test_other_formats(tmp_path: Path, name: str, text: str, word: str | None) -> None:
     reason = find_other_format(name, text.encode(), text)
     assert (reason is None) if word is None else (word in str(reason))
+    if name.endswith((".xml", ".json")):
+        (tmp_path / name).write_text(text, encoding="utf-16")
+        assert other_format_of(tmp_path / name) == reason
 
 
 def test_a_script_of_only_comments_is_noted(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_file_that_ends_within_a_character(tmp_path: Path) -> None:
 
 def test_a_name_of_a_column(tmp_path: Path) -> None:
     """An unknown column does not belong to the view, with any name."""
-    export = exported(tmp_path, "routes.csv", b"name,address,caf\x81\r\nA,LOCAL,x\r\n")
+    export = exported(tmp_path, "routes.csv", b"name,route_id,address,caf\x81\r\nA,1,LOCAL,x\r\n")
     assert names(export) == ["A"]
 
 
