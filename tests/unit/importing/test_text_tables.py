@@ -181,11 +181,11 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
         rows = [(row["database_name"], row["name"]) for row in export.rows["services"]]
         assert rows == [("A", "//orders"), ("B", "//a b")], before
         assert export.rejected == []
-    rows = "name,service_id\n{},1\n"
-    two = f"Database: A\n{rows.format('//a')}\nDatabase: B\n{rows.format('//b')}"
+    table = "name,service_id\n{},1\n"
+    two = f"Database: A\n{table.format('//a')}\nDatabase: B\n{table.format('//b')}"
     export = read(tmp_path, "services.csv", two)
     assert [row["database_name"] for row in export.rows["services"]] == ["A", "B"]
-    assert names(read(tmp_path, "services.csv", rows.format("//a") + rows.format("//b"))) == []
+    assert names(read(tmp_path, "services.csv", table.format("//a") + table.format("//b"))) == []
     array = '[{{"name": "{}", "service_id": 1}}]\n'
     assert names(read(tmp_path, "services.json", array.format("//a") + "[]" + array.format("//b"))) == []
     named = '[{{"name": "{0}", "database_name": "{0}"}}]\n'
