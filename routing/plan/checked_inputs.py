@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routing.errors import InputError
 from routing.process import no_search_for_cycles
@@ -27,6 +27,9 @@ from routing.schemas import KEYS, ROUTE_REQUESTS
 from routing.tables.row_faults import RowFault, findings, first_texts, read_suspects
 from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, shape_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # The estate from columns: instances and recorded requests as the rules see them, and all names.
 
@@ -220,7 +223,7 @@ class CheckedInputs(CheckedTables):
     """
 
     settings: Settings
-    read_frames: Callable[[], Mapping[str, Any]] | None = field(default=None, kw_only=True)
+    read_frames: Callable[[], Mapping[str, DataFrame]] | None = field(default=None, kw_only=True)
 
     @cached_property
     def has_transport(self) -> bool:

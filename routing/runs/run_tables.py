@@ -92,6 +92,10 @@ def read_inputs(inputs: RunInputs, frame_cache: FrameCache) -> validate.InputTab
     return validate.read(tables, frame_cache.limits, read_frames, inputs.notes)
 
 
+# Several passes read these.
+_READ_AGAIN = ("messages", "dialogs")
+
+
 @contextmanager
 def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterator[None]:
     """Add to errors in the block that an input without versions may have changed between two passes.
@@ -99,7 +103,7 @@ def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterato
     A pass fails if it reads a message that the first pass did not see (`messages.results`), and so do counts that
     do not add up. Raises StorageError for an error from outside this package.
     """
-    loose = {key: table.location for key, table in inputs.items() if isinstance(table, spark_tables.AsItIs)}
+    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), spark_tables.AsItIs)}
     if not loose:
         yield
         return

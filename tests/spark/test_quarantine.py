@@ -48,6 +48,12 @@ ENGINES: dict[str, Callable[[SparkSession], RunEngine]] = {
 }
 
 
+# Those that hold little in the driver take longer.
+EACH_ENGINE = pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=pytest.mark.long) if "," in name else name for name in ENGINES]
+)
+
+
 def _config(folder: Path, *overrides: str) -> Config:
     pending = f"output.pending_messages={folder / 'out' / 'pending_messages'}"
     return config_of(folder / "in", folder / "out", pending, "resolve.on_config_fault=quarantine", *overrides)
@@ -90,7 +96,7 @@ def _rejected(row: Row, names: frozenset[str], instances: Any) -> list[str]:
     return codes
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EACH_ENGINE
 def test_a_full_run_rejects_the_messages_of_faulty_instances(
     engine: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -187,7 +193,7 @@ def test_the_first_run_of_a_job_and_a_window(spark: SparkSession, tmp_path: Path
         assert_same(without_marks(rows_at(config.output[key])), getattr(expected, key), key)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EACH_ENGINE
 @pytest.mark.parametrize(
     ("key", "row"),
     [
