@@ -73,6 +73,20 @@ def test_the_account_of_the_own_machine_is_refused_by_the_other_side(tmp_path: P
     assert "ENDPOINT::[STOCK Broker] TO [CORP\\SHOP$];" in (remedy.statement or "")
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "at"),
+    [(None, "x", "STOCK"), ("CORP\\stocksvc", "x", "STOCK"), ("x", "x", "SHOP"), ("x", None, "SHOP")],
+)
+def test_the_side_whose_grants_lack_the_login_refuses_it(
+    here: str | None, there: str | None, at: str, tmp_path: Path
+) -> None:
+    own = {} if here is None else {"server_permissions": [grant(here, "SHOP Broker")]}
+    other = {} if there is None else {"server_permissions": [grant(there, "STOCK Broker")]}
+    remedy = connecting(tmp_path, NO_CONNECT, 28034, own, **other)
+    assert remedy.place == (at, "master")
+    assert f"ENDPOINT::[{at} Broker] TO [CORP\\stocksvc];" in (remedy.statement or "")
+
+
 @pytest.mark.parametrize("login", ["CORP\\stocksvc", "public"])
 def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: Path) -> None:
     granted: dict[str, Any] = {"server_permissions": [grant(login, "SHOP Broker")]}
@@ -179,6 +193,17 @@ def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str
     assert remedy.place == ("SHOP", "master")
     assert expected in (remedy.statement or "")
     assert "both sides" not in remedy.text
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("expired", "has expired"), ("not yet valid", "is not valid yet"), ("not found", "does not know")],
+)
+def test_a_status_shows_why_a_certificate_is_refused(said: str, expected: str, tmp_path: Path) -> None:
+    text = "The certificate used by the peer is invalid due to the following reason: Certificate"
+    remedy = connecting(tmp_path, f"Connection handshake failed. {text} {said}. State 89.", 28035)
+    assert expected in remedy.cause
+    assert ("clock" in remedy.text) is (said == "not yet valid")
 
 
 def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
