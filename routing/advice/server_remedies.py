@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import statements
+from routing.advice.address_remedies import check_short_name
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
@@ -20,10 +21,12 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
 from routing.render.phrases import cut, join_words, named
 from routing.rules import text
+from routing.terms import LOOPBACK_HOSTS
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
 """The risk of another port or authentication of an endpoint."""
 _NO_ACCESS = 916
+_OWN_MACHINE = (*LOOPBACK_HOSTS, "(local)")
 _EVERY_IP = ("0.0.0.0", "::")
 _PORT_IN_USE = "in use by another process"
 
@@ -339,6 +342,42 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     altered = statements.alter_route(verdict.route_name, statements.with_clause(address=address))
     place = RemedyPlace(status.instance, status.scope)
     return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
+
+
+def lead_from_loopback(
+    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
+) -> Remedy | None:
+    """Advise ALTER ROUTE for a route to the sender's own machine, if one other machine holds the service.
+
+    Return None if the sender, or another known instance that the address leads to, may take the messages.
+    """
+    here = estate.instances.get(sender.instance)
+    if address is None or here is None or text.host(address) not in _OWN_MACHINE:
+        return None
+    holders = {name for name, _ in estate.instances.holders_of(service)}
+    beside = [owner for owner in estate.network.owners(address, here) if owner.name != here.name]
+    if len(holders) != 1 or beside or service in here.holders:
+        return None
+    holder = next(iter(holders))
+    machine = holder.partition(chr(92))[0]
+    if text.fold(machine) in here.machine_names:
+        return None
+    chosen = estate.addresses.choose(holder, here)
+    cause = (
+        f"Route {named(route)} of {named(sender.database)} leads to {named(address)}, the machine of"
+        f" {named(here.name)} itself, but service {named(service)} is in {named(holder)}."
+    )
+    actions = [f"Let the route lead to the endpoint of {named(holder)}."]
+    if chosen is not None and not chosen.is_certain:
+        actions.append(check_short_name(chosen.written, here.name))
+    if chosen is None:
+        quoted = statements.literal(f"tcp://{machine}:")
+        clause = None if quoted is None else f" WITH ADDRESS = {quoted[:-1]}<port>'"
+    else:
+        clause = statements.with_clause(address=chosen.written)
+    build = to_fill_in if chosen is None else ready
+    altered = statements.alter_route(route, clause)
+    return build(sender, cause, actions, altered, confidence=Confidence.LIKELY)
 
 
 def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | None:

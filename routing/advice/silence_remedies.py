@@ -12,6 +12,7 @@ from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import (
     correct_managed_port,
+    lead_from_loopback,
     lead_to_listener,
     lead_to_neighbour,
     link_express,
@@ -126,6 +127,7 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
     )
     at_listener = at_listener or next((remedy for remedy in closed if remedy is not None), None)
     of_machine = estate, address, silent.service, sender, silent.route
+    at_listener = at_listener or lead_from_loopback(*of_machine)
     return at_listener or part_endpoints(*of_machine) or lead_to_neighbour(*of_machine)
 
 

@@ -737,6 +737,22 @@ def test_another_instance_of_the_machine_holds_the_service(
     )
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", ".", "(local)"])
+@pytest.mark.parametrize("status", ["", "The target service name could not be found.", REFUSED])
+@pytest.mark.parametrize("is_raw", [True, False])
+def test_a_route_to_the_own_machine_leads_to_the_holder(
+    host: str, status: str, is_raw: bool, tmp_path: Path
+) -> None:
+    bare: dict[str, Any] = {"machine_name": None, "port": None} if is_raw else {}
+    own = [broker_endpoint("SHOP", **bare)]
+    shop(tmp_path, status, routes=to_stock(f"TCP://{host}:4022"), service_broker_endpoints=own)
+    target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", **bare)])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("SHOP", "Orders")
+    address = f"tcp://stock:{'<port>' if is_raw else 4022}"
+    assert f"alter route [tostock] with address = n'{address}';" in (remedy.statement or "").lower()
+
+
 def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
     shop(tmp_path, routes=to_stock("TCP://hub:4022"))
     hub = {"databases": [database("msdb", "d6d6d6d6", 4)], "services": {"msdb": []}}
