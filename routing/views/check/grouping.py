@@ -12,7 +12,7 @@ from typing import NamedTuple
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
-from routing.advice.server_remedies import allow_on_managed, lead_from_loopback, list_addresses
+from routing.advice.server_remedies import allow_on_managed, complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
@@ -267,16 +267,10 @@ def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
     """Return the groups of all messages, in the order in which they are shown."""
     all_results = list(results)
+    own = {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
     facts_for_remedies = RemedyFacts(
         estate.instances,
-        EstateAddresses(
-            list_addresses(
-                estate.evidence.server,
-                {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
-                lambda: list_route_addresses(estate.instances),
-            ),
-            list_route_addresses(estate.instances),
-        ),
+        complete_addresses(estate.evidence.server, EstateAddresses(own, list_route_addresses(estate.instances))),
         {result.case.service for result in all_results},
         estate.evidence.server,
     )
