@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from routing import cli
 from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
@@ -526,6 +527,19 @@ def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
     assert trouble.remedy.statement == "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;"
 
 
+def test_without_a_queue_the_brokers_that_are_off_are_troubles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = database("Copy", "0d0d0d0d", 6, is_enabled=0)
+    databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d"), copy]
+    whole_shop(tmp_path, [], transmission_queue=None, databases=databases)
+    assert cli.main(["check", str(tmp_path)]) == 2
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "no transmission queue was exported; the other exports show: the broker of 'Copy' is off" in printed
+    assert "ALTER DATABASE [Copy] SET NEW_BROKER" in printed
+    assert "No message waits" not in printed
+
+
 def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
@@ -645,6 +659,13 @@ def test_a_stopped_endpoint_explains_silence(stopped: str, tmp_path: Path) -> No
     remedy = only_remedy(tmp_path)
     assert remedy.place == (stopped, "master")
     assert remedy.statement == f"USE [master];\nALTER ENDPOINT [{stopped} Broker] STATE = STARTED;"
+
+
+def test_a_copy_with_the_same_id_is_named(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    copies = [database("Stock", "5c5c5c5c"), database("StockCopy", "5c5c5c5c", 6, is_enabled=0)]
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
+    assert "'StockCopy' of 'STOCK' has the broker instance of 'Stock'" in only_remedy(tmp_path).text
 
 
 def test_an_expired_certificate_explains_silence_before_a_missing_copy(tmp_path: Path) -> None:
