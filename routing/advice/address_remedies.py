@@ -271,11 +271,15 @@ def _with_address(
         return to_fill_in(place, cause, actions, line)
     if address.is_certain:
         return ready(place, cause, actions, line)
-    check = (
-        f"{named(text.host(address.written))} is a short machine name: check that {named(stuck.instance)} finds"
-        " it, or write the full name."
+    return to_fill_in(place, cause, (*actions, check_short_name(address.written, stuck.instance)), line)
+
+
+def check_short_name(address: str, instance: str) -> str:
+    """Return the action for an address with a host that an instance may not find."""
+    return (
+        f"{named(text.host(address))} is a short machine name: check that {named(instance)} finds it, or write the"
+        " full name."
     )
-    return to_fill_in(place, cause, (*actions, check), line)
 
 
 def _options(

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from routing.advice import statements
-from routing.advice.broker_copies import MASTER
+from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
+from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
+from routing.cases.known_estate import SYSTEM_DATABASES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
 from routing.render.phrases import cut, join_words, named
@@ -93,6 +95,21 @@ def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
             confidence=Confidence.CERTAIN,
         )
         yield EstateTrouble(TroubleKind.BROKER_OFF, f"the broker of {named(MSDB)} is off", 1, remedy)
+
+
+def find_brokers_off(estate: AdviceEstate) -> list[EstateTrouble]:
+    """Return the disabled brokers of databases, except those of SQL Server itself."""
+    troubles = []
+    for (instance, database), facts in estate.server.databases.items():
+        known = estate.instances.get(instance)
+        if facts.is_broker_on is not False or database in SYSTEM_DATABASES or known is None:
+            continue
+        what = f"the broker of {named(database)} is off"
+        cause = f"The broker of {named(database)} is off: it sends and takes no messages."
+        troubles.append(
+            EstateTrouble(TroubleKind.BROKER_OFF, what, 1, enable_database(estate, known, database, cause))
+        )
+    return troubles
 
 
 def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -5,17 +5,24 @@ Each function is one case: None where it is not the one at hand, or where its vi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import PORT_RISK, name_endpoint
 from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import StatusTrouble
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CertificateFacts, EndpointFacts
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
 _OWN_CERTIFICATE = (9763, 28022, 28023, 28036)
+_REPORTED: Mapping[StatusTrouble | None, str] = {
+    StatusTrouble.CERTIFICATE_EXPIRED: "has expired",
+    StatusTrouble.CERTIFICATE_NOT_YET_VALID: "is not valid yet",
+}
 _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
 
 
@@ -133,7 +140,7 @@ def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
     peer = status.find_peer()
     if status.status_text.number != _PEER_CERTIFICATE or peer is None:
         return None
-    return _renew(status.server, peer.name, status.instance)
+    return _renew(status.server, peer.name, status.instance, status.trouble)
 
 
 def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
@@ -144,7 +151,7 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     if certificate is not None and certificate.has_private_key is False:
         return _restore_private_key(status.instance, certificate)
     peer = status.find_peer()
-    return _renew(status.server, status.instance, None if peer is None else peer.name)
+    return _renew(status.server, status.instance, None if peer is None else peer.name, status.trouble)
 
 
 def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy:
@@ -217,15 +224,22 @@ def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) 
     return None
 
 
-def _renew(server: ServerEvidence, holder: str, partner: str | None) -> Remedy:
-    """Advise another certificate for the endpoint of ``holder``; its partner gets the public part."""
+def _renew(
+    server: ServerEvidence, holder: str, partner: str | None, trouble: StatusTrouble | None = None
+) -> Remedy:
+    """Advise another certificate for the endpoint of ``holder``; its partner gets the public part.
+
+    ``trouble`` is that of the status, which counts if the certificate was not exported.
+    """
     certificate, now = server.endpoint_certificate(holder), server.exported_at(holder)
-    is_early = certificate is not None and now is not None and certificate.is_early(now)
+    is_early = trouble is StatusTrouble.CERTIFICATE_NOT_YET_VALID
+    if certificate is not None:
+        is_early = now is not None and certificate.is_early(now)
     dates = None if certificate is None else certificate.starts if is_early else certificate.expires
     until = "" if dates is None else f", valid {'from' if is_early else 'until'} {dates}"
     shown = "The certificate" if certificate is None else f"Certificate {named(certificate.name)}{until},"
     is_known = certificate is not None and now is not None and (is_early or certificate.has_expired(now))
-    problem = "is not valid now" if is_known else "is missing or not valid now"
+    problem = "is not valid now" if is_known else _REPORTED.get(trouble, "is missing or not valid now")
     cause = f"{shown} of the endpoint of {named(holder)} {problem}."
     other = "the other side" if partner is None else named(partner)
     actions = [f"On {named(holder)} create a certificate that is valid, and give it to the endpoint."]

@@ -74,11 +74,11 @@ def _unwrap(status: ReportedStatus, line: str) -> tuple[StatusTrouble | None, St
 def grant_connect(status: ReportedStatus) -> Remedy | None:
     """Advise GRANT CONNECT on the endpoint that refuses a login: that of the side which reports it.
 
-    A login of the machine of that side is refused by the other side. A login that has the permission in the export
-    gets no second grant.
+    A login of the machine of that side is refused by the other side, and so is one that only the exported grants
+    of the other side lack. A login that has the permission in the export gets no second grant.
     """
     login, instance = _find_login(status), status.instance
-    if login is not None and _is_account_of(login, instance):
+    if login is not None and _is_refused_there(status, login):
         peer = status.find_peer()
         if peer is None:
             return None
@@ -111,7 +111,8 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     has = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
     by_export = "" if grants is None else f" By this export {has} has it."
     cause = f"{login_text[0].upper()}{login_text[1:]} has no CONNECT permission on {at}.{by_export}"
-    confidence = Confidence.LIKELY if grants is None else Confidence.CERTAIN
+    is_sure = grants is not None and status.server.was_exported("server_permissions", status.instance)
+    confidence = Confidence.CERTAIN if is_sure else Confidence.LIKELY
     return build(place, cause, ("Grant it CONNECT.",), line, risk=_RISK, confidence=confidence)
 
 
@@ -167,6 +168,27 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, status.instance)} TO [<login>];"
     place = RemedyPlace(status.instance, MASTER)
     return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=_RISK)
+
+
+def _is_refused_there(status: ReportedStatus, login: str) -> bool:
+    """Return True if the other side of the connection refuses a login, by its name or by the exported grants."""
+    if _is_account_of(login, status.instance):
+        return True
+    peer = status.find_peer()
+    # The error log of an instance is about its own endpoint.
+    if peer is None or status.peer is not None:
+        return False
+    return _lacks_connect(status, peer.name, login) and not _lacks_connect(status, status.instance, login)
+
+
+def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
+    """Return True if the grants on the endpoint of an instance were exported and a login has none."""
+    endpoint = status.server.endpoint(instance)
+    grants = status.server.connect_grants(instance, None if endpoint is None else endpoint.name)
+    if grants is None:
+        return False
+    denied = any(not grant.is_granted and grant.login in (login, _EVERYBODY) for grant in grants)
+    return denied or not any(grant.is_granted and grant.login in (login, _EVERYBODY) for grant in grants)
 
 
 def _is_account_of(login: str, instance: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from routing.advice.path_remedies import find_remedies, find_wrong_ports
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages, find_causes
 from routing.advice.status_advice import answer_status
 from routing.advice.status_facts import ReportedStatus
@@ -103,7 +104,13 @@ def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None)
     """Add the exported facts that are not about routing to the facts for remedies."""
     if evidence is None:
         return read_facts
-    return lambda: replace(read_facts(), server=evidence.server)
+    server = evidence.server
+
+    def read_all() -> RemedyFacts:
+        facts = read_facts()
+        return replace(facts, server=server, addresses=complete_addresses(server, facts.addresses))
+
+    return read_all
 
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:

@@ -13,9 +13,12 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import cut, named
 from routing.render.wording import count
+from routing.terms import MSDB
 
 QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
 """The risk of a queue that is turned on again."""
+_OF_MAIL = ("InternalMailQueue", "ExternalMailQueue")
+_START_MAIL = "EXEC msdb.dbo.sysmail_start_sp;"
 _DENIED = re.compile(
     r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
     r" schema '(?P<schema>[^']+)'"
@@ -43,6 +46,7 @@ def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | No
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
+        *((_START_MAIL,) if target.database == MSDB and queue.name in _OF_MAIL else ()),
         risk=QUEUE_RISK,
         confidence=Confidence.LIKELY,
     )

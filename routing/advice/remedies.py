@@ -115,7 +115,7 @@ CASES = (
     ),
     RemedyCase(
         _NOT_FOUND,
-        "SQL Server sends them for an event notification, bound to a broker instance",
+        "SQL Server sends them for an event notification",
         "`DROP` and `CREATE EVENT NOTIFICATION` in words, `END CONVERSATION … WITH CLEANUP` as a comment",
         service_remedies.notify_anew,
     ),

@@ -6,24 +6,28 @@ Each function is one case: None where it is not the one at hand, or where its vi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import statements
+from routing.advice.address_remedies import check_short_name
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import TRUST_RISK
+from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
 from routing.render.phrases import cut, join_words, named
 from routing.rules import text
+from routing.terms import LOOPBACK_HOSTS
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
 """The risk of another port or authentication of an endpoint."""
 _NO_ACCESS = 916
+_OWN_MACHINE = (*LOOPBACK_HOSTS, "(local)")
 _EVERY_IP = ("0.0.0.0", "::")
 _PORT_IN_USE = "in use by another process"
 
@@ -191,7 +195,9 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     partners = [
         (name, holder.name, address)
         for name, holder in status.estate.instances.holders_of(status.service, broker)
-        if holder.is_enabled and name != status.instance and (address := _reach(status.estate, name)) is not None
+        if holder.is_enabled
+        and name != status.instance
+        and (address := status.estate.find_endpoint_address(name)) is not None
     ]
     if broker is None or route is None or route.broker != broker or len(partners) != 1:
         return None
@@ -234,7 +240,7 @@ def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) 
     route = None if verdict.decision is None else before.last.reported
     if route is None or route.service != before.service:
         return None
-    partner = _reach(estate, principals[0][0]) if len(principals) == 1 else None
+    partner = estate.find_endpoint_address(principals[0][0]) if len(principals) == 1 else None
     if partner is None or address is None or verdict.mirror_address is not None:
         return None
     name, holder = principals[0]
@@ -247,15 +253,6 @@ def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) 
     altered = statements.alter_route(verdict.route_name, clause)
     place = RemedyPlace(before.instance, before.scope)
     return ready(place, cause, (action,), altered, confidence=Confidence.LIKELY)
-
-
-def _reach(estate: AdviceEstate, instance: str) -> str | None:
-    """Return an address of an instance: a known one, else its machine's name with its endpoint's port."""
-    address = estate.find_endpoint_address(instance)
-    endpoint = estate.server.endpoint(instance)
-    if address is not None or endpoint is None or endpoint.port is None:
-        return address
-    return f"TCP://{instance.partition(chr(92))[0]}:{endpoint.port}"
 
 
 def start_endpoint(server: ServerEvidence, instance: str, cause: str) -> Remedy | None:
@@ -327,7 +324,7 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
         for name, _ in status.estate.instances.holders_of(status.service, status.broker)
         if name != status.instance
     }
-    address = _reach(status.estate, next(iter(names))) if len(names) == 1 else None
+    address = status.estate.find_endpoint_address(next(iter(names))) if len(names) == 1 else None
     if address is None:
         return None
     holder = next(iter(names))
@@ -339,6 +336,42 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     altered = statements.alter_route(verdict.route_name, statements.with_clause(address=address))
     place = RemedyPlace(status.instance, status.scope)
     return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
+
+
+def lead_from_loopback(
+    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
+) -> Remedy | None:
+    """Advise ALTER ROUTE for a route to the sender's own machine, if one other machine holds the service.
+
+    Return None if the sender, or another known instance that the address leads to, may take the messages.
+    """
+    here = estate.instances.get(sender.instance)
+    if address is None or here is None or text.host(address) not in _OWN_MACHINE:
+        return None
+    holders = {name for name, _ in estate.instances.holders_of(service)}
+    beside = [owner for owner in estate.network.owners(address, here) if owner.name != here.name]
+    if len(holders) != 1 or beside or service in here.holders:
+        return None
+    holder = next(iter(holders))
+    machine = holder.partition(chr(92))[0]
+    if text.fold(machine) in here.machine_names:
+        return None
+    chosen = estate.addresses.choose(holder, here)
+    cause = (
+        f"Route {named(route)} of {named(sender.database)} leads to {named(address)}, the machine of"
+        f" {named(here.name)} itself, but service {named(service)} is in {named(holder)}."
+    )
+    actions = [f"Let the route lead to the endpoint of {named(holder)}."]
+    if chosen is not None and not chosen.is_certain:
+        actions.append(check_short_name(chosen.written, here.name))
+    if chosen is None:
+        quoted = statements.literal(f"tcp://{machine}:")
+        clause = None if quoted is None else f" WITH ADDRESS = {quoted[:-1]}<port>'"
+    else:
+        clause = statements.with_clause(address=chosen.written)
+    build = to_fill_in if chosen is None else ready
+    altered = statements.alter_route(route, clause)
+    return build(sender, cause, actions, altered, confidence=Confidence.LIKELY)
 
 
 def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | None:
@@ -445,25 +478,25 @@ def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
     return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
 
 
-def list_addresses(
-    server: ServerEvidence,
-    addresses: Mapping[str, Sequence[str]],
-    routes: Callable[[], Iterable[tuple[str, str | None]]],
-) -> dict[str, Sequence[str]]:
+def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> EstateAddresses:
     """Return the addresses by which routes reach instances. Replicas of a group use their listener.
 
-    An instance without known addresses gets those of ``routes`` with its machine's name and its endpoint's port,
-    and the bare name of its machine.
+    An instance without known addresses gets those of routes with its machine's name and its endpoint's port, and
+    the bare name of its machine.
     """
+    return EstateAddresses(_list_addresses(server, addresses), addresses.list_routes())
+
+
+def _list_addresses(server: ServerEvidence, addresses: EstateAddresses) -> dict[str, Sequence[str]]:
     unknown = {
         (text.fold(name.partition("\\")[0]), str(endpoint.port)): name
         for name, endpoint in server.endpoints.items()
-        if endpoint.port is not None and not addresses.get(name)
+        if endpoint.port is not None and not addresses.of(name)
     }
-    found = dict(addresses)
+    found = dict(addresses.own)
     if unknown:
         by_name: dict[str, dict[str, None]] = defaultdict(dict)
-        for _, address in routes():
+        for _, address in addresses.list_routes():
             machine, port = text.fold((text.host(address) or "").partition(".")[0]), text.port(address) or ""
             if address is not None and (machine, port) in unknown:
                 by_name[unknown[machine, port]][address] = None

@@ -159,7 +159,10 @@ def begin_anew(stuck: StuckMessage) -> Remedy | None:
 
 def notify_anew(stuck: StuckMessage) -> Remedy | None:
     """Advise how to recreate an event notification without a target, or return None for other messages."""
-    if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
+    if stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
+        return None
+    if stuck.broker is None and open_closed(stuck) is not None:
+        # A database that is not online may hold the service.
         return None
     subject = f"SQL Server sends these messages to service {named(stuck.service)} for an event notification"
     place = stuck.place(stuck.database or stuck.scope)

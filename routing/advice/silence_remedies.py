@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from routing.advice import statements
+from routing.advice.broker_copies import find_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.handshake_remedies import compare_certificates
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import (
     correct_managed_port,
+    lead_from_loopback,
     lead_to_listener,
     lead_to_neighbour,
     link_express,
@@ -126,6 +128,7 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
     )
     at_listener = at_listener or next((remedy for remedy in closed if remedy is not None), None)
     of_machine = estate, address, silent.service, sender, silent.route
+    at_listener = at_listener or lead_from_loopback(*of_machine)
     return at_listener or part_endpoints(*of_machine) or lead_to_neighbour(*of_machine)
 
 
@@ -134,8 +137,25 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return remedy
-    further_actions = (*_quote_logs(silent, target), *_missing(silent, target), EVENT_THAT_TELLS)
+    further_actions = (
+        *_name_copies(silent, target),
+        *_quote_logs(silent, target),
+        *_missing(silent, target),
+        EVENT_THAT_TELLS,
+    )
     return replace(remedy, actions=(*remedy.actions, *further_actions))
+
+
+def _name_copies(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
+    """Yield the databases with the broker instance of the target or of the sender on its instance."""
+    for place in dict.fromkeys((target, silent.sender)):
+        instance = silent.estate.instances.get(place.instance)
+        twins = () if instance is None else find_twins(instance, place.database or "")
+        for twin in sorted(twins, key=lambda twin: twin.name):
+            yield (
+                f"{named(twin.name)} of {named(place.instance)} has the broker instance of"
+                f" {named(place.database)}: if it is a copy, run ALTER DATABASE … SET NEW_BROKER there."
+            )
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:

@@ -10,9 +10,10 @@ from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.server_remedies import lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
@@ -48,6 +49,9 @@ def answer_status(status: ReportedStatus) -> Remedy:
         dead = end_dead_dialog(status.server, RemedyPlace(status.instance, status.database), status.service)
         if dead is not None:
             return dead
+    from_loopback = _lead_from_loopback(status)
+    if from_loopback is not None:
+        return from_loopback
     remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
     is_explained = status.trouble is StatusTrouble.PASSING and remedy.statement is not None
     if is_explained or not says_otherwise(status):
@@ -61,6 +65,15 @@ def answer_status(status: ReportedStatus) -> Remedy:
         is_complete=False,
         confidence=Confidence.TO_BE_CHECKED,
     )
+
+
+def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
+    """Correct a route that leads to the sender's own machine, if SQL Server cannot send or deliver."""
+    sends = status.trouble in _NOT_FOUND or status.trouble in CONNECTION_TROUBLES
+    if status.supposed is None or status.supposed.outcome != Outcome.SENT or not sends:
+        return None
+    sender, route = RemedyPlace(status.instance, status.scope), status.supposed.route_name
+    return lead_from_loopback(status.estate, status.address, status.service, sender, route)
 
 
 def says_otherwise(status: ReportedStatus) -> bool:

@@ -34,6 +34,19 @@ class EstateAddresses:
     def __init__(self, own: Mapping[str, Sequence[str]], in_routes: Iterable[tuple[str, str | None]] = ()) -> None:
         self._own, self._in_routes = own, in_routes
 
+    @property
+    def own(self) -> Mapping[str, Sequence[str]]:
+        """The own addresses of each instance as written."""
+        return self._own
+
+    def list_routes(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the addresses of routes, each with the instance of the route."""
+        yield from self._read_routes
+
+    @cached_property
+    def _read_routes(self) -> Sequence[tuple[str, str | None]]:
+        return tuple(self._in_routes)
+
     def of(self, instance: str) -> Sequence[str]:
         """Return an instance's own addresses as written."""
         return self._own.get(instance, ())
@@ -64,7 +77,7 @@ class EstateAddresses:
         """How many routes have each address that an instance has, by the route's instance and writing."""
         uses: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         owned = {text.comparable_address(address) for addresses in self._own.values() for address in addresses}
-        for user, address in self._in_routes:
+        for user, address in self._read_routes:
             if address is not None and text.comparable_address(address) in owned:
                 uses[text.comparable_address(address)][user, address.strip().rstrip("/")] += 1
         return uses

@@ -119,6 +119,7 @@ def _statements_by_subject(
 
 
 _QUEUE = "transmission_queue"
+_NO_QUEUE = "no transmission queue was exported: it is not known whether messages wait"
 CONFIGURATION = ("instances", "databases", "services", "routes")
 
 
@@ -199,7 +200,7 @@ class FileEvidence:
     ``rows`` are by table, as `import` would write them. ``without_endpoint`` has rows of queues whose conversation
     endpoint was not exported. ``spots`` has the place of each definition, and ``problems`` those of scripts with
     their instances. ``of_scripts`` has the instance and database for scripts that name none. ``server`` has the
-    exported facts other than routing.
+    exported facts other than routing. ``has_queue`` is True if a transmission queue was exported.
     """
 
     rows: Mapping[str, Sequence[TableRow]]
@@ -210,6 +211,7 @@ class FileEvidence:
     problems: tuple[tuple[str, StatementProblem], ...] = ()
     of_scripts: StandIns = field(default_factory=StandIns)
     server: ServerEvidence = NO_EVIDENCE
+    has_queue: bool = True
 
     @property
     def instances(self) -> list[str]:
@@ -218,12 +220,16 @@ class FileEvidence:
 
 
 def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
-    """Read files and folders. Raises InputError if there is no queue among them, or if one cannot be read."""
+    """Read files and folders. Raises InputError if there is no export among them, or if a queue cannot be read."""
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options, needed=_QUEUE)
-    if _QUEUE not in export.rows:
+    if not export.rows:
         raise no_queue(paths, export.notes)
-    return weigh(export, scripts, options)
+    evidence = weigh(export, scripts, options)
+    if _QUEUE in export.rows:
+        return evidence
+    notes = (_NO_QUEUE, *evidence.log.notes)
+    return replace(evidence, has_queue=False, log=replace(evidence.log, notes=notes))
 
 
 def gather_beside(paths: Sequence[str]) -> FileEvidence | None:

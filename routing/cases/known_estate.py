@@ -15,8 +15,8 @@ from routing.rules.locating import list_influential_holders
 from routing.rules.resolving import Verdict
 from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
-# Nobody routes to services of these databases.
-_SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+"""Nobody routes to services of these databases."""
 # Steps without a route that names the service: a database that was not exported may hold it.
 _NAMES_NO_SERVICE = (
     *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
@@ -56,11 +56,11 @@ class EstateKnowledge:
             yield from self._of_database(name, database)
 
     def _of_database(self, instance: str, database: str) -> Iterator[KnowledgeGap]:
-        if database not in _SYSTEM_DATABASES - {MSDB}:
+        if database not in SYSTEM_DATABASES - {MSDB}:
             routes = self.routes(instance, database)
             if routes is not None:
                 yield routes
-        if database not in _SYSTEM_DATABASES:
+        if database not in SYSTEM_DATABASES:
             services = self.services(instance, database)
             if services is not None:
                 yield services
@@ -256,7 +256,7 @@ class EstateKnowledge:
         if name not in self._unread:
             gaps = ((one, self.services(name, one.name)) for one in self.instances[name].databases.values())
             self._unread[name] = [
-                (one, gap) for one, gap in gaps if gap is not None and one.name not in _SYSTEM_DATABASES
+                (one, gap) for one, gap in gaps if gap is not None and one.name not in SYSTEM_DATABASES
             ]
         return self._unread[name]
 

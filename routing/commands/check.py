@@ -119,6 +119,7 @@ def _check(
     at: datetime | None,
     read: ServersExport | None,
 ) -> int:
+    from routing.cases.exported_files import no_queue
     from routing.views.check.checking import check
 
     with console.during("reading the files", final_line="checked"), no_search_for_cycles():
@@ -143,6 +144,8 @@ def _check(
     console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))
     if options.html is not None:
         _write_page(done, options.html, console)
+    if not done.evidence.has_queue:
+        raise no_queue(paths)
     if any(_is_found(done.shown, condition) for condition in options.fail_on):
         return EXIT_FOUND
     return EXIT_FAILED if read is not None and read.unread else EXIT_DONE

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from routing import cli
 from routing.advice.estate_troubles import TroubleKind
 from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
@@ -71,6 +72,20 @@ def test_the_account_of_the_own_machine_is_refused_by_the_other_side(tmp_path: P
     remedy = connecting(tmp_path, NO_CONNECT.replace("stocksvc", "SHOP$"), 28034)
     assert remedy.place == ("STOCK", "master")
     assert "ENDPOINT::[STOCK Broker] TO [CORP\\SHOP$];" in (remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "at"),
+    [(None, "x", "STOCK"), ("CORP\\stocksvc", "x", "STOCK"), ("x", "x", "SHOP"), ("x", None, "SHOP")],
+)
+def test_the_side_whose_grants_lack_the_login_refuses_it(
+    here: str | None, there: str | None, at: str, tmp_path: Path
+) -> None:
+    own = {} if here is None else {"server_permissions": [grant(here, "SHOP Broker")]}
+    other = {} if there is None else {"server_permissions": [grant(there, "STOCK Broker")]}
+    remedy = connecting(tmp_path, NO_CONNECT, 28034, own, **other)
+    assert remedy.place == (at, "master")
+    assert f"ENDPOINT::[{at} Broker] TO [CORP\\stocksvc];" in (remedy.statement or "")
 
 
 @pytest.mark.parametrize("login", ["CORP\\stocksvc", "public"])
@@ -179,6 +194,17 @@ def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str
     assert remedy.place == ("SHOP", "master")
     assert expected in (remedy.statement or "")
     assert "both sides" not in remedy.text
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("expired", "has expired"), ("not yet valid", "is not valid yet"), ("not found", "does not know")],
+)
+def test_a_status_shows_why_a_certificate_is_refused(said: str, expected: str, tmp_path: Path) -> None:
+    text = "The certificate used by the peer is invalid due to the following reason: Certificate"
+    remedy = connecting(tmp_path, f"Connection handshake failed. {text} {said}. State 89.", 28035)
+    assert expected in remedy.cause
+    assert ("clock" in remedy.text) is (said == "not yet valid")
 
 
 def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
@@ -501,6 +527,19 @@ def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
     assert trouble.remedy.statement == "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;"
 
 
+def test_without_a_queue_the_brokers_that_are_off_are_troubles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = database("Copy", "0d0d0d0d", 6, is_enabled=0)
+    databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d"), copy]
+    whole_shop(tmp_path, [], transmission_queue=None, databases=databases)
+    assert cli.main(["check", str(tmp_path)]) == 2
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "no transmission queue was exported; the other exports show: the broker of 'Copy' is off" in printed
+    assert "ALTER DATABASE [Copy] SET NEW_BROKER" in printed
+    assert "No message waits" not in printed
+
+
 def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
@@ -622,6 +661,13 @@ def test_a_stopped_endpoint_explains_silence(stopped: str, tmp_path: Path) -> No
     assert remedy.statement == f"USE [master];\nALTER ENDPOINT [{stopped} Broker] STATE = STARTED;"
 
 
+def test_a_copy_with_the_same_id_is_named(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    copies = [database("Stock", "5c5c5c5c"), database("StockCopy", "5c5c5c5c", 6, is_enabled=0)]
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
+    assert "'StockCopy' of 'STOCK' has the broker instance of 'Stock'" in only_remedy(tmp_path).text
+
+
 def test_an_expired_certificate_explains_silence_before_a_missing_copy(tmp_path: Path) -> None:
     shop(tmp_path, routes=AWAY, certificates={"master": [certificate("ShopCert")]})
     target(tmp_path, certificates={"master": [certificate("StockCert", until="2025-12-31T00:00:00")]})
@@ -710,6 +756,22 @@ def test_another_instance_of_the_machine_holds_the_service(
     assert only_remedy(tmp_path).statement == (
         "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://box:4023';"
     )
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", ".", "(local)"])
+@pytest.mark.parametrize("status", ["", "The target service name could not be found.", REFUSED])
+@pytest.mark.parametrize("is_raw", [True, False])
+def test_a_route_to_the_own_machine_leads_to_the_holder(
+    host: str, status: str, is_raw: bool, tmp_path: Path
+) -> None:
+    bare: dict[str, Any] = {"machine_name": None, "port": None} if is_raw else {}
+    own = [broker_endpoint("SHOP", **bare)]
+    shop(tmp_path, status, routes=to_stock(f"TCP://{host}:4022"), service_broker_endpoints=own)
+    target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", **bare)])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("SHOP", "Orders")
+    address = f"tcp://stock:{'<port>' if is_raw else 4022}"
+    assert f"alter route [tostock] with address = n'{address}';" in (remedy.statement or "").lower()
 
 
 def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:

@@ -457,6 +457,11 @@ def test_queues_that_are_off_or_not_read_are_troubles(tmp_path: Path) -> None:
     assert trouble.kind is TroubleKind.QUEUE_OFF
     whole_shop(tmp_path, [], service_queues={"Orders": [QUEUE]}, **views)
     assert check([str(tmp_path)]).troubles == []
+    mail = {**QUEUE, "name": "ExternalMailQueue", "is_receive_enabled": 0}
+    services = {"msdb": [{"name": "ExternalMailService", "service_queue_id": 70}], "Orders": []}
+    whole_shop(tmp_path, [], service_queues={"msdb": [mail]}, services=services)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "EXEC msdb.dbo.sysmail_start_sp;" in (trouble.remedy.statement or "")
 
 
 # What was refused, and columns that cannot be read.

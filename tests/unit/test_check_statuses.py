@@ -514,6 +514,7 @@ EVENTS = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationServic
 # From and to which service, the broker instance, what the words hold; the statement holds the last.
 NOTIFIED = [
     ("//target", EVENTS, None, "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
+    (EVENTS, "//gone", None, "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
     (EVENTS, "//gone", "0d0d0d0d", "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
     (EVENTS, "//gone", "99999999", "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
 ]

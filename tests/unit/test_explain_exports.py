@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from routing import cli
-from tests.exported import database
-from tests.exported_causes import AWAY, QUEUE, shop, target
+from tests.exported import database, route
+from tests.exported_causes import AWAY, QUEUE, broker_endpoint, shop, target
 from tests.imports import config_in, import_views, no_spark
 
 pytest.importorskip("deltalake")
@@ -74,6 +74,24 @@ def test_the_advice_for_an_availability_group_uses_exports(
     line = ["explain", "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE]
     assert cli.main([*line, "--exports", str(exports)]) == 0
     assert "ALTER AVAILABILITY GROUP" in capsys.readouterr().out
+
+
+def test_the_address_of_an_exported_endpoint_is_the_same_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports = tmp_path / "exports"
+    shop(exports, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
+    target(exports, service_broker_endpoints=[broker_endpoint("STOCK", 4025, machine_name=None)])
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    explain = ["explain", "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE]
+    commands = (
+        [*explain, "--exports", str(exports)],
+        ["check", str(exports)],
+        ["check", str(exports), "--message", MESSAGE],
+    )
+    for line in commands:
+        assert cli.main(line) == 0
+        assert "ADDRESS = N'tcp://stock:4025'" in capsys.readouterr().out
 
 
 def test_folders_without_exports_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,11 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-from routing.advice.estate_troubles import EstateTrouble, find_troubles
+from routing.advice.estate_troubles import EstateTrouble, find_brokers_off, find_troubles
+from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.evidence import FileEvidence, gather, try_scripts
-from routing.cases.exported_files import PLAIN_TIMES, FileOptions
+from routing.cases.exported_files import PLAIN_TIMES, FileOptions, no_queue
+from routing.cases.judged_questions import RemedyFacts
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
 from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
@@ -286,6 +288,11 @@ class Check:
         """The number of other findings of lint by severity."""
         return count_severities(set(self.every_finding) - set(self.findings))
 
+    @property
+    def messages(self) -> int | None:
+        """The number of messages in the transmission queues, or None if no queue was exported."""
+        return len(self.results) if self.evidence.has_queue else None
+
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
         """The troubles other than waiting messages, without those that a group's remedy covers."""
@@ -295,6 +302,10 @@ class Check:
             for advice in message_group.advice
         }
         all_troubles = find_troubles(self.evidence.server)
+        if not self.evidence.has_queue:
+            # No status of a message names a broker that is off.
+            facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
+            all_troubles += find_brokers_off(AdviceEstate(facts))
         return [
             trouble for trouble in all_troubles if (trouble.remedy.place, trouble.remedy.statement) not in advised
         ]
@@ -344,8 +355,8 @@ def check(
     on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
     with the progress.
 
-    Raises InputError if there is no queue among the files, a queue cannot be read, or the instance and database of
-    a script cannot be determined.
+    Raises InputError if there is no queue among the files and the other exports show no trouble, if a queue cannot
+    be read, or if the instance and database of a script cannot be determined.
     """
     options = FileOptions(
         StandIns(instance, database, exported_at),
@@ -359,7 +370,10 @@ def check(
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
-    return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
+    done = Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
+    if not evidence.has_queue and not done.troubles:
+        raise no_queue(paths, evidence.log.notes[1:])
+    return done
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
-from routing.advice.server_remedies import allow_on_managed, list_addresses
+from routing.advice.server_remedies import allow_on_managed, complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
@@ -267,16 +267,10 @@ def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
     """Return the groups of all messages, in the order in which they are shown."""
     all_results = list(results)
+    own = {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
     facts_for_remedies = RemedyFacts(
         estate.instances,
-        EstateAddresses(
-            list_addresses(
-                estate.evidence.server,
-                {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
-                lambda: list_route_addresses(estate.instances),
-            ),
-            list_route_addresses(estate.instances),
-        ),
+        complete_addresses(estate.evidence.server, EstateAddresses(own, list_route_addresses(estate.instances))),
         {result.case.service for result in all_results},
         estate.evidence.server,
     )
@@ -346,7 +340,9 @@ class _Adviser:
         alike = (facts, tuple(map(id, case.possible)), case.from_service)
         if alike not in self._known:
             helps = [
-                _NearMissesAndRemedies() if counted.is_on_its_way else self._advise(counted, verdict)
+                self._correct_loopback(counted, verdict)
+                if counted.is_on_its_way
+                else self._advise(counted, verdict)
                 for counted, verdict in supposed
             ]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(case) else set()
@@ -361,6 +357,12 @@ class _Adviser:
             for counted, _ in supposed
         )
         return helped._replace(remedies=()) if is_contradicted else helped
+
+    def _correct_loopback(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
+        """Find the remedy for a case that may leave for the sender's own machine."""
+        sender, route = RemedyPlace(case.instance, case.scope), verdict.route_name
+        remedy = lead_from_loopback(self._estate, verdict.address, case.service, sender, route)
+        return _NearMissesAndRemedies(remedies=() if remedy is None else (remedy,))
 
     def _knows_routes(self, case: MessageCase) -> bool:
         """Return True if all deciding routes are known, even if other facts are unknown."""
@@ -382,7 +384,9 @@ class _Adviser:
         bare = MessageGroup(ordered, helped.near, ())
         on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
         counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
-        status_remedies = [GroupAdvice(remedy, count) for remedy, count in counted_remedies]
+        status_remedies = [
+            GroupAdvice(remedy, count) for remedy, count in counted_remedies if remedy not in helped.remedies
+        ]
         if bare.is_silent and not status_remedies and not on_path:
             status_remedies = [
                 GroupAdvice(remedy, bare.unacknowledged) for remedy in self._remedies_of_silence(bare)

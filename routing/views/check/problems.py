@@ -263,19 +263,26 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 # The first line of a check: the number of stuck messages, and the effect of scripts.
 
 
+_NO_QUEUE = "It is not known whether messages wait, since no transmission queue was exported."
+
+
 def state_answer(
-    problems: Sequence[MessageProblem], total: int, refused: int = 0, troubles: Sequence[EstateTrouble] = ()
+    problems: Sequence[MessageProblem],
+    total: int | None,
+    refused: int = 0,
+    troubles: Sequence[EstateTrouble] = (),
 ) -> str:
     """State in one line how many of all messages are stuck, and what else is wrong.
 
-    ``problems`` include messages on their way. ``refused`` is the number of unreadable rows of the queues. The
-    worst of ``troubles`` is named.
+    ``problems`` include messages on their way. ``total`` is None if no transmission queue was exported.
+    ``refused`` is the number of unreadable rows of the queues. The worst of ``troubles`` is named.
     """
-    line = _state_refused(problems, total, refused)
+    line = _NO_QUEUE if total is None else _state_refused(problems, total, refused)
     if not troubles:
         return line
     more_troubles = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
-    return f"{line[:-1]}; beside them: {troubles[0].what}{more_troubles}."
+    beside = "the other exports show" if total is None else "beside them"
+    return f"{line[:-1]}; {beside}: {troubles[0].what}{more_troubles}."
 
 
 def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int) -> str:
@@ -396,6 +403,8 @@ def _count_reported(problems: Sequence[MessageProblem]) -> int:
 
 def state_counts(done: Check) -> str:
     """State the number of waiting messages and the decision time, with counts of outcomes and ends."""
+    if done.messages is None:
+        return "Export sys.transmission_queue too (sbroute import queries)"
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
     instances = {result.row["instance_name"] for result in done.results}
