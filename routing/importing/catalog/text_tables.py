@@ -41,6 +41,7 @@ from routing.importing.import_faults import unreadable_file
 _AT_ONCE = 2_000
 _TRIED = 100
 _MANY_BLANKS = "  "
+_STATUS = "transmission_status"
 _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*")
@@ -292,6 +293,7 @@ class _TextReader:
             table.width = len(table.result_set.columns)
         result_set = table.result_set
         names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
+        cut, above_number = set[int](), next(reversed(result_set.rows.numbers), None)
         is_framed, above = self._layout.form is TextForm.FRAMED, list[str]()
         twice = sorted(name for name in KEPT.intersection(names) if names.count(name) > 1)
         for number, cells in lines:
@@ -308,7 +310,11 @@ class _TextReader:
                 row = _find_clash(twice, names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
+                if above_number is not None and len(cells) < len(names) and self._is_separated:
+                    cut.add(above_number)
+                above_number = None
             else:
+                above_number = number
                 numbers.append(number)
                 rows.append(row)
         if table.is_all_quoted is None:
@@ -320,12 +326,20 @@ class _TextReader:
             for name, cells in zip(names, columns, strict=True)
         }
         misfits = self._find_misfits(values, is_complete=table.fixed is not None)
+        for name, texts in zip(names, columns, strict=True):
+            for place, why in row_check.find_literals(name, texts):
+                misfits.setdefault(place, why)
         if misfits:
             result_set.rejected += [(numbers[place], why) for place, why in misfits.items()]
             fitting = [place for place in range(len(numbers)) if place not in misfits]
             numbers = [numbers[place] for place in fitting]
             values = {name: [cells[place] for place in fitting] for name, cells in values.items()}
         result_set.rows.add(numbers, values, table.texts, is_plain=self._is_plain)
+        if cut and _STATUS in names:
+            statuses = result_set.rows.column(_STATUS)
+            for place, number in enumerate(result_set.rows.numbers):
+                if number in cut and statuses[place]:
+                    result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
 
     def _row(self, table: _Table, cells: list[str]) -> list[str] | str:
         """Return the cells of a line, one for each column, or the reason why it is not a row."""
@@ -341,12 +355,20 @@ class _TextReader:
         cells = cells[:end]
         if separator == "\t" and 1 < len(cells) < width:
             # Editors take blanks off the ends of lines, and with them the last empty cells of a grid.
-            cells = [*cells, *[""] * (width - len(cells))]
+            filled = [*cells, *[""] * (width - len(cells))]
+            if self._may_be_row(table, filled):
+                return filled
         if len(cells) > width and self._is_separated:
             joined = row_check.join_surplus(table.result_set.columns, cells, separator)
             if joined is not None:
                 return joined
         return cells if len(cells) == width else f"it has {len(cells)} cells, the header {width}"
+
+    def _may_be_row(self, table: _Table, cells: list[str]) -> bool:
+        """Return False for the rest of a status with a line end: no handle of a conversation begins it."""
+        names = table.result_set.columns
+        typed = _STATUS in names and "conversation_handle" in names
+        return not typed or row_check.fits(names, [self._value(table, cell) for cell in cells])
 
     def _values(self, table: _Table, cells: Sequence[str]) -> Sequence[str | None]:
         value_by_cell = {cell: self._value(table, cell) for cell in set(cells)}

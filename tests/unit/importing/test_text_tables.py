@@ -374,3 +374,28 @@ def test_no_row_comes_out_that_was_not_in_the_file(
     known = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
     # Quotation marks that stand alone in two lines are around a cell with a line end.
     assert all(name in known or f'"{name}"' in text for name in names(export))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["('A',65536,'//a','TCP://a:4022'),", "N'A',65536,//a,TCP://a:4022", "A,65536,//a,'TCP://a:4022'"],
+)
+def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None:
+    header = "name,route_id,remote_service_name,address"
+    export = read(tmp_path, "routes.csv", f"{header}\n{rows}\nO'Hara's,65537,//b,TCP://b:4022\n")
+    assert names(export, "routes") == ["O'Hara's"]
+    assert [why.partition(": ")[0] for why in told(export)] == ["2"]
+    assert "is written as in T-SQL" in told(export)[0]
+
+
+@pytest.mark.parametrize("tail", ["", "\t5"])
+def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: str) -> None:
+    header = "conversation_handle\tto_service_name\tenqueue_time\tmessage_sequence_number\ttransmission_status"
+    rows = [
+        f"11111111-1111-1111-1111-11111111111{number}\t//a\t2026-01-05 10:00:00\t{number}" for number in range(3)
+    ]
+    lines = [f"{header}\tpriority" if tail else header, f"{rows[0]}\tAn error"]
+    lines += [f"{rows[1]}\tAn error", f"while receiving{tail}", f"{rows[2]}\tAn error{tail}"]
+    export = read(tmp_path, "transmission_queue.txt", "\r\n".join(lines) + "\r\n")
+    assert [row["message_sequence_number"] for row in export.rows["transmission_queue"]] == [0, 2]
+    assert [why.partition(": ")[0] for why in sorted(told(export))] == ["3", "4"]
