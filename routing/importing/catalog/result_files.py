@@ -442,6 +442,9 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
         for part in known_sets:
             part.rows.database = None
     for part in known_sets:
+        is_doubtful = part.rows.database is not None and not part.rows.has_certain_database
+        if is_doubtful and part.view.per_database and "database_name" not in part.rows.columns:
+            part.rows.reject_all(f"it is not certain which database the line {quote(part.rows.database)} names")
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
             part.rows.reject_all("several JSON results are in the file, and no member says of which database")
     for parts in parts_by_view.values():

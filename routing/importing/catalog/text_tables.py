@@ -14,7 +14,7 @@ from routing.importing.catalog import row_check
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.fixed_width import FixedColumns, find_columns
-from routing.importing.catalog.printed_lines import are_dashes, find_database, find_error, is_remark
+from routing.importing.catalog.printed_lines import DatabaseMark, are_dashes, find_database, find_error, is_remark
 from routing.importing.catalog.text_lines import (
     TextForm,
     TextLayout,
@@ -78,7 +78,7 @@ class _TextReader:
         self._is_separated = layout.form is TextForm.SEPARATED
         self._tables: list[_Table] = []
         self._table: _Table | None = None
-        self._database: str | None = None
+        self._database = DatabaseMark(None)
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -145,7 +145,7 @@ class _TextReader:
             # The error's own text.
             pass
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
-            self._database = mark.name
+            self._database = mark
             self._end_printed()
         elif is_remark(text):
             pass
@@ -247,11 +247,12 @@ class _TextReader:
     def _open(
         self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
     ) -> None:
-        current, result_set = self._table, ResultSet(names, database=self._database)
+        current, result_set = self._table, ResultSet(names)
+        result_set.database, result_set.has_certain_database = self._database
         if (
             current is not None
             and current.is_printed
-            and (current.result_set.columns, current.result_set.database) == (names, self._database)
+            and (current.result_set.columns, current.result_set.database) == (names, self._database.name)
             and current.fixed == fixed
         ):
             # sqlcmd -h repeats the header within a result set.

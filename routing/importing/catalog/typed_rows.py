@@ -250,7 +250,8 @@ class CatalogExport:
     ``rows`` are the typed rows of each exported view, with ``instance_name``, ``exported_at`` and ``place``. Views
     of databases also have ``database_name``. ``rejected`` names each invalid row, and ``left_out`` counts by view
     the rows of an earlier export. ``rows_read`` counts all of these, except for rows that mark an empty view.
-    ``doubts`` has the possible contents of rejected rows.
+    ``doubts`` has the possible contents of rejected rows. ``unread_queues`` names the files of transmission queues
+    that cannot be read.
     """
 
     rows: dict[str, list[TableRow]] = field(default_factory=dict)
@@ -260,6 +261,7 @@ class CatalogExport:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    unread_queues: list[str] = field(default_factory=list)
     files_read: int = 0
     files_skipped: int = 0
 

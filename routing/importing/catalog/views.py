@@ -345,7 +345,7 @@ class ResultSet:
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
     why). ``omits_null`` where a row without a column may have had NULL in it. ``is_joined`` if the rows were in
-    several results. ``database`` is the one that the text around the rows names.
+    several results. ``database`` is the one that the text around the rows names, for certain or not.
     """
 
     columns: tuple[str, ...]
@@ -354,6 +354,7 @@ class ResultSet:
     omits_null: bool = False
     is_joined: bool = False
     database: str | None = None
+    has_certain_database: bool = True
 
     def reject_all(self, why: str) -> None:
         """Reject all rows for one reason."""

@@ -399,3 +399,23 @@ def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: st
     export = read(tmp_path, "transmission_queue.txt", "\r\n".join(lines) + "\r\n")
     assert [row["message_sequence_number"] for row in export.rows["transmission_queue"]] == [0, 2]
     assert [why.partition(": ")[0] for why in sorted(told(export))] == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "database"),
+    [
+        ("Orders (id 7)", "Orders"),
+        ("[Orders]", "Orders"),
+        ("[Orders (7)] - dbid: 7", "Orders (7)"),
+        ("Orders Old-2", "Orders Old-2"),
+        ("Orders (7)", None),
+        ("Orders - 7", None),
+        ("Orders (READ_WRITE)", None),
+    ],
+)
+def test_a_mark_names_a_database_without_its_id(tmp_path: Path, mark: str, database: str | None) -> None:
+    text = "".join(f"Current database: {each}\n{services()}\n" for each in (mark, "Shop"))
+    export = read(tmp_path, "services.txt", text)
+    found = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
+    assert list(found) == ([] if database is None else [database]) + ["Shop"]
+    assert bool(told(export)) == (database is None)
