@@ -223,7 +223,8 @@ def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options, needed=_QUEUE)
     if _QUEUE not in export.rows:
-        raise no_queue(paths, [*export.rejected, *export.notes])
+        unread = [why for why in export.rejected if why.partition(": ")[0] in export.unread_queues]
+        raise no_queue(paths, [*unread, *export.notes])
     return weigh(export, scripts, options)
 
 

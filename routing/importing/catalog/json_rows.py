@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
-from routing.importing.catalog.views import VIEW_NAME, ResultSet
+from routing.importing.catalog.views import VIEW_NAME, ResultSet, fold_column
 
 _BETWEEN = re.compile(r"[\s,]*")
 _BLANKS = re.compile(r"[ \t\n\r]*")
@@ -91,7 +91,7 @@ class JsonRows:
 
     def _take(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
         shapes = dict.fromkeys(map(tuple, rows))
-        names = {name: name.lower() for name in chain.from_iterable(shapes)}
+        names = {name: fold_column(name) for name in chain.from_iterable(shapes)}
         if len(set(names.values())) < len(names):
             self.add(numbers, [_as_row([(names[name], cell) for name, cell in row.items()]) for row in rows])
             return
@@ -197,7 +197,7 @@ def unwrapped(value: object) -> list[object] | None:
 
 
 def _values(text: str, arrays: list[int]) -> Iterator[object]:
-    """Yield the values of a text; ``arrays`` gets the places of the arrays in it that are not empty.
+    """Yield the values of a text; ``arrays`` gets the places of its arrays that are not empty.
 
     Raises ValueError, RecursionError if there is anything else between them.
     """
@@ -210,6 +210,8 @@ def _values(text: str, arrays: list[int]) -> Iterator[object]:
         else:
             value, position = _DECODER.raw_decode(text, position)
             rows = unwrapped(value)
+            if rows:
+                arrays.append(position)
             yield from [value] if rows is None else rows
         position = _after_gap(text, position)
 

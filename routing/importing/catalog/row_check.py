@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from routing.errors import quote
 from routing.importing.catalog.cell_values import is_flag
-from routing.importing.catalog.views import LONGEST, VIEWS, CellKind
+from routing.importing.catalog.views import VIEWS, CellKind
 
 # Spreadsheets write large numbers with an exponent, and with separators.
 _NUMBER = re.compile(r"[+-]?\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?").fullmatch
 _GUID = re.compile(r"\{?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?|0[xX][0-9A-Fa-f]+").fullmatch
 _TIME = re.compile(r"(?=.*\d)[\w:./,+\- \u00a0\u202f]{1,60}").fullmatch
-# A text as T-SQL writes it, also with the parenthesis of a row of VALUES.
-_LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*", re.DOTALL).fullmatch
 _HEX = re.compile(r"0[xX][0-9A-Fa-f]*").fullmatch
 
 _INTEGERS = (
@@ -76,15 +74,6 @@ def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -
             why = fault_by_cell[cell]
             if why is not None:
                 yield place, why
-
-
-def find_literals(name: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the places of cells with a name that is written as in T-SQL, and why they are no names."""
-    literals = {cell for cell in set(cells) if "'" in cell and _LITERAL(cell)} if name in LONGEST else ()
-    if literals:
-        for place, cell in enumerate(cells):
-            if cell in literals:
-                yield place, f"{name}: {quote(cell)} is written as in T-SQL, so it is not the name itself"
 
 
 def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:

@@ -327,9 +327,6 @@ class _TextReader:
             for name, cells in zip(names, columns, strict=True)
         }
         misfits = self._find_misfits(values, is_complete=table.fixed is not None)
-        for name, texts in zip(names, columns, strict=True):
-            for place, why in row_check.find_literals(name, texts):
-                misfits.setdefault(place, why)
         if misfits:
             result_set.rejected += [(numbers[place], why) for place, why in misfits.items()]
             fitting = [place for place in range(len(numbers)) if place not in misfits]

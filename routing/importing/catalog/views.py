@@ -256,11 +256,15 @@ LONGEST = {
 """The lengths of the texts that a message's way depends on, by column."""
 
 
-_OTHER_NAMES = {"logdate": "log_date"}
+_OTHER_NAMES = {
+    "logdate": "log_date",
+    **dict.fromkeys(("db", "dbname", "db_name", "database", "databasename", "database name"), "database_name"),
+    **dict.fromkeys(("server", "servername", "server_name", "server name", "sqlinstance"), "instance_name"),
+}
 
 
 def fold_column(name: str) -> str:
-    """Return the name of a column as the queries spell it: xp_readerrorlog has its own names.
+    """Return the name of a column as the queries spell it: xp_readerrorlog and tools have their own names.
 
     >>> fold_column("LogDate")
     'log_date'

@@ -191,3 +191,10 @@ def test_an_object_with_several_values_of_a_key_is_refused(tmp_path: Path, form:
     # Equal values are no doubt.
     export = read(tmp_path, "routes.json", rows[0].replace("b:1", "a:1"))
     assert [row["address"] for row in export.rows["routes"]] == ["TCP://a:1"]
+
+
+def test_roots_of_several_databases_are_refused(tmp_path: Path) -> None:
+    rows = '[{"name": "A", "remote_service_name": "//a", "address": "TCP://a:1"}]'
+    export = read(tmp_path, "routes.json", f'{{"Shop": {rows}}}\n{{"Stock": {rows}}}')
+    assert len(export.rejected) == 2
+    assert "no member says of which database" in export.rejected[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from html import escape
@@ -378,7 +379,10 @@ def test_no_row_comes_out_that_was_not_in_the_file(
 
 @pytest.mark.parametrize(
     "rows",
-    ["('A',65536,'//a','TCP://a:4022'),", "N'A',65536,//a,TCP://a:4022", "A,65536,//a,'TCP://a:4022'"],
+    [
+        *("('A',65536,'//a','TCP://a:4022'),", "N'A',65536,//a,TCP://a:4022"),
+        *("A,65536,//a,'TCP://a:4022'", "[A],65536,//a,TCP://a:4022"),
+    ],
 )
 def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None:
     header = "name,route_id,remote_service_name,address"
@@ -419,3 +423,20 @@ def test_a_mark_names_a_database_without_its_id(tmp_path: Path, mark: str, datab
     found = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
     assert list(found) == ([] if database is None else [database]) + ["Shop"]
     assert bool(told(export)) == (database is None)
+
+
+@pytest.mark.parametrize("written", ["database", "DB_Name", "Database Name"])
+@pytest.mark.parametrize("form", ["csv", "fixed", "json"])
+def test_other_names_of_the_database_column_are_known(tmp_path: Path, written: str, form: str) -> None:
+    header, rows = (written, *HEADER), [("Shop", *ROWS[0]), ("Stock", *ROWS[1])]
+    if form == "json":
+        text = "".join(json.dumps(dict(zip(header, row, strict=True))) + "\n" for row in rows)
+    elif form == "csv":
+        text = "".join(",".join(line) + "\n" for line in (header, *rows))
+    else:
+        text = fixed(header, rows, (128, 128, 11, 12, 16))
+    export = read(tmp_path, "services.json" if form == "json" else "services.txt", text)
+    assert [(row["database_name"], row["name"]) for row in export.rows["services"]] == [
+        ("Shop", "//orders"),
+        ("Stock", "//a b"),
+    ]
