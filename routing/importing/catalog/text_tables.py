@@ -8,7 +8,7 @@ skipped, and a line that may be a row is rejected with its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from routing.importing.catalog import row_check
 from routing.importing.catalog.cell_rows import SharedTexts
@@ -78,6 +78,7 @@ class _TextReader:
         self._is_separated = layout.form is TextForm.SEPARATED
         self._tables: list[_Table] = []
         self._table: _Table | None = None
+        self._divided: _Table | None = None
         self._database = DatabaseMark(None)
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
@@ -147,6 +148,7 @@ class _TextReader:
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
             self._database = mark
             self._end_printed()
+            self._divided, self._table = self._table or self._divided, None
         elif is_remark(text):
             pass
         elif self._table is not None:
@@ -184,10 +186,16 @@ class _TextReader:
         number, cells = line
         if not self._tables:
             if self._is_separated:
-                self._table = _Table(ResultSet(()), len(cells), is_printed=False, padded=_is_padded(cells))
+                self._table = _Table(self._result_set(()), len(cells), is_printed=False, padded=_is_padded(cells))
                 self._table.lines.append(line)
                 self._tables.append(self._table)
                 self._is_first = False
+            return
+        if self._divided is not None and len(cells) > 1:
+            result_set = self._result_set(self._divided.result_set.columns)
+            self._table = replace(self._divided, result_set=result_set, lines=[line], texts=SharedTexts())
+            self._tables.append(self._table)
+            self._divided = None
             return
         table = self._tables[-1]
         columns = table.result_set.columns
@@ -247,8 +255,8 @@ class _TextReader:
     def _open(
         self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
     ) -> None:
-        current, result_set = self._table, ResultSet(names)
-        result_set.database, result_set.has_certain_database = self._database
+        current, result_set = self._table, self._result_set(names)
+        self._divided = None
         if (
             current is not None
             and current.is_printed
@@ -261,6 +269,9 @@ class _TextReader:
         padded = is_printed or not self._is_separated or has_blanks
         self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
+
+    def _result_set(self, columns: tuple[str, ...]) -> ResultSet:
+        return ResultSet(columns, database=self._database.name, has_certain_database=self._database.is_certain)
 
     def _take_above(self, names: Sequence[str]) -> None:
         """Reject the lines above the first header, if they are rows of nothing and the header tells a view."""

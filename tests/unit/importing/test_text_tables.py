@@ -440,3 +440,14 @@ def test_other_names_of_the_database_column_are_known(tmp_path: Path, written: s
         ("Shop", "//orders"),
         ("Stock", "//a b"),
     ]
+
+
+@pytest.mark.parametrize("header", [",".join(HEADER) + "\n", ""])
+def test_lines_divide_a_table_of_several_databases(tmp_path: Path, header: str) -> None:
+    first, second = (",".join(row) for row in ROWS)
+    text = f"Database: Shop\n{header}{first}\n\nDatabase: Stock\n{second}\nEnd of Database: Stock\n"
+    export = read(tmp_path, "services.txt", text)
+    assert [(row["database_name"], row["name"]) for row in export.rows["services"]] == [
+        ("Shop", "//orders"),
+        ("Stock", "//a b"),
+    ]
