@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from routing.importing.catalog.printed_lines import are_dashes
-from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_column
+from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns
 
 _SIDE_BY_SIDE = re.compile(r"^-+(?: -+)+ *\r?$", re.MULTILINE)
 _DASHES = re.compile(r"-+")
@@ -64,7 +64,7 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
         return None
     spans = tuple(match.span() for match in _DASHES.finditer(below))
     written = [line[start:end].strip() for start, end in spans]
-    names, are_full = tuple(map(fold_column, written)), list[bool]()
+    names, are_full = fold_columns(written), list[bool]()
     for name, text, (start, end) in zip(names, written, spans, strict=True):
         are_full.append(len(text) == end - start)
         is_full = name and are_full[-1] and name not in NAMES

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
-from routing.importing.catalog.views import VIEW_NAME, ResultSet, fold_column
+from routing.importing.catalog.views import VIEW_NAME, ResultSet, fold_columns
 
 _BETWEEN = re.compile(r"[\s,]*")
 _BLANKS = re.compile(r"[ \t\n\r]*")
@@ -91,7 +91,8 @@ class JsonRows:
 
     def _take(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
         shapes = dict.fromkeys(map(tuple, rows))
-        names = {name: fold_column(name) for name in chain.from_iterable(shapes)}
+        written = list(dict.fromkeys(chain.from_iterable(shapes)))
+        names = dict(zip(written, fold_columns(written), strict=True))
         if len(set(names.values())) < len(names):
             self.add(numbers, [_as_row([(names[name], cell) for name, cell in row.items()]) for row in rows])
             return

@@ -466,7 +466,6 @@ def _are_equal(sets: Sequence[ResultSet]) -> bool:
 
 # Names of columns that files of any program have.
 _COMMON = frozenset(["name", "address", "port", "lifetime"])
-_ADDED = frozenset(["instance_name", "database_name"])
 
 
 def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
@@ -486,7 +485,7 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None
     required = {column.name for column in view.columns if column.required}
     # One column may be called so by chance.
     expected = 1 if required <= columns else 2
-    if foreign and len(columns & own_names - _COMMON - _ADDED) < expected:
+    if foreign and len(columns & own_names - _COMMON) < expected:
         shown = ", ".join(foreign)[:_LONGEST]
         why = f"it is named like sys.{view.name}, but its columns are others: {shown}"
         raise OtherFileError.of_file(file, why)

@@ -34,7 +34,7 @@ from routing.importing.catalog.views import (
     ResultSet,
     export_again,
     find_view_by_columns,
-    fold_column,
+    fold_columns,
 )
 from routing.importing.import_faults import unreadable_file
 
@@ -216,7 +216,7 @@ class _TextReader:
             self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             self._skipped = below[0]
             return True
-        names = tuple(fold_column(cell_text(cell)) for cell in cells)
+        names = fold_columns(map(cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
         has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
         is_separated = self._is_separated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -256,21 +256,32 @@ LONGEST = {
 """The lengths of the texts that a message's way depends on, by column."""
 
 
-_OTHER_NAMES = {
-    "logdate": "log_date",
+_OTHER_NAMES = {"logdate": "log_date"}
+_OTHER_ADDED = {
     **dict.fromkeys(("db", "dbname", "db_name", "database", "databasename", "database name"), "database_name"),
     **dict.fromkeys(("server", "servername", "server_name", "server name", "sqlinstance"), "instance_name"),
 }
 
 
 def fold_column(name: str) -> str:
-    """Return the name of a column as the queries spell it: xp_readerrorlog and tools have their own names.
+    """Return the name of a column as the queries spell it: xp_readerrorlog has its own names.
 
     >>> fold_column("LogDate")
     'log_date'
     """
     folded = name.lower()
     return _OTHER_NAMES.get(folded, folded)
+
+
+def fold_columns(written: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a result set's columns as the queries spell them.
+
+    Files of other programs have a server or database too, so those are only known beside columns of a view.
+    """
+    names = tuple(map(fold_column, written))
+    if _OTHER_ADDED.keys().isdisjoint(names) or find_view_by_columns(names) is None:
+        return names
+    return tuple(_OTHER_ADDED.get(name, name) for name in names)
 
 
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
