@@ -176,8 +176,8 @@ class ReadLog:
 
     ``rows_of`` counts the rows by view and instance. By view, ``rows_read`` counts all rows, and ``rows_rejected``
     and ``rows_left_out`` the unused ones. ``left_out`` (statements on exported objects), ``rejected`` and
-    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows of queues, whose messages have no
-    result.
+    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows and files (``unread_queues``) of
+    queues, whose messages have no result.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -189,6 +189,7 @@ class ReadLog:
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refused_messages: int = 0
+    unread_queues: tuple[str, ...] = ()
     files_read: int = 0
     files_skipped: int = 0
 
@@ -220,11 +221,12 @@ class FileEvidence:
 
 
 def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
-    """Read files and folders. Raises InputError if there is no export among them, or if a queue cannot be read."""
+    """Read files and folders. Raises InputError if there is no export, or if the only queue cannot be read."""
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options, needed=_QUEUE)
-    if not export.rows:
-        raise no_queue(paths, export.notes)
+    if _QUEUE not in export.rows and (export.unread_queues or not export.rows):
+        unread = [why for why in export.rejected if why.partition(": ")[0] in export.unread_queues]
+        raise no_queue(paths, [*unread, *export.notes])
     evidence = weigh(export, scripts, options)
     if _QUEUE in export.rows:
         return evidence
@@ -255,7 +257,10 @@ def weigh(
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
-    notes, refused_messages = _note_future_times(export, scripts, options), export.rejected_of[_QUEUE]
+    notes, refused_messages = (
+        _note_future_times(export, scripts, options),
+        export.rejected_of[_QUEUE] + len(export.unread_queues),
+    )
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
@@ -274,6 +279,7 @@ def weigh(
         evidence.log,
         notes=(*evidence.log.notes, *notes),
         refused_messages=refused_messages,
+        unread_queues=tuple(export.unread_queues),
         files_read=export.files_read + scripts_read,
         files_skipped=export.files_skipped + len(set(scripts.every)) - scripts_read,
     )

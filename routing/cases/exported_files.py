@@ -361,8 +361,9 @@ def read_exports(
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
         file, _, why = unread.partition(": ")
-        export.rows_read["transmission_queue"] += 1
-        export.reject("transmission_queue", file, why)
+        export.rejected.append(f"{file}: {why}")
+        export.doubts.setdefault("transmission_queue", set()).add((None, None, None))
+        export.unread_queues.append(file)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 

@@ -9,11 +9,16 @@ from routing.importing.tsql.tokens import TextMode, segments
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
 _MYSQL, _POSTGRES, _ORACLE, _SQLITE = "MySQL", "PostgreSQL", "Oracle", "SQLite"
+_OTHER = "another database"
+"""The name where several databases have a sign."""
 _TYPES = (
     "text|int[248]?|integer|bigint|smallint|numeric|date|time|timestamp|jsonb?|uuid|varchar|regclass|bool(?:ean)?"
 )
 _DIALECT_SIGNS = (
-    (_MYSQL, r"`[^`\n]+`|^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*\w+|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
+    ("ClickHouse", r"\bENGINE\s*=\s*\w*MergeTree\b|\bLowCardinality\s*\(|\bUInt(?:8|16|32|64)\b"),
+    ("BigQuery", r"`[\w-]+\.[\w-]+\.[\w*-]+`"),
+    ("DB2", r"\bMODE\s+DB2SQL\b"),
+    (_MYSQL, r"^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*(?:InnoDB|MyISAM|Aria)\b|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
     (_MYSQL, r"\bUNSIGNED\b|\bDEFAULT\s+CHARSET\b|\bLOCK\s+TABLES\b|\bON\s+DUPLICATE\s+KEY\b|\bTINYTEXT\b"),
     (
         _POSTGRES,
@@ -33,17 +38,20 @@ _DIALECT_SIGNS = (
     ),
     (_ORACLE, r"^(?:WHENEVER\s+SQLERROR|SET\s+(?:SERVEROUTPUT|DEFINE))\b|^/\s*$"),
     (_ORACLE, r"\bCREATE\s+PACKAGE\b"),
-    ("Oracle, PostgreSQL or MySQL", r"\bCREATE\s+OR\s+REPLACE\b|\bFOR\s+EACH\s+ROW\b|\bCOMMENT\s+ON\s+\w+\b"),
-    (
-        "Oracle, PostgreSQL or MySQL",
-        r"\bEND\s+(?:LOOP|REPEAT)\b|\bEND\s+(?:IF|WHILE|CASE)\s*;|\bEXCEPTION\s+WHEN\b",
-    ),
-    ("Oracle, PostgreSQL or MySQL", r"\bIDENTIFIED\s+BY\b|\bLIMIT\s+\d|\bAS\s+IDENTITY\b"),
     ("Informix or Firebird", r"\bEND\s+(?:PROCEDURE|FUNCTION)\b|^SET\s+TERM\b"),
     ("Snowflake", r"\bCREATE\s+STAGE\b"),
-    ("MySQL, PostgreSQL or SQLite", r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),
+    (_OTHER, r"\bCREATE\s+OR\s+REPLACE\b|\bFOR\s+EACH\s+ROW\b|\bCOMMENT\s+ON\s+\w+\b"),
+    (
+        _OTHER,
+        r"\bEND\s+(?:LOOP|REPEAT)\b|\bEND\s+(?:IF|WHILE|CASE)\s*;|\bEXCEPTION\s+WHEN\b",
+    ),
+    (_OTHER, r"\bIDENTIFIED\s+BY\b|\bLIMIT\s+\d|\bAS\s+IDENTITY\b"),
+    (_OTHER, r"`[^`\n]+`|\b(?:INT|FLOAT)64\b|\)\s*ENGINE\s*=\s*\w+|\bEND\s*@\s*$|\bBEGIN\s+ATOMIC\b(?!\s+WITH\b)"),
+    (_OTHER, r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),
 )
 _SIGNS = tuple(re.compile(sign, re.IGNORECASE | re.MULTILINE) for _, sign in _DIALECT_SIGNS)
+# A backslash before a quotation mark in a string ends none in most other databases.
+_ESCAPED_QUOTE = re.compile(r"'[^'\n]*\\'\w[^'\n]*'\s*[,)]")
 # What only T-SQL has.
 _TSQL = re.compile(
     r"^GO\s*$|\[[a-z_]\w*\]\s*[.(,;]|\bCREATE\s+OR\s+ALTER\b|\bSET\s+(?:NOCOUNT|XACT_ABORT)\b|\bDECLARE\s+@|\bN'"
@@ -66,7 +74,10 @@ def find_dialect(text: str, path: PurePath) -> str | None:
     signs = (place for place in range(len(_SIGNS)) if _SIGNS[place].search(code))
     by_text = next((_DIALECT_SIGNS[place][0] for place in signs), None)
     names = [*(folder.casefold() for folder in path.parts[:-1]), *re.split(r"[._-]", path.stem.casefold())]
-    dialect = by_text or next((_FOLDERS[name] for name in reversed(names) if name in _FOLDERS), None)
+    by_name = next((_FOLDERS[name] for name in reversed(names) if name in _FOLDERS), None)
+    if by_text is None and _ESCAPED_QUOTE.search(text[:_LONGEST]):
+        by_text = _OTHER
+    dialect = by_name or by_text if by_text == _OTHER else by_text or by_name
     return None if dialect is None or _TSQL.search(code) or speaks_of_routing(text) else dialect
 
 

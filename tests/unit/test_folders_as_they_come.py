@@ -150,6 +150,7 @@ def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [one["code"] for one in done["findings"]] == ["SBR006"]
     assert [note.partition(":")[0] for note in done["notes"]] == [
         "skipped, since they are scripts for MySQL",
+        "skipped, since they are scripts for another database",
         "skipped, since they are scripts for Oracle",
     ]
     done = linted(capsys, str(tmp_path / "a.sql"))

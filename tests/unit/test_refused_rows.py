@@ -43,8 +43,13 @@ def test_an_unread_file_of_a_queue_is_unknown(
 ) -> None:
     write(tmp_path)
     (tmp_path / "transmission_queue Stock.txt").write_text(text, "utf-8")
-    status, out, _ = check(tmp_path, capsys, "--fail-on", "not-known")
+    status, out, err = check(tmp_path, capsys, "--fail-on", "not-known")
     assert (status, "No message waits" in out) == (1, False)
+    assert out.replace(" ", "").startswith(
+        f"Thequeuein'{tmp_path}/transmission_queueStock.txt'cannotberead:".replace(" ", "")
+    )
+    assert "the outcome of its messages is not known." in out
+    assert err.splitlines()[-1].endswith("1 skipped, 0 rows refused")
     assert "Stock.txt:notread" in out.replace(" ", "").partition("rejected:")[2]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from routing.importing.catalog.printed_lines import are_dashes
-from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_column
+from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns
 
 _SIDE_BY_SIDE = re.compile(r"^-+(?: -+)+ *\r?$", re.MULTILINE)
 _DASHES = re.compile(r"-+")
@@ -29,15 +29,14 @@ def is_fixed_width(text: str) -> bool:
 
 @dataclass(frozen=True)
 class FixedColumns:
-    """The names of the columns and where each begins and ends."""
+    """The names of the columns and where each begins and ends.
+
+    ``is_trimmed`` if -W took the blanks off: then dashes are as long as names, and say nothing of the rows.
+    """
 
     names: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
-
-    @property
-    def is_trimmed(self) -> bool:
-        """Whether -W took the blanks off: then dashes are as long as names, and say nothing of the rows."""
-        return all(end - start == len(name) for name, (start, end) in zip(self.names, self.spans, strict=True))
+    is_trimmed: bool
 
     def split(self, line: str) -> list[str] | str:
         """Return the cells of a line, or the reason why it is not a row."""
@@ -64,9 +63,11 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
     if not are_dashes(below):
         return None
     spans = tuple(match.span() for match in _DASHES.finditer(below))
-    names = tuple(fold_column(line[start:end].strip()) for start, end in spans)
-    for name, (start, end) in zip(names, spans, strict=True):
-        is_full = name and len(name) == end - start and name not in NAMES
+    written = [line[start:end].strip() for start, end in spans]
+    names, are_full = fold_columns(written), list[bool]()
+    for name, text, (start, end) in zip(names, written, spans, strict=True):
+        are_full.append(len(text) == end - start)
+        is_full = name and are_full[-1] and name not in NAMES
         if (
             is_full
             and any(column in NAMES for column in names)
@@ -76,7 +77,7 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
     if len(spans) > 1 and not any(names[1:]) and len(NAMES.intersection(line.lower().split())) > 1:
         shown = ", ".join(line.lower().split())
         raise export_again(file, f"its blanks have collapsed, so cells are not under their columns: {shown}", "-s")
-    return FixedColumns(names, spans) if any(names) else None
+    return FixedColumns(names, spans, all(are_full)) if any(names) else None
 
 
 def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:

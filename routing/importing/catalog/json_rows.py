@@ -9,13 +9,30 @@ from itertools import chain, islice
 from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
-from routing.importing.catalog.views import VIEW_NAME, ResultSet
+from routing.importing.catalog.views import VIEW_NAME, ResultSet, fold_columns
 
 _BETWEEN = re.compile(r"[\s,]*")
 _BLANKS = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
+NO_OBJECT = "it is not a JSON object"
 _NO_VALUE = (ValueError, RecursionError)
 _AT_ONCE = 1_000
+
+
+class ClashingObject(str):
+    """Stands for an object with several values of one key, which it says."""
+
+
+def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObject:
+    """Return an object with its keys, unless one of them has several values."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        clash = next((name for name, cell in pairs if cell != row[name]), None)
+        if clash is not None:
+            return ClashingObject(f"{clash} is in it several times, and the values differ")
+    return row
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_as_row)
 
 Lines = list[tuple[int, str]]
 """Lines with their numbers; blank ones are left out."""
@@ -44,7 +61,9 @@ class JsonRows:
                 self._take(numbers[start:place], cast("Sequence[_Row]", rows))
             if place < len(values):
                 rejected = self._by_view[self._last].rejected if self._by_view else self._before
-                rejected.append((numbers[place], "it is not a JSON object"))
+                value = values[place]
+                why = str(value) if isinstance(value, ClashingObject) else NO_OBJECT
+                rejected.append((numbers[place], why))
             start = place + 1
 
     def append(self, other: JsonRows) -> None:
@@ -72,12 +91,11 @@ class JsonRows:
 
     def _take(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
         shapes = dict.fromkeys(map(tuple, rows))
-        names = {name: name.lower() for name in chain.from_iterable(shapes)}
+        written = list(dict.fromkeys(chain.from_iterable(shapes)))
+        names = dict(zip(written, fold_columns(written), strict=True))
         if len(set(names.values())) < len(names):
-            # If names differ only in case, the last one in a row counts.
-            rows = [{names[name]: cell for name, cell in row.items()} for row in rows]
-            shapes = dict.fromkeys(map(tuple, rows))
-            names = {name: name for name in chain.from_iterable(shapes)}
+            self.add(numbers, [_as_row([(names[name], cell) for name, cell in row.items()]) for row in rows])
+            return
         views = _views(rows, names)
         self._last = views[-1]
         for view in dict.fromkeys(views):
@@ -174,13 +192,13 @@ def unwrapped(value: object) -> list[object] | None:
     """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
     if isinstance(value, dict) and len(value) == 1:
         (rows,) = value.values()
-        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        if isinstance(rows, list) and all(isinstance(row, (dict, ClashingObject)) for row in rows):
             return rows
     return None
 
 
 def _values(text: str, arrays: list[int]) -> Iterator[object]:
-    """Yield the values of a text; ``arrays`` gets the places of the arrays in it that are not empty.
+    """Yield the values of a text; ``arrays`` gets the places of its arrays that are not empty.
 
     Raises ValueError, RecursionError if there is anything else between them.
     """
@@ -193,6 +211,8 @@ def _values(text: str, arrays: list[int]) -> Iterator[object]:
         else:
             value, position = _DECODER.raw_decode(text, position)
             rows = unwrapped(value)
+            if rows:
+                arrays.append(position)
             yield from [value] if rows is None else rows
         position = _after_gap(text, position)
 

@@ -32,6 +32,12 @@ _BEGIN = re.compile(
     rf"(?i:{_DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.{{1,200}}?)[-=*#\s]{{0,80}}"
 )
 
+# Tools add the id of a database to its name, as in Orders (id 7). Without the word it may be part of the name.
+_ID = re.compile(r"\s*[-,;(\[|]\s*(?:db|database)?[ _]?id\s*[:=#]?\s*\d+\s*[)\]]?", re.IGNORECASE)
+_CERTAIN = re.compile(
+    r"\[[^\[\]]+\]|'[^']+'|\"[^\"]+\"|(?!.*\bid\W*\d+$)\w[\w@$#.-]*(?: \w[\w@$#.-]*)*", re.IGNORECASE
+)
+
 
 def lines_of(text: str) -> list[str]:
     """Split a text at the line ends that tools write: others, such as U+2028, may be part of a value."""
@@ -53,9 +59,13 @@ def find_error(line: str) -> str | None:
 
 
 class DatabaseMark(NamedTuple):
-    """A line with the database of the next result sets. ``name`` is None if the line ends a database."""
+    """A line with the database of the next result sets. ``name`` is None if the line ends a database.
+
+    The name is not certain where the line may have more than it, as in ``Orders (7)``.
+    """
 
     name: str | None
+    is_certain: bool = True
 
 
 def find_database(line: str) -> DatabaseMark | None:
@@ -67,7 +77,14 @@ def find_database(line: str) -> DatabaseMark | None:
     match = _BEGIN.fullmatch(text)
     if match is None:
         return None
-    return DatabaseMark(None if match["end"] else match["name"].strip("[]'\" "))
+    if match["end"]:
+        return DatabaseMark(None)
+    name = match["name"].strip()
+    id_beside = _ID.search(name)
+    if id_beside is not None and id_beside.end() == len(name):
+        name = name[: id_beside.start()]
+    is_certain = _CERTAIN.fullmatch(name) is not None
+    return DatabaseMark(name.strip("[]'\" ") if is_certain else name, is_certain)
 
 
 def are_dashes(line: str) -> bool:

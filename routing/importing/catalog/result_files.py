@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from routing.errors import InputError, first_sentence, quote
 from routing.importing.catalog.cell_rows import CellRows, SharedTexts
-from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
+from routing.importing.catalog.json_rows import (
+    NO_OBJECT,
+    ClashingObject,
+    JsonReader,
+    JsonRows,
+    Lines,
+    unwrapped,
+    value_of,
+)
 from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines_of
 from routing.importing.catalog.text_lines import SEPARATORS, unquoted
 from routing.importing.catalog.text_tables import result_sets
@@ -175,7 +183,9 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
         else:
             rows.append(own_rows)
     sets = [ResultSet((), omits_null=True)] if rows is None else rows.sets()
-    if any(part.rejected for part in sets) and not any(len(part.rows) for part in sets):
+    if {why for part in sets for _, why in part.rejected} == {NO_OBJECT} and not any(
+        len(part.rows) for part in sets
+    ):
         raise unreadable_file(file, "it has no line with a JSON object")
     return sets
 
@@ -190,7 +200,7 @@ def _is_nothing(lines: Lines) -> bool:
 def _rows_of(reader: JsonReader, lines: Lines) -> JsonRows:
     """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
     first = value_of(lines[0][1]) if lines and lines[0][1].lstrip().startswith("{") else None
-    if not isinstance(first, dict) or unwrapped(first) is not None:
+    if not isinstance(first, (dict, ClashingObject)) or unwrapped(first) is not None:
         whole = reader.whole("\n".join(line for _, line in lines))
         whole = reader.whole(joined(lines)) if whole is None else whole
         if whole is not None:
@@ -432,6 +442,9 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
         for part in known_sets:
             part.rows.database = None
     for part in known_sets:
+        is_doubtful = part.rows.database is not None and not part.rows.has_certain_database
+        if is_doubtful and part.view.per_database and "database_name" not in part.rows.columns:
+            part.rows.reject_all(f"it is not certain which database the line {quote(part.rows.database)} names")
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
             part.rows.reject_all("several JSON results are in the file, and no member says of which database")
     for parts in parts_by_view.values():

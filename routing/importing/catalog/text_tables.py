@@ -8,13 +8,13 @@ skipped, and a line that may be a row is rejected with its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from routing.importing.catalog import row_check
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.fixed_width import FixedColumns, find_columns
-from routing.importing.catalog.printed_lines import are_dashes, find_database, find_error, is_remark
+from routing.importing.catalog.printed_lines import DatabaseMark, are_dashes, find_database, find_error, is_remark
 from routing.importing.catalog.text_lines import (
     TextForm,
     TextLayout,
@@ -34,13 +34,14 @@ from routing.importing.catalog.views import (
     ResultSet,
     export_again,
     find_view_by_columns,
-    fold_column,
+    fold_columns,
 )
 from routing.importing.import_faults import unreadable_file
 
 _AT_ONCE = 2_000
 _TRIED = 100
 _MANY_BLANKS = "  "
+_STATUS = "transmission_status"
 _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*")
@@ -77,7 +78,8 @@ class _TextReader:
         self._is_separated = layout.form is TextForm.SEPARATED
         self._tables: list[_Table] = []
         self._table: _Table | None = None
-        self._database: str | None = None
+        self._divided: _Table | None = None
+        self._database = DatabaseMark(None)
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -144,8 +146,9 @@ class _TextReader:
             # The error's own text.
             pass
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
-            self._database = mark.name
+            self._database = mark
             self._end_printed()
+            self._divided, self._table = self._table or self._divided, None
         elif is_remark(text):
             pass
         elif self._table is not None:
@@ -183,10 +186,16 @@ class _TextReader:
         number, cells = line
         if not self._tables:
             if self._is_separated:
-                self._table = _Table(ResultSet(()), len(cells), is_printed=False, padded=_is_padded(cells))
+                self._table = _Table(self._result_set(()), len(cells), is_printed=False, padded=_is_padded(cells))
                 self._table.lines.append(line)
                 self._tables.append(self._table)
                 self._is_first = False
+            return
+        if self._divided is not None and len(cells) > 1:
+            result_set = self._result_set(self._divided.result_set.columns)
+            self._table = replace(self._divided, result_set=result_set, lines=[line], texts=SharedTexts())
+            self._tables.append(self._table)
+            self._divided = None
             return
         table = self._tables[-1]
         columns = table.result_set.columns
@@ -207,7 +216,7 @@ class _TextReader:
             self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             self._skipped = below[0]
             return True
-        names = tuple(fold_column(cell_text(cell)) for cell in cells)
+        names = fold_columns(map(cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
         has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
         is_separated = self._is_separated
@@ -246,11 +255,12 @@ class _TextReader:
     def _open(
         self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
     ) -> None:
-        current, result_set = self._table, ResultSet(names, database=self._database)
+        current, result_set = self._table, self._result_set(names)
+        self._divided = None
         if (
             current is not None
             and current.is_printed
-            and (current.result_set.columns, current.result_set.database) == (names, self._database)
+            and (current.result_set.columns, current.result_set.database) == (names, self._database.name)
             and current.fixed == fixed
         ):
             # sqlcmd -h repeats the header within a result set.
@@ -259,6 +269,9 @@ class _TextReader:
         padded = is_printed or not self._is_separated or has_blanks
         self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
+
+    def _result_set(self, columns: tuple[str, ...]) -> ResultSet:
+        return ResultSet(columns, database=self._database.name, has_certain_database=self._database.is_certain)
 
     def _take_above(self, names: Sequence[str]) -> None:
         """Reject the lines above the first header, if they are rows of nothing and the header tells a view."""
@@ -292,6 +305,7 @@ class _TextReader:
             table.width = len(table.result_set.columns)
         result_set = table.result_set
         names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
+        cut, above_number = set[int](), next(reversed(result_set.rows.numbers), None)
         is_framed, above = self._layout.form is TextForm.FRAMED, list[str]()
         twice = sorted(name for name in KEPT.intersection(names) if names.count(name) > 1)
         for number, cells in lines:
@@ -308,7 +322,11 @@ class _TextReader:
                 row = _find_clash(twice, names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
+                if above_number is not None and len(cells) < len(names) and self._is_separated:
+                    cut.add(above_number)
+                above_number = None
             else:
+                above_number = number
                 numbers.append(number)
                 rows.append(row)
         if table.is_all_quoted is None:
@@ -326,6 +344,11 @@ class _TextReader:
             numbers = [numbers[place] for place in fitting]
             values = {name: [cells[place] for place in fitting] for name, cells in values.items()}
         result_set.rows.add(numbers, values, table.texts, is_plain=self._is_plain)
+        if cut and _STATUS in names:
+            statuses = result_set.rows.column(_STATUS)
+            for place, number in enumerate(result_set.rows.numbers):
+                if number in cut and statuses[place]:
+                    result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
 
     def _row(self, table: _Table, cells: list[str]) -> list[str] | str:
         """Return the cells of a line, one for each column, or the reason why it is not a row."""
@@ -341,12 +364,20 @@ class _TextReader:
         cells = cells[:end]
         if separator == "\t" and 1 < len(cells) < width:
             # Editors take blanks off the ends of lines, and with them the last empty cells of a grid.
-            cells = [*cells, *[""] * (width - len(cells))]
+            filled = [*cells, *[""] * (width - len(cells))]
+            if self._may_be_row(table, filled):
+                return filled
         if len(cells) > width and self._is_separated:
             joined = row_check.join_surplus(table.result_set.columns, cells, separator)
             if joined is not None:
                 return joined
         return cells if len(cells) == width else f"it has {len(cells)} cells, the header {width}"
+
+    def _may_be_row(self, table: _Table, cells: list[str]) -> bool:
+        """Return False for the rest of a status with a line end: no handle of a conversation begins it."""
+        names = table.result_set.columns
+        typed = _STATUS in names and "conversation_handle" in names
+        return not typed or row_check.fits(names, [self._value(table, cell) for cell in cells])
 
     def _values(self, table: _Table, cells: Sequence[str]) -> Sequence[str | None]:
         value_by_cell = {cell: self._value(table, cell) for cell in set(cells)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -175,6 +176,7 @@ class RowReader:
             if name == _EXPORTED_AT:
                 return self._exported_at(cell)
             value = read_cell(cell, column.kind, self.times.form)
+            _check_literal(value, column)
             _check_length(value, column)
             _check_range(value, column)
         # A time may lie before the first year, or after the last, once its zone counts.
@@ -199,6 +201,16 @@ class RowReader:
         if is_twofold:
             self.notes_by_topic.setdefault("clock", twofold(_EXPORTED_AT, stated_time, moment))
         return moment
+
+
+# A text or a name as T-SQL writes it, also with the parenthesis of a row of VALUES.
+_LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*|\s*\[[^\[\]]*\]\s*", re.DOTALL).fullmatch
+
+
+def _check_literal(value: object, column: ViewColumn) -> None:
+    is_name = column.longest is not None and column.name != "transmission_status"
+    if is_name and isinstance(value, str) and ("'" in value or "[" in value) and _LITERAL(value):
+        raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
 
 
 def _check_length(value: object, column: ViewColumn) -> None:
@@ -250,7 +262,8 @@ class CatalogExport:
     ``rows`` are the typed rows of each exported view, with ``instance_name``, ``exported_at`` and ``place``. Views
     of databases also have ``database_name``. ``rejected`` names each invalid row, and ``left_out`` counts by view
     the rows of an earlier export. ``rows_read`` counts all of these, except for rows that mark an empty view.
-    ``doubts`` has the possible contents of rejected rows.
+    ``doubts`` has the possible contents of rejected rows. ``unread_queues`` names the files of transmission queues
+    that cannot be read.
     """
 
     rows: dict[str, list[TableRow]] = field(default_factory=dict)
@@ -260,6 +273,7 @@ class CatalogExport:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    unread_queues: list[str] = field(default_factory=list)
     files_read: int = 0
     files_skipped: int = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -257,6 +257,10 @@ LONGEST = {
 
 
 _OTHER_NAMES = {"logdate": "log_date"}
+_OTHER_ADDED = {
+    **dict.fromkeys(("db", "dbname", "db_name", "database", "databasename", "database name"), "database_name"),
+    **dict.fromkeys(("server", "servername", "server_name", "server name", "sqlinstance"), "instance_name"),
+}
 
 
 def fold_column(name: str) -> str:
@@ -267,6 +271,17 @@ def fold_column(name: str) -> str:
     """
     folded = name.lower()
     return _OTHER_NAMES.get(folded, folded)
+
+
+def fold_columns(written: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a result set's columns as the queries spell them.
+
+    Files of other programs have a server or database too, so those are only known beside columns of a view.
+    """
+    names = tuple(map(fold_column, written))
+    if _OTHER_ADDED.keys().isdisjoint(names) or find_view_by_columns(names) is None:
+        return names
+    return tuple(_OTHER_ADDED.get(name, name) for name in names)
 
 
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
@@ -345,7 +360,7 @@ class ResultSet:
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
     why). ``omits_null`` where a row without a column may have had NULL in it. ``is_joined`` if the rows were in
-    several results. ``database`` is the one that the text around the rows names.
+    several results. ``database`` is the one that the text around the rows names, for certain or not.
     """
 
     columns: tuple[str, ...]
@@ -354,6 +369,7 @@ class ResultSet:
     omits_null: bool = False
     is_joined: bool = False
     database: str | None = None
+    has_certain_database: bool = True
 
     def reject_all(self, why: str) -> None:
         """Reject all rows for one reason."""

@@ -63,7 +63,12 @@ def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Itera
                 if file.suffix.lower() in _ENDINGS:
                     why = _say_other_xml(file) if file.suffix.lower() in _XML else None
                     if why is None:
-                        yield from _read_file(file)
+                        is_empty = True
+                        for event in _read_file(file):
+                            is_empty = False
+                            yield event
+                        if is_empty and file.suffix.lower() in _XML:
+                            notes.append(f"{file}: it has no event, such as of an empty ring buffer")
                     elif of_folder:
                         notes.append(f"{file}: not read, {why}")
                     else:
@@ -97,6 +102,8 @@ _ROOT = re.compile(
 )
 _EVENT_ROOTS = frozenset(["event", "events", "RingBufferTarget"])
 _OTHER_ROOTS = {
+    "event_sessions": "the definition of an event session",
+    "event_session": "the definition of an event session",
     "TraceData": "a trace that SQL Server Profiler saved, not Extended Events",
     "ShowPlanXML": "an execution plan",
     "deadlock-list": "a deadlock graph",
@@ -112,6 +119,8 @@ def _say_other_xml(place: FilePlace) -> str | None:
         root = _ROOT.match(head)
         if root is not None and root[1] in _EVENT_ROOTS:
             return None
+        if root is not None and root[1].startswith("event_session"):
+            return f"it is {_OTHER_ROOTS[root[1]]}, and has no recorded events"
         for part in chain([head[root.end() if root else 0 :]], iter(lambda: stream.read(_AT_ONCE), "")):
             if _EVENT.search(tail + part):
                 return None

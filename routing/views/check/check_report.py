@@ -131,8 +131,7 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
 
 def answer_line(done: Check) -> str:
     """Return the answer in one line: the number of stuck messages, and other trouble."""
-    refused = done.evidence.log.refused_messages
-    return state_answer(find_problems(done.shown.groups), done.messages, refused, done.shown.troubles)
+    return state_answer(find_problems(done.shown.groups), done.messages, done.evidence.log, done.shown.troubles)
 
 
 class _Report:
@@ -146,8 +145,7 @@ class _Report:
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: the stuck messages and the decision time, after the effect of scripts."""
         done = self._done
-        refused = done.evidence.log.refused_messages
-        answer = state_answer(problems, done.messages, refused, done.troubles)
+        answer = state_answer(problems, done.messages, done.evidence.log, done.troubles)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")

@@ -13,7 +13,9 @@ from routing.advice.estate_troubles import EstateTrouble
 from routing.advice.status_meanings import find_numbers
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
+from routing.cases.evidence import ReadLog
 from routing.cases.message_cases import MessageResult
+from routing.errors import quote
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
@@ -269,15 +271,15 @@ _NO_QUEUE = "It is not known whether messages wait, since no transmission queue 
 def state_answer(
     problems: Sequence[MessageProblem],
     total: int | None,
-    refused: int = 0,
+    log: ReadLog,
     troubles: Sequence[EstateTrouble] = (),
 ) -> str:
     """State in one line how many of all messages are stuck, and what else is wrong.
 
-    ``problems`` include messages on their way. ``total`` is None if no transmission queue was exported.
-    ``refused`` is the number of unreadable rows of the queues. The worst of ``troubles`` is named.
+    ``problems`` include messages on their way. ``total`` is None if no transmission queue was exported. ``log``
+    has the unreadable rows and files of the queues. The worst of ``troubles`` is named.
     """
-    line = _NO_QUEUE if total is None else _state_refused(problems, total, refused)
+    line = _NO_QUEUE if total is None else _state_refused(problems, total, log)
     if not troubles:
         return line
     more_troubles = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
@@ -285,13 +287,18 @@ def state_answer(
     return f"{line[:-1]}; {beside}: {troubles[0].what}{more_troubles}."
 
 
-def _state_refused(problems: Sequence[MessageProblem], total: int, refused: int) -> str:
-    """State how many rows of the queues cannot be read, then the rest."""
-    if not refused:
+def _state_refused(problems: Sequence[MessageProblem], total: int, log: ReadLog) -> str:
+    """State which rows and files of the queues cannot be read, then the rest."""
+    files = [f"the queue in {quote(file)}" for file in log.unread_queues]
+    if len(files) > 1:
+        files = [f"{files[0]} and {count(len(files) - 1, 'more queue')}"]
+    rows = log.refused_messages - len(log.unread_queues)
+    unread = " and ".join([*([f"{count(rows, 'row')} of the transmission queues"] if rows else []), *files])
+    if not unread:
         return _state_messages(problems, total)
-    unread = f"{count(refused, 'row')} of the transmission queues cannot be read"
-    owner = "its message" if refused == 1 else "their messages"
-    answer = f"{unread}: the outcome of {owner} is not known."
+    one = {(1, 0): "its message", (0, 1): "its messages"}
+    owner = one.get((rows, len(log.unread_queues)), "their messages")
+    answer = f"{unread[:1].upper()}{unread[1:]} cannot be read: the outcome of {owner} is not known."
     return answer if total == 0 else f"{answer} {_state_messages(problems, total)}"
 
 

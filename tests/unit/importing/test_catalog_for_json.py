@@ -176,3 +176,25 @@ def test_hostile_texts_end_in_time(tmp_path: Path, text: str) -> None:
     with suppress(ContractError):
         read(tmp_path, "services.json", text)
     assert time.process_time() - begin < 20
+
+
+@pytest.mark.parametrize("form", ["[{}]", "{}\n", '{{"routes": [{}]}}'])
+def test_an_object_with_several_values_of_a_key_is_refused(tmp_path: Path, form: str) -> None:
+    clash = '{{"name": "{}", "address": "TCP://a:1", "{}": "TCP://b:1"}}'
+    rows = [clash.format("A", "address"), clash.format("B", "Address"), '{"name": "C", "address": "LOCAL"}']
+    text = form.format(("\n" if form == "{}\n" else ",").join(rows))
+    export = read(tmp_path, "routes.json", text)
+    assert [row["name"] for row in export.rows["routes"]] == ["C"]
+    assert [why.partition(", row ")[2] for why in export.rejected] == [
+        f"{number}: address is in it several times, and the values differ" for number in (1, 2)
+    ]
+    # Equal values are no doubt.
+    export = read(tmp_path, "routes.json", rows[0].replace("b:1", "a:1"))
+    assert [row["address"] for row in export.rows["routes"]] == ["TCP://a:1"]
+
+
+def test_roots_of_several_databases_are_refused(tmp_path: Path) -> None:
+    rows = '[{"name": "A", "remote_service_name": "//a", "address": "TCP://a:1"}]'
+    export = read(tmp_path, "routes.json", f'{{"Shop": {rows}}}\n{{"Stock": {rows}}}')
+    assert len(export.rejected) == 2
+    assert "no member says of which database" in export.rejected[0]

@@ -519,6 +519,8 @@ OTHER_XML = {
     "an execution plan": '<ShowPlanXML xmlns="http://schemas.microsoft.com/sqlserver/2004/07/showplan" />',
     "a deadlock graph": "<deadlock-list><deadlock /></deadlock-list>",
     "an XML document <Project>": '<!DOCTYPE Project [<!ENTITY a "<event>">]>\n<Project></Project>',
+    "the definition of an event session": "<event_sessions><event_session>"
+    '<event name="a" /></event_session></event_sessions>',
     "not an XML document": "name,event_data\n",
 }
 
@@ -548,4 +550,6 @@ def test_an_xml_file_of_another_kind_is_named(what: str, encoding: str, tmp_path
 def test_an_xml_file_with_events_or_of_none_is_read(text: str, events: int, tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     file.write_text(text, encoding="utf-8")
-    assert len(list(read_events([str(file)], on_this_disk, []))) == events
+    notes: list[str] = []
+    assert len(list(read_events([str(file)], on_this_disk, notes))) == events
+    assert [note.partition(", ")[0] for note in notes] == ([] if events else [f"{file}: it has no event"])

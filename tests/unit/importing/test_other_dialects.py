@@ -11,7 +11,6 @@ from routing.importing.other_dialects import find_dialect
 OTHERS = {
     "MySQL": [
         "DELIMITER $$\n;\nCREATE FUNCTION f (p INT) RETURNS INT BEGIN RETURN 1; END $$\nDELIMITER ;",
-        "CREATE VIEW v AS SELECT `a`.`id` FROM `a`;",
         "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB DEFAULT CHARSET=utf8;",
         "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE n = 1;",
     ],
@@ -34,14 +33,19 @@ OTHERS = {
         "PRAGMA foreign_keys = ON;\nCREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT);",
         "INSERT OR REPLACE INTO t VALUES (1);",
     ],
-    "Oracle, PostgreSQL or MySQL": [
+    "ClickHouse": ["CREATE TABLE t (`id` UInt64) ENGINE = ReplacingMergeTree ORDER BY id;"],
+    "BigQuery": ["SELECT a FROM `project-1.data.t`;"],
+    "DB2": ["CREATE TRIGGER t AFTER INSERT ON a FOR EACH STATEMENT MODE DB2SQL SET x = 1@"],
+    "another database": [
+        "CREATE VIEW v AS SELECT `a`.`id` FROM `a`;",
+        "CREATE TABLE IF NOT EXISTS t (id INT);",
+        r"INSERT INTO t VALUES (1,'it\'s');",
         "CREATE OR REPLACE VIEW v AS SELECT 1;",
         "COMMENT ON TABLE t IS 'x';",
         "CREATE PROCEDURE p()\nBEGIN\n  IF x THEN\n    SET y = 1;\n  END IF;\nEND;",
         "SELECT a FROM t LIMIT 5;",
     ],
     "Informix or Firebird": ["SET TERM ^ ;\nCREATE PROCEDURE p AS BEGIN SUSPEND; END^"],
-    "MySQL, PostgreSQL or SQLite": ["CREATE TABLE IF NOT EXISTS t (id INT);"],
 }
 TSQL = [
     "CREATE ROUTE r WITH ADDRESS = 'LOCAL'; -- like `a` in MySQL",
@@ -55,6 +59,7 @@ TSQL = [
     "SELECT a AT TIME ZONE 'UTC' FROM t;",
     "CREATE TABLE t (serial int, number int, pragma int);",
     "DROP TABLE IF EXISTS t;",
+    r"SELECT REPLACE(a, '\', 'x'), 'C:\'+b, 'D:\' AS c;",
     "WHILE 1 = 0 BEGIN SELECT 1; END IF 1 = 1 BEGIN SELECT 2; END WHILE 0 = 1 SELECT 3;",
     "",
 ]

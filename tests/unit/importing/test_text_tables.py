@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from html import escape
@@ -374,3 +375,79 @@ def test_no_row_comes_out_that_was_not_in_the_file(
     known = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
     # Quotation marks that stand alone in two lines are around a cell with a line end.
     assert all(name in known or f'"{name}"' in text for name in names(export))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *("('A',65536,'//a','TCP://a:4022'),", "N'A',65536,//a,TCP://a:4022"),
+        *("A,65536,//a,'TCP://a:4022'", "[A],65536,//a,TCP://a:4022"),
+    ],
+)
+def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None:
+    header = "name,route_id,remote_service_name,address"
+    export = read(tmp_path, "routes.csv", f"{header}\n{rows}\nO'Hara's,65537,//b,TCP://b:4022\n")
+    assert names(export, "routes") == ["O'Hara's"]
+    assert [why.partition(": ")[0] for why in told(export)] == ["2"]
+    assert "is written as in T-SQL" in told(export)[0]
+
+
+@pytest.mark.parametrize("tail", ["", "\t5"])
+def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: str) -> None:
+    header = "conversation_handle\tto_service_name\tenqueue_time\tmessage_sequence_number\ttransmission_status"
+    rows = [
+        f"11111111-1111-1111-1111-11111111111{number}\t//a\t2026-01-05 10:00:00\t{number}" for number in range(3)
+    ]
+    lines = [f"{header}\tpriority" if tail else header, f"{rows[0]}\tAn error"]
+    lines += [f"{rows[1]}\tAn error", f"while receiving{tail}", f"{rows[2]}\tAn error{tail}"]
+    export = read(tmp_path, "transmission_queue.txt", "\r\n".join(lines) + "\r\n")
+    assert [row["message_sequence_number"] for row in export.rows["transmission_queue"]] == [0, 2]
+    assert [why.partition(": ")[0] for why in sorted(told(export))] == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "database"),
+    [
+        ("Orders (id 7)", "Orders"),
+        ("[Orders]", "Orders"),
+        ("[Orders (7)] - dbid: 7", "Orders (7)"),
+        ("Orders Old-2", "Orders Old-2"),
+        ("Orders (7)", None),
+        ("Orders - 7", None),
+        ("Orders (READ_WRITE)", None),
+    ],
+)
+def test_a_mark_names_a_database_without_its_id(tmp_path: Path, mark: str, database: str | None) -> None:
+    text = "".join(f"Current database: {each}\n{services()}\n" for each in (mark, "Shop"))
+    export = read(tmp_path, "services.txt", text)
+    found = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
+    assert list(found) == ([] if database is None else [database]) + ["Shop"]
+    assert bool(told(export)) == (database is None)
+
+
+@pytest.mark.parametrize("written", ["database", "DB_Name", "Database Name"])
+@pytest.mark.parametrize("form", ["csv", "fixed", "json"])
+def test_other_names_of_the_database_column_are_known(tmp_path: Path, written: str, form: str) -> None:
+    header, rows = (written, *HEADER), [("Shop", *ROWS[0]), ("Stock", *ROWS[1])]
+    if form == "json":
+        text = "".join(json.dumps(dict(zip(header, row, strict=True))) + "\n" for row in rows)
+    elif form == "csv":
+        text = "".join(",".join(line) + "\n" for line in (header, *rows))
+    else:
+        text = fixed(header, rows, (128, 128, 11, 12, 16))
+    export = read(tmp_path, "services.json" if form == "json" else "services.txt", text)
+    assert [(row["database_name"], row["name"]) for row in export.rows["services"]] == [
+        ("Shop", "//orders"),
+        ("Stock", "//a b"),
+    ]
+
+
+@pytest.mark.parametrize("header", [",".join(HEADER) + "\n", ""])
+def test_lines_divide_a_table_of_several_databases(tmp_path: Path, header: str) -> None:
+    first, second = (",".join(row) for row in ROWS)
+    text = f"Database: Shop\n{header}{first}\n\nDatabase: Stock\n{second}\nEnd of Database: Stock\n"
+    export = read(tmp_path, "services.txt", text)
+    assert [(row["database_name"], row["name"]) for row in export.rows["services"]] == [
+        ("Shop", "//orders"),
+        ("Stock", "//a b"),
+    ]
