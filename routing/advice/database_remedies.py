@@ -10,7 +10,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fil
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
-_ONLINE, _SINGLE_USER = "ONLINE", "SINGLE_USER"
+_SINGLE_USER = "SINGLE_USER"
 _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for a standby or an archive."
 _SINGLE_RISK = "ROLLBACK IMMEDIATE ends the session that has the database for itself, and rolls back its work."
 
@@ -26,7 +26,7 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         cause = f"{shown} is the mirror of a mirroring session, and only the principal takes messages."
         actions = (f"Let the route lead to the principal{partner}, with the mirror as MIRROR_ADDRESS.",)
         return Remedy(at, cause, actions, confidence=Confidence.CERTAIN)
-    if facts.state not in (None, _ONLINE):
+    if facts.is_closed:
         cause = f"{shown} is {facts.state}, and takes no messages."
         line = None if name is None else f"ALTER DATABASE {name} SET ONLINE;"
         action = "Find out why, and bring it online: a database that is RESTORING needs RESTORE … WITH RECOVERY."
@@ -44,11 +44,7 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
 
 def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy | None:
     """Return the remedy for a database that is not online and may hold a service that no known one holds."""
-    closed = [
-        name
-        for (name_of_instance, name), facts in server.databases.items()
-        if name_of_instance == instance and facts.state not in (None, _ONLINE)
-    ]
+    closed = server.closed_databases.get(instance, ())
     remedy = open_database(server, RemedyPlace(instance, closed[0])) if closed else None
     if remedy is None:
         return None

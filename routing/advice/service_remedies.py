@@ -177,13 +177,9 @@ def open_closed(stuck: StuckMessage) -> Remedy | None:
 def end_refused(stuck: StuckMessage) -> Remedy | None:
     """Advise how to end dialogs bound to a database of the instance without the service."""
     broker = stuck.last.known_broker
-    bound_databases = [
-        database.name
-        for database in stuck.here.databases.values()
-        if broker is not None and has_id(database, broker)
-    ]
-    if not bound_databases:
+    if broker is None or broker not in stuck.here.brokers:
         return None
+    bound_databases = [one.name for one in stuck.here.databases.values() if has_id(one, broker)]
     cause = (
         f"The messages are bound to {named(min(bound_databases))}, which does not hold service"
         f" {named(stuck.service)}: SQL Server ends such a dialog with error 8490."

@@ -111,13 +111,22 @@ class ServerEvidence:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
-    @property
+    @cached_property
     def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
         """The facts of each database, by instance and name."""
         names = {
             (row["instance_name"], collated(row["name"])): row["name"] for row in self.rows.get("databases", ())
         }
         return {(instance, names[instance, name]): facts for (instance, name), facts in self._databases.items()}
+
+    @cached_property
+    def closed_databases(self) -> Mapping[str, Sequence[str]]:
+        """The databases of each instance that are not online."""
+        closed = defaultdict[str, list[str]](list)
+        for (instance, name), facts in self.databases.items():
+            if facts.is_closed:
+                closed[instance].append(name)
+        return closed
 
     def endpoint(self, instance: str) -> EndpointFacts | None:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""

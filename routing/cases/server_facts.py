@@ -36,6 +36,11 @@ class DatabaseFacts(NamedTuple):
     is_key_of_server: bool | None
 
     @property
+    def is_closed(self) -> bool:
+        """True if the database is not online."""
+        return self.state not in (None, "ONLINE")
+
+    @property
     def is_in_group(self) -> bool:
         """True if it belongs to an availability group."""
         return self.group_database_id is not None

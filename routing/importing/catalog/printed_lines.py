@@ -33,7 +33,7 @@ _BEGIN = re.compile(
 )
 
 # Tools add the id of a database to its name, as in Orders (id 7). Without the word it may be part of the name.
-_ID = re.compile(r"\s*[-,;(\[|]\s*(?:db|database)?[ _]?id\s*[:=#]?\s*\d+\s*[)\]]?", re.IGNORECASE)
+_ID = re.compile(r"[-,;(\[|] ?(?:db|database)?[ _]?id ?[:=#]? ?\d+ ?[)\]]?$", re.IGNORECASE)
 _CERTAIN = re.compile(
     r"\[[^\[\]]+\]|'[^']+'|\"[^\"]+\"|(?!.*\bid\W*\d+$)\w[\w@$#.-]*(?: \w[\w@$#.-]*)*", re.IGNORECASE
 )
@@ -81,8 +81,8 @@ def find_database(line: str) -> DatabaseMark | None:
         return DatabaseMark(None)
     name = match["name"].strip()
     id_beside = _ID.search(name)
-    if id_beside is not None and id_beside.end() == len(name):
-        name = name[: id_beside.start()]
+    if id_beside is not None:
+        name = name[: id_beside.start()].rstrip()
     is_certain = _CERTAIN.fullmatch(name) is not None
     return DatabaseMark(name.strip("[]'\" ") if is_certain else name, is_certain)
 
