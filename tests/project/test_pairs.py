@@ -114,7 +114,7 @@ def test_no_page_installs_by_a_name_that_is_not_published() -> None:
 def test_pandas_comes_where_it_is_used_and_nowhere_else() -> None:
     extras = _project()["optional-dependencies"]
     with_pandas = {name for name, wanted in extras.items() if any(Requirement(w).name == "pandas" for w in wanted)}
-    assert with_pandas == {"udf"}
+    assert with_pandas == {"local", "udf"}
 
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow"])
