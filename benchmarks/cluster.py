@@ -23,16 +23,17 @@ import routing
 from benchmarks.memory import java_peak
 from benchmarks.naming import DAY, database_name, guid, instance_name, service_name
 from benchmarks.shape import DATABASES, SCOPES
+from benchmarks.stored import Stored
 from routing.document import DataTable, make_columns
 from routing.render.text import write_text
 from routing.sessions.session import start
+from routing.terms import DEFAULT_BROADCAST_LIMIT
 from tests.platforms.standalone import standalone
 
-_OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
 _COLUMNS = ("workers", "keys", "seconds", "validate", "plan", "write", "Python GiB", "Java GiB")
 _SHAPE = ("keys", "messages_a_key", "instances")
 _SHARED = (*_SHAPE, "heap", "memory", "folder")
-MAKE = "make"
+_MAKE = "make"
 MOST_PYTHON = 1.5
 """GiB of the driver's Python."""
 
@@ -80,7 +81,7 @@ def _command(options: argparse.Namespace, *more: str) -> list[str]:
 
 def _make_in_own_process(options: argparse.Namespace) -> None:
     """Make the tables that do not exist yet. The memory for it does not count."""
-    subprocess.run(_command(options, "--master", MAKE), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(_command(options, "--master", _MAKE), stdout=subprocess.DEVNULL, check=True)
 
 
 def _measure(options: argparse.Namespace, workers: int) -> dict[str, Any]:
@@ -101,17 +102,14 @@ def _run(options: argparse.Namespace, master: str) -> dict[str, Any]:
     folder = Path(options.folder, "-".join(str(getattr(options, name)) for name in _SHAPE))
     memory = {"spark.driver.memory": options.heap, "spark.executor.memory": options.memory}
     settings = {"spark.sql.shuffle.partitions": "16", **memory}
-    spark = start({"spark.master": "local[2]" if master == MAKE else master, **settings})
+    spark = start({"spark.master": "local[2]" if master == _MAKE else master, **settings})
     tables = _tables(spark, options)
-    if master == MAKE:
-        for key, frame in tables.items():
-            if not (folder / key / "_delta_log").exists():
-                frame.write.format("delta").save(str(folder / key))
+    job = Stored({key: str(folder / key) for key in tables}, folder / "out")
+    if master == _MAKE:
+        for key in job.missing:
+            tables[key].write.format("delta").save(job.tables[key])
         return {}
-    lines = ["tables:", *(f"  {key}: {folder / key}" for key in tables), "output:"]
-    lines += [f"  {key}: {folder / 'out' / key}" for key in _OUTPUTS]
-    file = folder / "job.yaml"
-    file.write_text("\n".join(lines), encoding="utf-8")
+    file = job.config(job.results, "builtin", DEFAULT_BROADCAST_LIMIT)
     done = routing.run(spark, routing.load_config(str(file)))
     row, stages = done.row, done.row["stage_seconds"]
     return {

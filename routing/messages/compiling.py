@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame
 
@@ -106,28 +107,27 @@ def compile_messages(
     checked, limits = source.lookups.checked, source.lookups.frame_cache.limits
     if isinstance(checked, DistributedInputs):
         return _decide_by_workers(source, checked.frames, are_held=are_held)
-    read_frames = source.lookups.held.read_frames
-    found = _find_keys(source, None if read_frames is None else limits.driver_rows)
-    if found is None and read_frames is not None:
-        tables = prepare_frames(read_frames, source.context.notes)
+    read_frames, counted_keys = source.lookups.in_driver.read_frames, None
+    if read_frames is not None:
+        counted_keys = _find_keys(source, lambda keys: collect_few(keys, limits.driver_rows))
+        tables = None if counted_keys is not None else prepare_frames(read_frames, source.context.notes)
         if tables is not None:
             return _decide_by_workers(source, tables, are_held=are_held)
-        found = _find_keys(source, None)
-    if found is None:
-        raise TypeError("keys without a limit are never too many")
-    return _decide_in_driver(source, *found, decide, are_held=are_held)
+    if counted_keys is None:
+        counted_keys = _find_keys(source, collect)
+    return _decide_in_driver(source, counted_keys, decide, are_held=are_held)
 
 
-def _find_keys(source: MessageSource, most: int | None) -> tuple[TableColumns, KeyCounts] | None:
-    """Find the keys of messages by one hash aggregate over them. Return None if there are over ``most``."""
+_Collected = TypeVar("_Collected", TableColumns, TableColumns | None)
+
+
+def _find_keys(source: MessageSource, collect_keys: Callable[[DataFrame], _Collected]) -> _Collected:
+    """Find and count the keys of messages by one hash aggregate over them."""
     with source.context.clock.stage("keys") as tally:
-        keys = source.keys()
-        collected = collect(keys) if most is None else collect_few(keys, most)
-        if collected is None:
-            return None
-        read, valid = sum(collected.values["rows"]), sum(collected.values["valid"])
-        tally.rows = read
-        return collected.where("valid"), KeyCounts(read, valid, source.is_exact)
+        collected = collect_keys(source.keys())
+        if collected is not None:
+            tally.rows = sum(collected.values["rows"])
+        return collected
 
 
 def _decide_by_workers(source: MessageSource, tables: Mapping[str, DataFrame], *, are_held: bool) -> RoutePlan:
@@ -141,10 +141,12 @@ def _decide_by_workers(source: MessageSource, tables: Mapping[str, DataFrame], *
 
 
 def _decide_in_driver(
-    source: MessageSource, keys: TableColumns, counts: KeyCounts, decide: DecideKeys, *, are_held: bool
+    source: MessageSource, counted_keys: TableColumns, decide: DecideKeys, *, are_held: bool
 ) -> RoutePlan:
+    read, valid = sum(counted_keys.values["rows"]), sum(counted_keys.values["valid"])
+    keys, counts = counted_keys.where("valid"), KeyCounts(read, valid, source.is_exact)
     with source.context.clock.stage("plan") as tally:
-        instances = source.lookups.held.instances_for(keys.values["key_service"])
+        instances = source.lookups.in_driver.instances_for(keys.values["key_service"])
         decided = as_frames(keys, decide(keys, instances), source.lookups.spark, source.lookups.frame_cache)
         tally.rows = len(keys)
     source = _hold_few(source, counts, are_held=are_held)

@@ -66,11 +66,10 @@ def decide_by_instance(source: MessageSource, tables: Mapping[str, DataFrame]) -
         for instance in sorted({*large_names, *large_rows})
     }
     decided = cache.keep_sized(_decide(names, rows, parts)).rows
-    side = decided.drop(*COUNTS.names, *USES)
-    uses, counts, size = _summarize(decided, bytes_of_rows(side.schema))
-    return DistributedPlan(
-        source.broadcasts.of_size("the names in messages", side, size), uses, counts, name_count
-    )
+    timelines = decided.drop(*COUNTS.names, *USES)
+    uses, counts, size = _summarize(decided, bytes_of_rows(timelines.schema))
+    side = source.broadcasts.of_size("the names in messages", timelines, size)
+    return DistributedPlan(side, uses, counts, name_count)
 
 
 def _instance() -> Column:
@@ -92,9 +91,9 @@ def _select_rows(rows: DataFrame, names: DataFrame, count: int, source: MessageS
     for_all = F.lit("")
     places = F.array(_hash_place(F.col("to_service_name")), _hash_place(for_all))
     wanted = names.select(F.explode(places).alias("wanted")).distinct()
-    side = source.broadcasts.join_side("the services in messages", wanted, 2 * count)
+    wanted_side = source.broadcasts.join_side("the services in messages", wanted, 2 * count)
     place = _hash_place(F.coalesce(_service_of_row(), for_all))
-    return rows.join(side.with_hint(), place == F.col("wanted"), how="left_semi")
+    return rows.join(wanted_side.with_hint(), place == F.col("wanted"), how="left_semi")
 
 
 def _hash_place(service: Column) -> Column:
@@ -118,8 +117,8 @@ def _decide(names: DataFrame, rows: DataFrame, parts: Mapping[int, int]) -> Data
         count = F.coalesce(F.create_map(*pairs)[_instance()], F.lit(1))
     number = F.pmod(F.xxhash64("to_service_name"), count).cast("int")
     service = _service_of_row()
-    own = F.array(F.pmod(F.xxhash64(service), count).cast("int"))
-    numbers = F.when(service.isNull(), F.sequence(F.lit(0), count - 1)).otherwise(own)
+    of_service = F.pmod(F.xxhash64(service), count).cast("int")
+    numbers = F.when(service.isNull(), F.sequence(F.lit(0), count - 1)).otherwise(F.array(of_service))
     by = ["instance_name", _PART]
     left = names.withColumn(_PART, number).groupBy(*by)
     right = rows.withColumn(_PART, F.explode(numbers)).groupBy(*by)
@@ -132,5 +131,5 @@ def _summarize(decided: DataFrame, size: Column) -> tuple[PlanUses, KeyCounts, i
     sums = [F.coalesce(F.sum(count), F.lit(0)) for count in (F.col("rows"), valid)]
     uses = [F.coalesce(F.bool_or(name), F.lit(False)) for name in USES]
     [row] = decided.agg(*sums, size, *uses).collect()
-    read, known, bytes_of_all, *used = row
-    return PlanUses(*used), KeyCounts(read, known, is_exact=False), int(bytes_of_all)
+    rows_read, rows_valid, bytes_of_all, *used = row
+    return PlanUses(*used), KeyCounts(rows_read, rows_valid, is_exact=False), int(bytes_of_all)

@@ -42,7 +42,7 @@ class RunLookups:
     dialogs: DataFrame | None
 
     @property
-    def held(self) -> CheckedInputs:
+    def in_driver(self) -> CheckedInputs:
         """The configuration in this process, by which keys are found and decided. Workers have none."""
         if not isinstance(self.checked, CheckedInputs):
             raise TypeError("the configuration is not in the driver")
@@ -59,18 +59,18 @@ class RunLookups:
             return self.broadcasts.join_side("the databases of the configuration", scopes)
         own = Field("own_addresses", ArrayOf(ColumnKind.STRING))
         columns = Schema((*_texts("instance_name", "database_name"), own))
-        return self._join_side("the databases of the configuration", _scopes(self.held), columns)
+        return self._join_side("the databases of the configuration", _scopes(self.in_driver), columns)
 
     @cached_property
     def services(self) -> JoinSide:
         """instance_name, service: every service that a route or a database of the instance names."""
-        named = self.held.named.services
+        named = self.in_driver.named.services
         return self._join_side("the services of the configuration", named, _texts("instance_name", "service"))
 
     @cached_property
     def brokers(self) -> JoinSide:
         """instance_name, broker: every broker instance that a route or a database of the instance names."""
-        named = self.held.named.brokers
+        named = self.in_driver.named.brokers
         return self._join_side(
             "the broker instances of the configuration", named, _texts("instance_name", "broker")
         )
@@ -105,7 +105,7 @@ def look_into(
     if isinstance(checked, DistributedInputs):
         listed = checked.frames.get("route_requests")
         return lookups if listed is None else replace(lookups, requests=listed, request_count=None)
-    requests = lookups.held.settings.get("route_requests")
+    requests = lookups.in_driver.settings.get("route_requests")
     if not requests:
         return lookups
     rows = frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted)

@@ -120,10 +120,10 @@ def _find_faults(frames: Mapping[str, DataFrame]) -> FaultSurvey:
         together = frames[key].repartition(parts, *(name for name in KEYS[key] if name != "valid_from"))
         return map_by_workers(together, partial(check_rows, key), spark_schema(FAULTS)).collect()
 
-    found = (row for rows in at_once(spark, find, list(frames)) for row in rows)
     faults = (
         FaultSurvey(row["count"], [RowFault(*fault) for fault in row["first"]], frozenset(row["instances"]))
-        for row in found
+        for rows in at_once(spark, find, list(frames))
+        for row in rows
     )
     return reduce(FaultSurvey.__or__, faults, FaultSurvey())
 
@@ -138,8 +138,8 @@ def find_scopes(frames: Mapping[str, DataFrame]) -> DataFrame:
     """Return the databases of known instances, and `FROM_NETWORK` for each: instance_name, database_name."""
     instances = frames["instances"].select("instance_name")
     databases = frames["databases"].select("instance_name", F.col("name").alias("database_name"))
-    known = databases.join(instances, "instance_name", how="left_semi")
-    return known.unionByName(instances.withColumn("database_name", F.lit(FROM_NETWORK)))
+    of_instances = databases.join(instances, "instance_name", how="left_semi")
+    return of_instances.unionByName(instances.withColumn("database_name", F.lit(FROM_NETWORK)))
 
 
 def digest_frames(frames: Mapping[str, DataFrame]) -> dict[str, str]:

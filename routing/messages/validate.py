@@ -84,10 +84,10 @@ def read(
         settings = read_few_settings(tables, limits.driver_rows)
         if settings is not None:
             return InputTables(settings, read_frames=read_frames)
-        found = prepare_frames(read_frames, [] if notes is None else notes)
-        return (
-            InputTables(read_settings(tables)) if found is None else InputTables(None, read_frames=lambda: found)
-        )
+        by_spark = prepare_frames(read_frames, [] if notes is None else notes)
+        if by_spark is None:
+            return InputTables(read_settings(tables))
+        return InputTables(None, read_frames=lambda: by_spark)
 
     def read_at_once() -> InputTables:
         dialogs: Any = tables["dialogs"]

@@ -49,7 +49,7 @@ def _run(messages: DataFrame, plans: Sequence[RoutePlan], names: Sequence[str], 
     sides = [
         WorkerSide(
             name,
-            plan.source.lookups.held.settings,
+            plan.source.lookups.in_driver.settings,
             None if plan.options.as_of is None else micros_of(plan.options.as_of),
             plan.requests is not None,
         )
