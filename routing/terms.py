@@ -167,6 +167,8 @@ class Rejection(Word):
 LOCAL_ADDRESS = "LOCAL"
 TRANSPORT_ADDRESS = "TRANSPORT"
 MSDB = "msdb"
+SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
+"""The databases of SQL Server itself, to whose services nobody routes."""
 TRANSMISSION_QUEUE = "TRANSMISSION_QUEUE"
 """The source of the status in a transmission queue (column ``source`` of ``observed_routing``)."""
 CLASSIFY_EVENT = "CLASSIFY_EVENT"

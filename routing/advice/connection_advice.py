@@ -95,7 +95,7 @@ def start_listening(status: ReportedStatus) -> Remedy:
     known_remedy = (
         server_remedies.start_endpoint(status.server, target.name, cause)
         or server_remedies.listen_on_all(status, target.name)
-        or server_remedies.free_port(status, target.name)
+        or server_remedies.free_endpoint(status.server, target.name)
     )
     start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status.server, target.name))
     return known_remedy or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
@@ -157,36 +157,43 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
 
 
 def read_views(status: ReportedStatus) -> Remedy:
-    """Return the remedy for what the views show, for a status whose text could not be read."""
-    place = status.find_target()
-    queue = None if place is None else status.server.queue_of(*place, status.service)
-    shown = None
-    if place is not None:
-        shown = (
-            (None if queue is None else turn_on(place, queue, status.service))
-            or open_database(status.server, place)
-            or own_database(status.server, place)
-        )
-    if shown is None and status.address is not None:
-        peer = status.find_peer()
-        shown = (
-            server_remedies.start_endpoint(status.server, status.instance, _AWAY)
-            or (
-                None
-                if peer is None
-                else server_remedies.start_endpoint(status.server, peer.name, _at_address(status))
-            )
-            or correct_port(status)
-            or handshake_remedies.agree_on_encryption(status)
-            or handshake_remedies.agree_on_authentication(status)
-            or handshake_remedies.check_certificates(status)
-            or (_open_holder(status) if place is None or place.database is None else None)
-        )
+    """Return the remedy by the exported views, for a status with an unreadable text."""
+    shown = _look_at_target(status) or _look_at_connection(status)
     if shown is None:
         return say(status)
     return replace(
         shown.with_confidence_at_most(Confidence.LIKELY),
         actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1]),
+    )
+
+
+def _look_at_target(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for the target's queue or database."""
+    place = status.find_target()
+    if place is None:
+        return None
+    queue = status.server.queue_of(*place, status.service)
+    return (
+        (None if queue is None else turn_on(place, queue, status.service))
+        or open_database(status.server, place)
+        or own_database(status.server, place)
+    )
+
+
+def _look_at_connection(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy for the endpoints and certificates of both sides, or for a closed database there."""
+    if status.address is None:
+        return None
+    place, peer = status.find_target(), status.find_peer()
+    there = f"The messages are sent to {named(status.address)}."
+    return (
+        server_remedies.start_endpoint(status.server, status.instance, _AWAY)
+        or (None if peer is None else server_remedies.start_endpoint(status.server, peer.name, there))
+        or correct_port(status)
+        or handshake_remedies.agree_on_encryption(status)
+        or handshake_remedies.agree_on_authentication(status)
+        or handshake_remedies.check_certificates(status)
+        or (_open_holder(status) if place is None or place.database is None else None)
     )
 
 
@@ -280,10 +287,6 @@ def _here(status: ReportedStatus) -> RemedyPlace:
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     return f"{'' if status.address is None else f'At {named(status.address)}: '}{_entry(status).cause}"
-
-
-def _at_address(status: ReportedStatus) -> str:
-    return f"The messages are sent to {named(status.address)}."
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:

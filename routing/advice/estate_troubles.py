@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
+from routing.advice.login_remedies import CONNECT_RISK
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
-from routing.cases.known_estate import SYSTEM_DATABASES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
 from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
-from routing.terms import MSDB, JsonObject, Word
+from routing.terms import MSDB, SYSTEM_DATABASES, JsonObject, Word
 
 
 class TroubleKind(Word):
@@ -81,7 +81,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
 
 
 def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the instances whose msdb has its broker off."""
+    """Yield the instances with the broker of msdb off."""
     for (instance, database), facts in server.databases.items():
         if database != MSDB or facts.is_broker_on is not False or server.is_managed(instance):
             continue
@@ -101,13 +101,13 @@ def find_brokers_off(estate: AdviceEstate) -> list[EstateTrouble]:
     """Return the disabled brokers of databases, except those of SQL Server itself."""
     troubles = []
     for (instance, database), facts in estate.server.databases.items():
-        known = estate.instances.get(instance)
-        if facts.is_broker_on is not False or database in SYSTEM_DATABASES or known is None:
+        holder = estate.instances.get(instance)
+        if facts.is_broker_on is not False or database in SYSTEM_DATABASES or holder is None:
             continue
         what = f"the broker of {named(database)} is off"
         cause = f"The broker of {named(database)} is off: it sends and takes no messages."
         troubles.append(
-            EstateTrouble(TroubleKind.BROKER_OFF, what, 1, enable_database(estate, known, database, cause))
+            EstateTrouble(TroubleKind.BROKER_OFF, what, 1, enable_database(estate, holder, database, cause))
         )
     return troubles
 
@@ -183,7 +183,7 @@ def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
 
 
 def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
-    """Yield what the clients of query notifications should do, if dialogs are theirs."""
+    """Yield advice for clients of query notifications, if dialogs are theirs."""
     if _is_of_notifications(counts):
         yield "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
 
@@ -305,7 +305,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the logins without CONNECT that the error log of an instance names, unless they have it by now."""
     for instance, endpoint in server.endpoints.items():
         lines = server.log_lines(instance, "Service Broker login attempt failed")
-        logins = {found[1]: line for line in reversed(lines) if (found := _WITHOUT_CONNECT.search(line))}
+        logins = {match[1]: line for line in reversed(lines) if (match := _WITHOUT_CONNECT.search(line))}
         granted = {
             grant.login for grant in server.connect_grants(instance, endpoint.name) or () if grant.is_granted
         }
@@ -318,7 +318,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
                 (f"The error log of {named(instance)} says: {cut(line)}", "Grant it CONNECT."),
                 f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
-                risk="The login can then connect to the endpoint.",
+                risk=CONNECT_RISK,
                 confidence=Confidence.LIKELY,
             )
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)

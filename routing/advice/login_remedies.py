@@ -21,7 +21,8 @@ from routing.rules import text
 
 _EVERYBODY = "public"
 _LOGIN_ATTEMPTS = (28047, 28048)
-_RISK = "The login can then connect to the endpoint."
+CONNECT_RISK = "The login can then connect to the endpoint."
+"""The risk of CONNECT on an endpoint."""
 _OF_BROKER = "Service Broker"
 _LOGON_FAILED = ("8009030c", "80090303", "8009030e", "80090311", "80090322")
 _SHOWN_LOGINS = 5
@@ -113,7 +114,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     cause = f"{login_text[0].upper()}{login_text[1:]} has no CONNECT permission on {at}.{by_export}"
     is_sure = grants is not None and status.server.was_exported("server_permissions", status.instance)
     confidence = Confidence.CERTAIN if is_sure else Confidence.LIKELY
-    return build(place, cause, ("Grant it CONNECT.",), line, risk=_RISK, confidence=confidence)
+    return build(place, cause, ("Grant it CONNECT.",), line, risk=CONNECT_RISK, confidence=confidence)
 
 
 def open_endpoint(status: ReportedStatus) -> Remedy | None:
@@ -133,7 +134,7 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
     action = f"Grant CONNECT to the login of the {credential} that {named(status.instance)} connects with."
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, peer.name)} TO [<login>];"
     return to_fill_in(
-        RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=_RISK, confidence=Confidence.LIKELY
+        RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=CONNECT_RISK, confidence=Confidence.LIKELY
     )
 
 
@@ -167,7 +168,7 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
     )
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, status.instance)} TO [<login>];"
     place = RemedyPlace(status.instance, MASTER)
-    return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=_RISK)
+    return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=CONNECT_RISK)
 
 
 def _is_refused_there(status: ReportedStatus, login: str) -> bool:

@@ -145,14 +145,14 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
     if _NO_ACCESS in line and (facts is None or not facts.is_trustworthy):
-        ways = (
+        choices = (
             logged,
             "Sign the procedure with a certificate that has a login or user with the permission.",
             "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
         )
         statement = None if name is None else f"ALTER DATABASE {name} SET TRUSTWORTHY ON;"
         why = f"{cause} the procedure may not leave its database."
-        return ready(place, why, ways, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY)
+        return ready(place, why, choices, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY)
     return None
 
 

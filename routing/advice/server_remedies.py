@@ -166,7 +166,7 @@ def lead_to_neighbour(
         (name, endpoint.port)
         for name, endpoint in estate.server.endpoints.items()
         if endpoint.port is not None
-        and text.fold(name.partition(chr(92))[0]) == machine
+        and text.machine_of(name) == machine
         and name in estate.instances
         and estate.instances[name].holders_of(service)
     ]
@@ -285,13 +285,8 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
     )
 
 
-def free_port(status: ReportedStatus, instance: str) -> Remedy | None:
-    """Advise another port for an endpoint whose instance logged that it cannot listen there."""
-    return free_endpoint(status.server, instance)
-
-
 def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
-    """Return the same remedy by the error log alone."""
+    """Advise another port for an endpoint whose instance logged that it cannot listen there."""
     name = name_endpoint(server, instance)
     lines = [
         line
@@ -349,11 +344,11 @@ def lead_from_loopback(
     if address is None or here is None or text.host(address) not in _OWN_MACHINE:
         return None
     holders = {name for name, _ in estate.instances.holders_of(service)}
-    beside = [owner for owner in estate.network.owners(address, here) if owner.name != here.name]
-    if len(holders) != 1 or beside or service in here.holders:
+    other_owners = [owner for owner in estate.network.owners(address, here) if owner.name != here.name]
+    if len(holders) != 1 or other_owners or service in here.holders:
         return None
     holder = next(iter(holders))
-    machine = holder.partition(chr(92))[0]
+    machine = holder.partition("\\")[0]
     if text.fold(machine) in here.machine_names:
         return None
     chosen = estate.addresses.choose(holder, here)
@@ -489,11 +484,11 @@ def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> Es
 
 def _list_addresses(server: ServerEvidence, addresses: EstateAddresses) -> dict[str, Sequence[str]]:
     unknown = {
-        (text.fold(name.partition("\\")[0]), str(endpoint.port)): name
+        (text.machine_of(name), str(endpoint.port)): name
         for name, endpoint in server.endpoints.items()
         if endpoint.port is not None and not addresses.of(name)
     }
-    found = dict(addresses.own)
+    completed = dict(addresses.by_instance)
     if unknown:
         by_name: dict[str, dict[str, None]] = defaultdict(dict)
         for _, address in addresses.list_routes():
@@ -501,8 +496,8 @@ def _list_addresses(server: ServerEvidence, addresses: EstateAddresses) -> dict[
             if address is not None and (machine, port) in unknown:
                 by_name[unknown[machine, port]][address] = None
         for (machine, port), name in unknown.items():
-            found[name] = [*by_name[name], f"tcp://{machine}:{port}"]
-    return prefer_listeners(server, found)
+            completed[name] = [*by_name[name], f"tcp://{machine}:{port}"]
+    return prefer_listeners(server, completed)
 
 
 def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

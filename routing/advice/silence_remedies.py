@@ -116,20 +116,21 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 
 def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
-    """Return the remedy if a secondary replica, or several instances, listen at an address."""
+    """Return the remedy for an address of a secondary replica, a closed database or another instance."""
     estate, sender = silent.estate, silent.sender
     owners = _owners(silent)
-    replicas = (lead_to_listener(estate, owner.name, sender, silent.route) for owner in owners)
-    at_listener = next((remedy for remedy in replicas if remedy is not None), None)
-    closed = (
-        open_holder(estate.server, owner.name, silent.service)
-        for owner in owners
-        if not owner.holders_of(silent.service)
-    )
-    at_listener = at_listener or next((remedy for remedy in closed if remedy is not None), None)
-    of_machine = estate, address, silent.service, sender, silent.route
-    at_listener = at_listener or lead_from_loopback(*of_machine)
-    return at_listener or part_endpoints(*of_machine) or lead_to_neighbour(*of_machine)
+    for owner in owners:
+        at_replica = lead_to_listener(estate, owner.name, sender, silent.route)
+        if at_replica is not None:
+            return at_replica
+    for owner in owners:
+        closed = (
+            None if owner.holders_of(silent.service) else open_holder(estate.server, owner.name, silent.service)
+        )
+        if closed is not None:
+            return closed
+    on_route = estate, address, silent.service, sender, silent.route
+    return lead_from_loopback(*on_route) or part_endpoints(*on_route) or lead_to_neighbour(*on_route)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
@@ -185,13 +186,15 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
     server, sender = silent.estate.server, silent.sender.instance
     if target.instance == sender or [owner.name for owner in _owners(silent)] != [target.instance]:
         return None
-    known = server.conversations(target.instance, target.database or "") or frozenset()
-    if known.intersection(silent.conversations):
+    arrived = server.conversations(target.instance, target.database or "") or frozenset()
+    if arrived.intersection(silent.conversations):
         return None
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
-    stopped = (start_endpoint(server, instance, cause) for instance in (sender, target.instance))
-    remedy = next((found for found in stopped if found is not None), None)
-    return remedy or compare_certificates(server, sender, target.instance)
+    return (
+        start_endpoint(server, sender, cause)
+        or start_endpoint(server, target.instance, cause)
+        or compare_certificates(server, sender, target.instance)
+    )
 
 
 def _owners(silent: SilentMessages) -> list[SqlInstance]:

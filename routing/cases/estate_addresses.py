@@ -35,7 +35,7 @@ class EstateAddresses:
         self._own, self._in_routes = own, in_routes
 
     @property
-    def own(self) -> Mapping[str, Sequence[str]]:
+    def by_instance(self) -> Mapping[str, Sequence[str]]:
         """The own addresses of each instance as written."""
         return self._own
 

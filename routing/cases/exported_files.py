@@ -19,7 +19,7 @@ from routing.importing.catalog.views import ASKED_QUEUE, query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
-from routing.terms import MSDB
+from routing.terms import MSDB, SYSTEM_DATABASES
 
 # Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
 # `check` and `lint` answer for the moment, and a note says what was taken. `import` asks instead: an old file's
@@ -30,7 +30,6 @@ from routing.terms import MSDB
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
-_SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
 # Words in file names that do not name a database.
 _NO_DATABASE = frozenset(
     [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
@@ -181,7 +180,7 @@ def _databases(
             [part for file, part in _each_result_set(parts) if instance_by_file[file] == instance]
         )
         names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
-        users = [name for name in database_names if name.casefold() not in _SYSTEM_DATABASES]
+        users = [name for name in database_names if name.casefold() not in SYSTEM_DATABASES]
         folders = {_folder_of(file) for file in files if names_by_file[file] is None}
         of_instance = {name.casefold() for name in _as_folders(instance or "")}
         for file in files:

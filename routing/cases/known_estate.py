@@ -13,10 +13,8 @@ from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, Database, SharedTuple, SqlInstance
 from routing.rules.locating import list_influential_holders
 from routing.rules.resolving import Verdict
-from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
+from routing.terms import LOOPBACK_HOSTS, MSDB, SYSTEM_DATABASES, MatchingStep, Outcome, Reason
 
-SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
-"""Nobody routes to services of these databases."""
 # Steps without a route that names the service: a database that was not exported may hold it.
 _NAMES_NO_SERVICE = (
     *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
@@ -153,7 +151,7 @@ class EstateKnowledge:
         by_machine: dict[str, list[str]] = {}
         for name in self.instances:
             if self._endpoint(name) in OF_ADDRESSES:
-                by_machine.setdefault(text.fold(name.partition("\\")[0]), []).append(name)
+                by_machine.setdefault(text.machine_of(name), []).append(name)
         return by_machine
 
     def _has_messages(self, instance: str, database: str) -> bool:
@@ -223,7 +221,7 @@ class EstateKnowledge:
         if verdict.mirror_address is not None or self._endpoint(name) not in OF_ADDRESSES:
             return False
         host = text.host(verdict.address)
-        machine = text.fold(name.partition("\\")[0])
+        machine = text.machine_of(name)
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, search: RouteSearch) -> tuple[KnowledgeGap, ...]:

@@ -54,12 +54,12 @@ class AssumedAddresses:
                 by_instance[instance].add(compared)
         machines: dict[str, int] = defaultdict(int)
         for name in knowledge.instances:
-            machines[_machine(name)] += 1
+            machines[text.machine_of(name)] += 1
         return cls(
             {
                 address: instance
                 for instance, addresses in by_instance.items()
-                if machines[_machine(instance)] == 1 and len(set(map(text.port, addresses))) == 1
+                if machines[text.machine_of(instance)] == 1 and len(set(map(text.port, addresses))) == 1
                 for address in addresses
             }
         )
@@ -77,10 +77,6 @@ class AssumedAddresses:
             name: replace(instance, own_addresses=own_addresses(assumed[name])) if name in assumed else instance
             for name, instance in instances.items()
         }
-
-
-def _machine(instance: str) -> str:
-    return text.fold(instance.partition("\\")[0])
 
 
 def _written_addresses(evidence: FileEvidence) -> Iterator[str]:

@@ -283,7 +283,7 @@ class ServerEvidence:
             name
             for name, endpoint in self._endpoints.items()
             if str(endpoint.port) == port
-            and text.fold(name.partition("\\")[0]) in (machine, host)
+            and text.machine_of(name) in (machine, host)
             and endpoint.state in (None, "STARTED")
         ]
         return sorted(names) if len(names) > 1 else ()

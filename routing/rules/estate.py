@@ -228,7 +228,7 @@ class SqlInstance:
 
         Hosts that begin with that name count, or else all hosts.
         """
-        machine = text.fold(self.name.partition("\\")[0])
+        machine = text.machine_of(self.name)
         hosts = {text.host(address) for address in self.own_addresses} - {None, *LOOPBACK_HOSTS}
         named = {host for host in hosts if host is not None and f"{host}.".startswith(f"{machine}.")}
         return frozenset({machine, *(host for host in named or hosts if host is not None)})

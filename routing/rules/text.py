@@ -43,6 +43,11 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
+def machine_of(instance: str) -> str:
+    """Return the folded name of an instance's machine, which stands before the backslash of a named instance."""
+    return fold(instance.partition("\\")[0])
+
+
 def collated(name: str) -> str:
     """Fold a name like a case-insensitive collation, without trailing blanks. No rule uses this."""
     return name.rstrip(" ").casefold()

@@ -97,9 +97,6 @@ def joined(lines: Sequence[tuple[int, str]]) -> str | None:
     return "".join((*whole, *(line for _, line in lines[-1:])))
 
 
-# JSON and Parquet → result sets; each row brings its own columns.
-
-
 def json_sets(text: str, file: str) -> list[ResultSet]:
     """Read objects, one a line or in arrays, into a result set for each view.
 

@@ -9,10 +9,7 @@ from typing import NamedTuple
 
 from routing.errors import InputError, first_sentence, quote
 from routing.importing.catalog.cell_rows import CellRows, SharedTexts
-from routing.importing.catalog.json_texts import (
-    is_json,
-    json_sets,
-)
+from routing.importing.catalog.json_texts import is_json, json_sets
 from routing.importing.catalog.printed_lines import lines_of
 from routing.importing.catalog.text_lines import SEPARATORS
 from routing.importing.catalog.text_tables import result_sets

@@ -7,7 +7,7 @@ skipped, and a line that may be a row is rejected with its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from routing.importing.catalog import row_check
@@ -344,11 +344,7 @@ class _TextReader:
             numbers = [numbers[place] for place in fitting]
             values = {name: [cells[place] for place in fitting] for name, cells in values.items()}
         result_set.rows.add(numbers, values, table.texts, is_plain=self._is_plain)
-        if cut and _STATUS in names:
-            statuses = result_set.rows.column(_STATUS)
-            for place, number in enumerate(result_set.rows.numbers):
-                if number in cut and statuses[place]:
-                    result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
+        _doubt_statuses(result_set, cut)
 
     def _row(self, table: _Table, cells: list[str]) -> list[str] | str:
         """Return the cells of a line, one for each column, or the reason why it is not a row."""
@@ -426,10 +422,20 @@ class _TextReader:
         ]
 
 
+def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> None:
+    """Reject the rows above lines that are no rows, whose statuses may go on there."""
+    if not above_fragments or _STATUS not in result_set.columns:
+        return
+    statuses = result_set.rows.column(_STATUS)
+    for place, number in enumerate(result_set.rows.numbers):
+        if number in above_fragments and statuses[place]:
+            result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
+
+
 def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
     """Return the reason to reject a row if its columns of one name have different values, else None."""
     for name in twice:
-        if len({cell.strip() for own, cell in zip(names, cells, strict=True) if own == name}) > 1:
+        if len({cell.strip() for column, cell in zip(names, cells, strict=True) if column == name}) > 1:
             return f"{name} is in several columns, and their values differ"
     return None
 

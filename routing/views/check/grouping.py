@@ -267,10 +267,12 @@ def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
     """Return the groups of all messages, in the order in which they are shown."""
     all_results = list(results)
-    own = {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
+    addresses = {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
     facts_for_remedies = RemedyFacts(
         estate.instances,
-        complete_addresses(estate.evidence.server, EstateAddresses(own, list_route_addresses(estate.instances))),
+        complete_addresses(
+            estate.evidence.server, EstateAddresses(addresses, list_route_addresses(estate.instances))
+        ),
         {result.case.service for result in all_results},
         estate.evidence.server,
     )

@@ -283,8 +283,8 @@ def state_answer(
     if not troubles:
         return line
     more_troubles = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
-    beside = "the other exports show" if total is None else "beside them"
-    return f"{line[:-1]}; {beside}: {troubles[0].what}{more_troubles}."
+    where_found = "the other exports show" if total is None else "beside them"
+    return f"{line[:-1]}; {where_found}: {troubles[0].what}{more_troubles}."
 
 
 def _state_refused(problems: Sequence[MessageProblem], total: int, log: ReadLog) -> str:
