@@ -175,7 +175,7 @@ def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     which comes first. Impossible cases are left out.
     """
     uses, requests = plan.uses, plan.requests
-    may_be_long = requests is not None or plan.source.lookups.checked.has_transport
+    may_be_long = requests is not None or plan.source.any_ends or plan.source.lookups.checked.has_transport
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
         messages = with_requests(plan, messages)
