@@ -133,6 +133,11 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
     return remedy if logins is None else replace(remedy, actions=(*remedy.actions, logins))
 
 
+def correct_address(status: ReportedStatus) -> Remedy:
+    """Advise the address of the endpoint that is known on the machine of an invalid address."""
+    return correct_port(status) or say(status)
+
+
 def grant_connect(status: ReportedStatus) -> Remedy:
     """Advise GRANT CONNECT for a login that the status names, or a comparison of the endpoints."""
     return login_remedies.grant_connect(status) or mend_endpoints(status)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
@@ -13,6 +15,43 @@ from routing.render.phrases import join_words, named
 _SINGLE_USER = "SINGLE_USER"
 _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for a standby or an archive."
 _SINGLE_RISK = "ROLLBACK IMMEDIATE ends the session that has the database for itself, and rolls back its work."
+
+
+class _WayOnline(NamedTuple):
+    """How a database of one state comes online."""
+
+    actions: tuple[str, ...]
+    statement: str | None = None
+    risk: str | None = None
+
+
+_RESTORING = "RESTORING"
+_LOOK_FIRST = _WayOnline(
+    (
+        "Read why in the error log, such as a missing file, a full disk or damaged pages.",
+        "Mend that and bring it online, or restore it from a backup.",
+    ),
+    "ALTER DATABASE {} SET ONLINE;",
+)
+_WAYS: Mapping[str, _WayOnline] = {
+    "OFFLINE": _WayOnline(("Find out who set it offline, and bring it online.",), "ALTER DATABASE {} SET ONLINE;"),
+    _RESTORING: _WayOnline(
+        (
+            "If it is a replica, as of log shipping or mirroring, let the route lead to the primary.",
+            "If it is to take messages here, restore the last log backup and recover it.",
+        ),
+        "RESTORE DATABASE {} WITH RECOVERY;",
+        "No further backup can be restored after the recovery, so log shipping to this database ends.",
+    ),
+    "RECOVERING": _WayOnline(("Wait: SQL Server recovers it and then brings it online.",)),
+    "SUSPECT": _WayOnline(
+        (
+            "Read why in the error log, such as a missing file, a full disk or damaged pages.",
+            "Restore it from a backup: SET ONLINE alone does not mend it.",
+        )
+    ),
+}
+"""The way for each state of a database. Others, such as RECOVERY_PENDING, need a look at the error log."""
 
 
 def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
@@ -28,9 +67,10 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         return Remedy(at, cause, actions, confidence=Confidence.CERTAIN)
     if facts.is_closed:
         cause = f"{shown} is {facts.state}, and takes no messages."
-        line = None if name is None else f"ALTER DATABASE {name} SET ONLINE;"
-        action = "Find out why, and bring it online: a database that is RESTORING needs RESTORE … WITH RECOVERY."
-        return to_fill_in(at, cause, (action,), line, confidence=Confidence.CERTAIN)
+        return _bring_online(at, cause, facts.state or "", name)
+    if facts.is_standby:
+        cause = f"{shown} is a standby of log shipping, which is read-only and takes no messages."
+        return _bring_online(at, cause, _RESTORING, name)
     if facts.is_read_only and not facts.is_in_group:
         cause = f"{shown} is read-only, and takes no messages."
         line = None if name is None else f"ALTER DATABASE {name} SET READ_WRITE WITH NO_WAIT;"
@@ -40,6 +80,15 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         line = None if name is None else f"ALTER DATABASE {name} SET MULTI_USER WITH ROLLBACK IMMEDIATE;"
         return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK)
     return None
+
+
+def _bring_online(at: RemedyPlace, cause: str, state: str, name: str | None) -> Remedy:
+    """Return the remedy for a database that is not online, by its state."""
+    way = _WAYS.get(state, _LOOK_FIRST)
+    if way.statement is None:
+        return Remedy(at, cause, way.actions, confidence=Confidence.CERTAIN)
+    line = None if name is None else way.statement.format(name)
+    return to_fill_in(at, cause, way.actions, line, risk=way.risk, confidence=Confidence.CERTAIN)
 
 
 def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy | None:

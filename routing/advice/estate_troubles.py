@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.login_remedies import CONNECT_RISK
+from routing.advice.login_remedies import CONNECT_RISK, is_anonymous, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import free_endpoint
@@ -312,6 +312,10 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
         for login, line in logins.items():
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:
+                continue
+            if is_anonymous(login):
+                accounts = unite_accounts(server, instance, None)
+                yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, accounts)
                 continue
             remedy = ready(
                 RemedyPlace(instance, MASTER),

@@ -325,7 +325,7 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     holder = next(iter(names))
     cause = (
         f"The sending server cannot resolve the host name in {named(status.address)}. The service is in"
-        f" {named(holder)}, which the route does not name."
+        f" {named(holder)}, which the route does not name by its host and port."
     )
     actions = (f"Correct route {named(verdict.route_name)}, or the name in the DNS.",)
     altered = statements.alter_route(verdict.route_name, statements.with_clause(address=address))

@@ -151,7 +151,7 @@ def _name_copies(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
     """Yield the databases with the broker instance of the target or of the sender on its instance."""
     for place in dict.fromkeys((target, silent.sender)):
         instance = silent.estate.instances.get(place.instance)
-        twins = () if instance is None else find_twins(instance, place.database or "")
+        twins = () if instance is None else find_twins(silent.estate, instance, place.database or "")
         for twin in sorted(twins, key=lambda twin: twin.name):
             yield (
                 f"{named(twin.name)} of {named(place.instance)} has the broker instance of"
@@ -220,8 +220,8 @@ def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         return None if senders else _grant_to_user(silent, target, service)
     granted = join_words(map(named, senders)) if senders else "nobody"
     cause = (
-        f"A dialog without a remote service binding sends as public, and {granted} may send to service"
-        f" {named(silent.service)}: the target throws the messages away."
+        f"A dialog without a remote service binding, or with an anonymous one, sends as public, and"
+        f" {granted} may send to service {named(silent.service)}: the target throws the messages away."
     )
     actions = (
         f"Grant SEND on the service to public in {named(target.database)}, if anybody who can connect may send.",

@@ -111,7 +111,7 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 def _part_twins(status: ReportedStatus) -> Remedy:
     """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
     entry = STATUSES[status.trouble]
-    return part_twins(status.here, status.database, entry.cause, entry.actions)
+    return part_twins(status.estate, status.here, status.database, entry.cause, entry.actions)
 
 
 def _end_dialogs(status: ReportedStatus) -> Remedy:
@@ -127,6 +127,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
+    StatusTrouble.BAD_ADDRESS: connection_advice.correct_address,
     StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
     StatusTrouble.NOTHING_LISTENS: connection_advice.start_listening,
     StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,

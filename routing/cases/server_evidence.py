@@ -111,6 +111,11 @@ class ServerEvidence:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
+    def is_snapshot(self, instance: str, name: str) -> bool:
+        """Return True if a database is known to be a snapshot of another one."""
+        facts = self.database(instance, name)
+        return facts is not None and facts.source_database_id is not None
+
     @cached_property
     def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
         """The facts of each database, by instance and name."""
@@ -189,11 +194,14 @@ class ServerEvidence:
         return next(by_id, None) or next(by_name, None)
 
     def has_binding(self, instance: str, database: str, service: str) -> bool | None:
-        """Return True if a service has a remote service binding, or None if bindings were not exported."""
+        """Return True if a binding names the user that sends to a service, or None if bindings were not exported.
+
+        With an anonymous binding, as without one, public sends.
+        """
         if not self.was_exported("remote_service_bindings", instance, database):
             return None
         rows = self._rows_of("remote_service_bindings", instance, database)
-        return any(row["remote_service_name"] == service for row in rows)
+        return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
     def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
         """Return the principals with SEND on a service, or None if permissions were not exported."""
@@ -381,6 +389,8 @@ class ServerEvidence:
                 row["service_broker_guid"] != _NO_BROKER,
                 row["is_broker_enabled"],
                 row["is_master_key_encrypted_by_server"],
+                row["is_in_standby"],
+                row["source_database_id"],
             )
         return facts
 

@@ -34,6 +34,8 @@ class DatabaseFacts(NamedTuple):
     is_readable: bool
     is_broker_on: bool | None
     is_key_of_server: bool | None
+    is_standby: bool | None
+    source_database_id: int | None
 
     @property
     def is_closed(self) -> bool:

@@ -96,6 +96,19 @@ def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: 
     assert "has CONNECT" in remedy.cause
 
 
+@pytest.mark.parametrize("status", [True, False], ids=["status", "log"])
+def test_an_anonymous_logon_is_granted_nothing(status: bool, tmp_path: Path) -> None:
+    text = NO_CONNECT.replace("CORP\\stocksvc", "NT AUTHORITY\\ANONYMOUS LOGON")
+    if status:
+        remedy = connecting(tmp_path, text, 28034)
+    else:
+        shop(tmp_path, routes=AWAY, **log(refused(text)))
+        [remedy] = [one.remedy for one in check([str(tmp_path)]).troubles]
+    assert "Do not grant CONNECT to ANONYMOUS LOGON" in remedy.text
+    assert "TO [<login>];" in (remedy.statement or "")
+    assert not remedy.is_complete
+
+
 def test_a_denied_permission_is_revoked(tmp_path: Path) -> None:
     denied = {"server_permissions": [grant("CORP\\stocksvc", "SHOP Broker", "DENY")]}
     statement = connecting(tmp_path, NO_CONNECT, 28034, denied).statement or ""
@@ -337,7 +350,12 @@ def stored(**columns: Any) -> dict[str, Any]:
         ),
         ({"is_read_only": 1}, "read-only", "ALTER DATABASE [Stock] SET READ_WRITE WITH NO_WAIT;"),
         ({"user_access_desc": "SINGLE_USER"}, "SINGLE_USER", "SET MULTI_USER WITH ROLLBACK IMMEDIATE;"),
-        ({"state_desc": "SUSPECT"}, "SUSPECT", "SET ONLINE"),
+        ({"state_desc": "OFFLINE"}, "OFFLINE", "-- ALTER DATABASE [Stock] SET ONLINE;"),
+        ({"state_desc": "RECOVERY_PENDING"}, "RECOVERY_PENDING", "-- ALTER DATABASE [Stock] SET ONLINE;"),
+        ({"state_desc": "RESTORING"}, "RESTORING", "-- RESTORE DATABASE [Stock] WITH RECOVERY;"),
+        ({"is_read_only": 1, "is_in_standby": 1}, "standby", "-- RESTORE DATABASE [Stock] WITH RECOVERY;"),
+        ({"state_desc": "SUSPECT"}, "SUSPECT", ""),
+        ({"state_desc": "RECOVERING"}, "RECOVERING", ""),
     ],
 )
 def test_a_database_that_takes_no_messages(
@@ -351,6 +369,7 @@ def test_a_database_that_takes_no_messages(
         assert remedy.place == ("STOCK", "master")
         assert words in remedy.cause
         assert statement in (remedy.statement or "")
+        assert (remedy.statement is None) is (statement == "")
 
 
 def test_a_mirror_leads_to_its_principal(tmp_path: Path) -> None:
@@ -381,6 +400,16 @@ def test_the_sender_is_in_single_user_mode(tmp_path: Path) -> None:
     status = "The broker in the sender's database is in single user mode."
     shop(tmp_path, status, 28075, routes=AWAY, databases=[database("msdb", "d4d4d4d4", 4), orders])
     assert "ALTER DATABASE [Orders] SET MULTI_USER" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(("is_anonymous", "user"), [(0, None), (1, "[public]")])
+def test_an_anonymous_binding_sends_as_public(is_anonymous: int, user: str | None, tmp_path: Path) -> None:
+    binding = {"remote_service_name": "//stock", "user_name": "StockUser", "is_anonymous_on": is_anonymous}
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [binding]})
+    grant_to_user = {"permission_name": "SEND", "object_name": "//stock", "grantee_name": "ShopUser"}
+    target(tmp_path, database_permissions={"Stock": [grant_to_user]})
+    statement = only_remedy(tmp_path).statement or ""
+    assert (f"GRANT SEND ON SERVICE::[//stock] TO {user};" in statement) is (user is not None)
 
 
 def test_a_bound_sender_without_a_grant(tmp_path: Path) -> None:
@@ -666,6 +695,9 @@ def test_a_copy_with_the_same_id_is_named(tmp_path: Path) -> None:
     copies = [database("Stock", "5c5c5c5c"), database("StockCopy", "5c5c5c5c", 6, is_enabled=0)]
     target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
     assert "'StockCopy' of 'STOCK' has the broker instance of 'Stock'" in only_remedy(tmp_path).text
+    copies[1]["source_database_id"] = 5
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
+    assert "StockCopy" not in only_remedy(tmp_path).text
 
 
 def test_an_expired_certificate_explains_silence_before_a_missing_copy(tmp_path: Path) -> None:
