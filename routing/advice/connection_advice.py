@@ -251,11 +251,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         )
     else:
         return None
-    actions = (
-        f"Correct route {named(verdict.route_name)}.",
-        "If the port is right after all, look further.",
-        *entry.actions,
-    )
+    further = () if port is None else ("If the port is right after all, look further.", *entry.actions)
+    actions = (f"Correct route {named(verdict.route_name)}.", *further)
     place = RemedyPlace(status.instance, status.scope)
     if target_port is not None:
         moved = _with_port(address, target_port)

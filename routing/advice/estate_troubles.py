@@ -32,10 +32,14 @@ class TroubleKind(Word):
     LOGIN_REFUSED = "LOGIN_REFUSED"
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
     ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
+    CLIENTS_GONE = "CLIENTS_GONE"
     PORT_SHARED = "PORT_SHARED"
 
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
+_GONE = ("-8490", "-8470")
+"""Codes of a query notification whose service is gone: it does not exist, or was dropped."""
+_CLIENT_ACTION = "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -74,6 +78,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_queue_troubles(server),
         *_endpoint_troubles(server),
         *_refused_logins(server),
+        *_lost_clients(server),
         *_shared_ports(server),
     ]
     order = list(TroubleKind)
@@ -185,7 +190,7 @@ def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
 def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
     """Yield advice for clients of query notifications, if dialogs are theirs."""
     if _is_of_notifications(counts):
-        yield "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
+        yield _CLIENT_ACTION
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -326,6 +331,31 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 confidence=Confidence.LIKELY,
             )
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
+
+
+def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the instances whose error log names query notifications that their clients no longer take."""
+    for instance in dict.fromkeys(row["instance_name"] for row in server.rows.get("error_log", ())):
+        lines = [
+            line
+            for line in server.log_lines(instance, "query notification dialog")
+            if any(code in line for code in _GONE)
+        ]
+        if not lines:
+            continue
+        cause = (
+            f"{named(instance)} sends query notifications (SqlDependency) to services that no longer exist,"
+            " because their clients have ended."
+        )
+        actions = (
+            f"The error log of {named(instance)} says: {cut(lines[0])}",
+            "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
+            "Do not create the services.",
+            _CLIENT_ACTION,
+        )
+        remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
+        what = f"{count(len(lines), 'query notification')} to clients that are gone"
+        yield EstateTrouble(TroubleKind.CLIENTS_GONE, what, len(lines), remedy)
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

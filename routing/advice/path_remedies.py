@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from routing.advice.address_remedies import correct_address, is_wrong_address, lead_past
@@ -68,7 +68,9 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     )
     if copies:
         return list(copies)
-    causes = find_causes(silent)
+    causes, wrong_ports = find_causes(silent), find_wrong_ports(path.back, sent, estate)
+    if wrong_ports:
+        return [*wrong_ports, *(cause for cause in causes if cause.statement is not None)]
     if causes:
         return causes
     outdated = {gap.instance: None for gap in gaps_on(path) if gap.what is MissingKnowledge.OUTDATED}
@@ -78,21 +80,21 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
         mended = _mended_hop(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
         return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
-    return find_wrong_ports(path, sent, estate) or [
+    return find_wrong_ports(path.there, sent, estate) or [
         Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
     ]
 
 
-def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
-    """Correct routes to an unknown port of a known machine."""
-    left_ways = [
-        path_way
-        for path_way in path.there
+def find_wrong_ports(ways: Sequence[PathWay], sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+    """Correct routes to an unknown port of a known machine, on paths in one direction."""
+    stuck = (
+        estate.describe_at_hop(
+            sent, _mended_hop(path_way, len(path_way.hop_path.hops) - 1), is_return=path_way.is_return
+        )
+        for path_way in ways
         if path_way.hop_path.ending is Ending.LEFT_ESTATE
         and estate.find_other_port(path_way.hop_path.address or "")
-    ]
-    mended = (_mended_hop(path_way, len(path_way.hop_path.hops) - 1) for path_way in left_ways)
-    stuck = (estate.describe_at_hop(sent, mended_hop, is_return=False) for mended_hop in mended)
+    )
     return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
 
 

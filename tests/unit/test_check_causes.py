@@ -123,6 +123,12 @@ def test_no_login_may_connect_to_the_other_side(tmp_path: Path) -> None:
     assert any("is granted to 'x'" in action for action in remedy.actions)
 
 
+def test_an_invalid_address_gets_the_port_of_the_endpoint(tmp_path: Path) -> None:
+    shop(tmp_path, "The address is not valid.", 9785, routes=to_stock("tcp://stock"))
+    target(tmp_path)
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://stock:4022';" in (only_remedy(tmp_path).statement or "")
+
+
 def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
     """SELECT * FROM sys.server_permissions has the ids of principals alone."""
     bare = {"class_desc": "ENDPOINT", "permission_name": "CONNECT", "state_desc": "GRANT"}
@@ -811,6 +817,17 @@ def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
     hub = {"databases": [database("msdb", "d6d6d6d6", 4)], "services": {"msdb": []}}
     target(tmp_path, "HUB", **hub, routes={"msdb": [route("On", "//stock", "TCP://stock:4022")]})
     assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8494", None)])
+def test_query_notifications_to_clients_that_are_gone(code: str, count: int | None, tmp_path: Path) -> None:
+    line = f"The query notification dialog on conversation handle '{{A}}.' closed due to … <Code>{code}</Code> …"
+    whole_shop(tmp_path, [], **log(line, line, "The query notification dialog is …"))
+    troubles = check([str(tmp_path)]).troubles
+    assert [(trouble.kind, trouble.count) for trouble in troubles] == (
+        [] if count is None else [(TroubleKind.CLIENTS_GONE, count)]
+    )
+    assert all("SqlDependency.Start once" in trouble.remedy.text for trouble in troubles)
 
 
 def test_a_refused_login_without_a_message(tmp_path: Path) -> None:

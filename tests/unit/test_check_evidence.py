@@ -121,6 +121,17 @@ def test_a_route_to_a_secondary_replica_is_led_to_the_listener(tmp_path: Path) -
     assert remedy.statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stocklistener:4022';"
 
 
+def test_the_primary_behind_a_listener_refuses_the_connection(tmp_path: Path) -> None:
+    closed = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
+    shop(tmp_path, closed, 9755, routes=to_stock("TCP://stocklistener:4022"))
+    replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
+    replica(tmp_path, "NODEB", 4022, "d7d7d7d7", is_open=True)
+    export(tmp_path, "NODEB", server_permissions=[{"permission_name": "ALTER", "grantee_name": "x"}])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("NODEB", "master")
+    assert "GRANT CONNECT ON ENDPOINT::[NODEB Broker]" in (remedy.statement or "")
+
+
 def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
@@ -350,6 +361,14 @@ def test_no_principal_may_send_to_the_target(tmp_path: Path) -> None:
     public = {"permission_name": "SEND", "object_name": "//stock", "grantee_name": "public", "state_desc": "GRANT"}
     granted = silent(tmp_path / "public", unbound, database_permissions={"Stock": [public]})
     assert "GRANT SEND" not in (granted.statement or "")
+
+
+def test_a_route_back_to_another_port(tmp_path: Path) -> None:
+    away = {"service_broker_endpoints": [broker_endpoint("SHOP", 4023)]}
+    remedy = silent(tmp_path, away)
+    assert remedy.place == ("STOCK", "Stock")
+    assert "the endpoint of 'SHOP' listens on port 4023" in remedy.cause
+    assert "ALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4023';" in (remedy.statement or "")
 
 
 def test_two_express_instances(tmp_path: Path) -> None:
