@@ -107,7 +107,17 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     if remedy is not None:
         return remedy
     entry = _entry(status)
-    return Remedy(_here(status), _at(status), entry.actions, confidence=Confidence.LIKELY)
+    return Remedy(_here(status), _at(status), (*_test_each(status), *entry.actions), confidence=Confidence.LIKELY)
+
+
+def _test_each(status: ReportedStatus) -> tuple[str, ...]:
+    """Advise a test of each address if SQL Server chooses between several routes."""
+    if status.supposed is None or len(status.supposed.addresses) < 2:
+        return ()
+    return (
+        "SQL Server chooses between these routes, and the text does not name one: test each address.",
+        "Run DROP ROUTE for a route to a server that is gone.",
+    )
 
 
 def mend_endpoints(status: ReportedStatus) -> Remedy:
@@ -288,7 +298,12 @@ def _here(status: ReportedStatus) -> RemedyPlace:
 
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
-    return f"{'' if status.address is None else f'At {named(status.address)}: '}{_entry(status).cause}"
+    addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
+    return f"{f'At {_or(addresses)}: ' if addresses else ''}{_entry(status).cause}"
+
+
+def _or(addresses: Sequence[str]) -> str:
+    return " or ".join(map(named, addresses))
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:

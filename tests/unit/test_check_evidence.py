@@ -132,6 +132,28 @@ def test_the_primary_behind_a_listener_refuses_the_connection(tmp_path: Path) ->
     assert "GRANT CONNECT ON ENDPOINT::[NODEB Broker]" in (remedy.statement or "")
 
 
+def test_a_failing_connection_comes_before_a_missing_route_back(tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=AWAY)
+    target(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": []})
+    [problem] = find_problems(check([str(tmp_path)]).groups)
+    assert "10060" in problem.why
+    first, second = (advice.remedy for advice in problem.advice)
+    assert (first.statement, second.place) == (None, ("STOCK", "Stock"))
+    assert "No acknowledgement comes back" in second.cause
+
+
+def test_all_addresses_are_named_if_the_status_names_none(tmp_path: Path) -> None:
+    routes = {**AWAY, "Orders": [*AWAY["Orders"], route("Gone", "//stock", "TCP://gone:4022")]}
+    shop(tmp_path, TIMED_OUT, 9754, routes=routes)
+    target(tmp_path)
+    [problem] = find_problems(check([str(tmp_path)]).groups)
+    either = "'TCP://gone:4022' or 'TCP://stock:4022'"
+    assert f"the connection to {either} fails" in problem.what
+    remedy = problem.advice[0].remedy
+    assert f"At {either}:" in remedy.cause
+    assert any("DROP ROUTE" in action for action in remedy.actions)
+
+
 def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)

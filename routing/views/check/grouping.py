@@ -182,6 +182,11 @@ class MessageGroup:
         return self.path is not None and bool(self.path.failing)
 
     @property
+    def is_led_by_status(self) -> bool:
+        """True if the first thing to do is about a status of SQL Server, and not about routes."""
+        return bool(self.advice) and not self.advice[0].is_of_routes
+
+    @property
     def needs_somebody(self) -> bool:
         """True if the messages need attention, because they are not just on their way."""
         return self.kind is not ProblemKind.NOTHING
