@@ -128,6 +128,18 @@ def find_twins(estate: AdviceEstate, instance: SqlInstance, database: str) -> li
     ]
 
 
+def name_twins(estate: AdviceEstate, *places: RemedyPlace) -> Iterator[str]:
+    """Yield a sentence for each database that shares a broker instance with one of these on its instance."""
+    for place in dict.fromkeys(places):
+        instance = estate.instances.get(place.instance)
+        twins = [] if instance is None else find_twins(estate, instance, place.database or "")
+        for twin in sorted(twins, key=lambda twin: twin.name):
+            yield (
+                f"{named(twin.name)} of {named(place.instance)} has the broker instance of"
+                f" {named(place.database)}: if it is a copy, run ALTER DATABASE … SET NEW_BROKER there."
+            )
+
+
 def part_twins(
     estate: AdviceEstate, instance: SqlInstance, database: str, cause: str, actions: tuple[str, ...]
 ) -> Remedy:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
-from routing.advice.broker_copies import MASTER, enable_database
+from routing.advice.broker_copies import MASTER, enable_database, name_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
@@ -540,6 +540,7 @@ def look_at_target(status: ReportedStatus) -> Remedy:
     actions = (
         *entry.actions,
         f"By these exports {named(target.name)} has all that the messages need, in {named(place.database)}.",
+        *name_twins(status.estate, place, _here(status)),
         "Check that the database is online and the queue is on, and read the error log there.",
     )
     return to_fill_in(RemedyPlace(target.name, place.database), _at(status), actions, list_queues(status.service))

@@ -22,7 +22,7 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
-from routing.terms import MSDB, Outcome
+from routing.terms import MSDB, Outcome, Reason
 
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
@@ -96,7 +96,8 @@ def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *
     is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
     if verdict is None:
         return not (is_of_routes and has_remedy)
-    if _is_on_its_way(verdict):
+    if _is_on_its_way(verdict) or verdict.reason is Reason.DIALOG_EXPIRED:
+        # The status shows why an expired dialog was not delivered in time.
         return True
     agreement = status_text.compared(verdict.reason, in_msdb=scope == MSDB).agreement
     if status_text.number in BY_REQUEST:

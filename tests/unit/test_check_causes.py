@@ -696,8 +696,9 @@ def test_a_stopped_endpoint_explains_silence(stopped: str, tmp_path: Path) -> No
     assert remedy.statement == f"USE [master];\nALTER ENDPOINT [{stopped} Broker] STATE = STARTED;"
 
 
-def test_a_copy_with_the_same_id_is_named(tmp_path: Path) -> None:
-    shop(tmp_path, routes=AWAY)
+@pytest.mark.parametrize(("status", "number"), [("", None), ("The target service broker is unreachable.", 9753)])
+def test_a_copy_with_the_same_id_is_named(status: str, number: int | None, tmp_path: Path) -> None:
+    shop(tmp_path, status, number, routes=AWAY)
     copies = [database("Stock", "5c5c5c5c"), database("StockCopy", "5c5c5c5c", 6, is_enabled=0)]
     target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
     assert "'StockCopy' of 'STOCK' has the broker instance of 'Stock'" in only_remedy(tmp_path).text

@@ -154,6 +154,15 @@ def test_all_addresses_are_named_if_the_status_names_none(tmp_path: Path) -> Non
     assert any("DROP ROUTE" in action for action in remedy.actions)
 
 
+def test_the_status_of_an_expired_dialog_shows_why_it_was_late(tmp_path: Path) -> None:
+    expired = {"Orders": [endpoint(1, far_service="//stock", lifetime="2026-01-05T13:00:00")]}
+    shop(tmp_path, TIMED_OUT, 9754, routes=AWAY, conversation_endpoints=expired)
+    [group] = check([str(tmp_path)]).groups
+    first, second = (advice.remedy for advice in group.advice)
+    assert "lifetime" in first.cause
+    assert "Test-NetConnection" in second.text
+
+
 def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
