@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database, name_twins
-from routing.advice.database_remedies import open_database, open_holder, own_database
+from routing.advice.database_remedies import open_database, open_holder, open_key, own_database
+from routing.advice.managed_remedies import refuse_on_managed
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
@@ -55,7 +56,7 @@ def say(status: ReportedStatus) -> Remedy:
 
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
-    managed = server_remedies.refuse_on_managed(status)
+    managed = refuse_on_managed(status)
     if managed is not None:
         return managed
     stopped = server_remedies.start_endpoint(status.server, status.instance, _entry(status).cause)
@@ -161,7 +162,8 @@ def _link_express(status: ReportedStatus) -> Remedy | None:
 def correct_connection(status: ReportedStatus) -> Remedy | None:
     """Advise on an address that does not answer, or return None if the exports do not show why."""
     return (
-        server_remedies.refuse_on_managed(status)
+        refuse_on_managed(status)
+        or _listen_at_primary(status)
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
         or server_remedies.part_ports(status)
@@ -169,6 +171,19 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
     )
+
+
+def _listen_at_primary(status: ReportedStatus) -> Remedy | None:
+    """Advise an endpoint for the current primary behind a listener, if it is known to have none."""
+    listener = status.server.listener(text.host(status.address))
+    if listener is None or listener.primary is None or not status.has_no_endpoint(listener.primary):
+        return None
+    cause = (
+        f"{named(status.address)} is a listener of an availability group and leads to its current primary,"
+        f" {named(listener.primary)}, which has no Service Broker endpoint."
+    )
+    actions = ("Give every replica an endpoint with the port of the route.",)
+    return new_endpoint(RemedyPlace(listener.primary, MASTER), cause, actions)
 
 
 def read_views(status: ReportedStatus) -> Remedy:
@@ -430,7 +445,7 @@ def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
 
 def make_master_key(status: ReportedStatus) -> Remedy:
     """Advise how to create the master key, or open it and encrypt it by the service master key."""
-    return _master_key(status, _database_in_text(status) or _here(status))
+    return open_key(status.server, _database_in_text(status) or _here(status), _entry(status))
 
 
 def open_master_key(status: ReportedStatus) -> Remedy:
@@ -438,32 +453,7 @@ def open_master_key(status: ReportedStatus) -> Remedy:
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
         place = _here(status)
-    return _master_key(status, place)
-
-
-def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
-    entry, has_key = _entry(status), status.server.has_master_key(place.instance, place.database or "")
-    facts = status.server.database(place.instance, place.database)
-    if has_key is None and facts is not None and facts.is_key_of_server:
-        # It is encrypted by a service master key. After a restore this is the other server's key.
-        has_key = True
-    look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
-    create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
-    encrypt = (
-        "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
-        "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
-    )
-    if has_key is None:
-        which = (
-            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if it is missing, else OPEN and"
-            " ALTER MASTER KEY."
-        )
-        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
-    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
-    lines = encrypt if has_key else (create,)
-    action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
-    actions = (action, *entry.actions[1:])
-    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
+    return open_key(status.server, place, _entry(status))
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
@@ -511,7 +501,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return _open_holder(status) or say(status)
-    return open_database(status.server, place) or say(status)
+    return _look_at_target(status) or say(status)
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.trouble_catalogue import TroubleEntry
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
@@ -101,6 +102,35 @@ def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy |
     cause = f"{remedy.cause}{others} Its services are not in these exports: it may hold {named(service)}."
     actions = (*remedy.actions, "If it does not hold the service, find the instance that does, and route there.")
     return replace(remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED), cause=cause, actions=actions)
+
+
+def open_key(server: ServerEvidence, place: RemedyPlace, entry: TroubleEntry) -> Remedy:
+    """Advise how to create the master key of a database, or encrypt it by the service master key.
+
+    ``entry`` has the words on the trouble.
+    """
+    has_key = server.has_master_key(place.instance, place.database or "")
+    facts = server.database(place.instance, place.database)
+    if has_key is None and facts is not None and facts.is_key_of_server:
+        # It is encrypted by a service master key. After a restore this is the other server's key.
+        has_key = True
+    look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
+    create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
+    encrypt = (
+        "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
+        "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
+    )
+    if has_key is None:
+        which = (
+            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if it is missing, else OPEN and"
+            " ALTER MASTER KEY."
+        )
+        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
+    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
+    lines = encrypt if has_key else (create,)
+    action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
+    actions = (action, *entry.actions[1:])
+    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
 
 
 def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:

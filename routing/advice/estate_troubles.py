@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
+from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import CONNECT_RISK, is_anonymous, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
-from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
+from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
+from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
 from routing.terms import MSDB, SYSTEM_DATABASES, JsonObject, Word
@@ -33,10 +36,12 @@ class TroubleKind(Word):
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
     ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
     CLIENTS_GONE = "CLIENTS_GONE"
+    KEY_CLOSED = "KEY_CLOSED"
     PORT_SHARED = "PORT_SHARED"
 
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
+_OF_KEY = re.compile(r"master key in the database '([^']+)'")
 _GONE = ("-8490", "-8470")
 """Codes of a query notification whose service is gone: it does not exist, or was dropped."""
 _CLIENT_ACTION = "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
@@ -79,6 +84,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_endpoint_troubles(server),
         *_refused_logins(server),
         *_lost_clients(server),
+        *_closed_keys(server),
         *_shared_ports(server),
     ]
     order = list(TroubleKind)
@@ -102,12 +108,23 @@ def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         yield EstateTrouble(TroubleKind.BROKER_OFF, f"the broker of {named(MSDB)} is off", 1, remedy)
 
 
-def find_brokers_off(estate: AdviceEstate) -> list[EstateTrouble]:
-    """Return the disabled brokers of databases, except those of SQL Server itself."""
+def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateTrouble]:
+    """Return the disabled brokers of databases, except those of SQL Server itself.
+
+    With ``in_use_only``, a database counts only if somebody made a service in it.
+    """
     troubles = []
+    in_use = {
+        (row["instance_name"], row["database_name"])
+        for row in estate.server.rows.get("services", ())
+        if is_users(row["name"])
+    }
     for (instance, database), facts in estate.server.databases.items():
         holder = estate.instances.get(instance)
         if facts.is_broker_on is not False or database in SYSTEM_DATABASES or holder is None:
+            continue
+        is_replica = facts.is_in_group and instance in estate.server.secondaries()
+        if (in_use_only and (instance, database) not in in_use) or is_replica or not facts.may_be_enabled:
             continue
         what = f"the broker of {named(database)} is off"
         cause = f"The broker of {named(database)} is off: it sends and takes no messages."
@@ -335,7 +352,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the instances whose error log names query notifications that their clients no longer take."""
-    for instance in dict.fromkeys(row["instance_name"] for row in server.rows.get("error_log", ())):
+    for instance in server.logging_instances:
         lines = [
             line
             for line in server.log_lines(instance, "query notification dialog")
@@ -356,6 +373,19 @@ def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
         remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
         what = f"{count(len(lines), 'query notification')} to clients that are gone"
         yield EstateTrouble(TroubleKind.CLIENTS_GONE, what, len(lines), remedy)
+
+
+def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the databases whose master key Service Broker could not open, by the error log."""
+    for instance in server.logging_instances:
+        lines = server.log_lines(instance, "Service Broker needs to access the master key")
+        databases = Counter(match[1] for line in lines if (match := _OF_KEY.search(line)))
+        for database, number in databases.items():
+            entry = STATUSES[StatusTrouble.NO_SESSION_KEY]
+            remedy = open_key(server, RemedyPlace(instance, database), entry)
+            actions = (f"The error log of {named(instance)} says so {count(number, 'time')}.", *remedy.actions)
+            what = f"Service Broker cannot open the master key of {named(database)}"
+            yield EstateTrouble(TroubleKind.KEY_CLOSED, what, number, replace(remedy, actions=actions))
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

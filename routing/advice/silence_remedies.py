@@ -9,10 +9,10 @@ from routing.advice import statements
 from routing.advice.broker_copies import name_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.handshake_remedies import compare_certificates
+from routing.advice.managed_remedies import correct_managed_port
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import (
-    correct_managed_port,
     lead_from_loopback,
     lead_to_listener,
     lead_to_neighbour,

@@ -305,7 +305,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.MESSAGE_REFUSED: _entry(
         "The target refuses this very message, for its XML or for the state of its dialog.",
-        "Read the text: it says why.",
+        "Read the text: it says why. For a timestamp, compare the clocks of both servers.",
     ),
     StatusTrouble.DOUBLED_ID: _entry(
         "Another database of the instance has the same broker instance, as after a copy or a restore.",

@@ -301,6 +301,11 @@ class ServerEvidence:
         rows = (row for row in self.rows.get("error_log", ()) if row["instance_name"] == instance)
         return [row["text"] for row in rows if row["text"] and any(word in row["text"] for word in words)]
 
+    @property
+    def logging_instances(self) -> Collection[str]:
+        """The instances whose error log was exported."""
+        return dict.fromkeys(row["instance_name"] for row in self.rows.get("error_log", ())).keys()
+
     def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[DroppedMessage]:
         """Return the messages of some conversations that an instance threw away, by its events."""
         folded_ids = set(map(text.fold, conversations))
@@ -434,21 +439,9 @@ class ServerEvidence:
     def _certificates(self) -> Mapping[tuple[str, str], Sequence[CertificateFacts]]:
         certificates: dict[tuple[str, str], list[CertificateFacts]] = defaultdict(list)
         for row in self.rows.get("certificates", ()):
-            if row["name"] is None:
-                continue
-            kind = row["pvt_key_encryption_type_desc"]
-            certificates[row["instance_name"], collated(row["database_name"])].append(
-                CertificateFacts(
-                    row["name"],
-                    row["certificate_id"],
-                    row["subject"],
-                    row["user_name"],
-                    row["start_date"],
-                    row["expiry_date"],
-                    None if kind is None else kind != "NO_PRIVATE_KEY",
-                    row["principal_id"],
-                )
-            )
+            if row["name"] is not None:
+                place = row["instance_name"], collated(row["database_name"])
+                certificates[place].append(CertificateFacts.of_row(row))
         return certificates
 
     @cached_property

@@ -13,13 +13,27 @@ from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
 from tests.exported import GUID, database, endpoint, route, waiting, whole_shop
-from tests.exported_causes import AWAY, QUEUE, REFUSED, ZERO, broker_endpoint, only_remedy, shop, target, to_stock
+from tests.exported_causes import (
+    AWAY,
+    QUEUE,
+    REFUSED,
+    TIMED_OUT,
+    ZERO,
+    broker_endpoint,
+    only_remedy,
+    shop,
+    target,
+    to_stock,
+)
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
 NO_CONNECT = (
     "Connection handshake failed. The login 'CORP\\stocksvc' does not have CONNECT permission on the endpoint."
     " State 84."
 )
+
+
+KEY = {"name": "##MS_DatabaseMasterKey##", "symmetric_key_id": 101}
 
 
 def log(*lines: str) -> dict[str, Any]:
@@ -460,7 +474,25 @@ def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("Could not find stored procedure 'dbo.read'.", "PROCEDURE_NAME = <procedure>"),
+        ("Cannot execute as the user 'reader', because it does not exist.", "PROCEDURE_NAME = <procedure>"),
+        ("Divide by zero error encountered.", "dm_broker_activated_tasks"),
+    ],
+)
+def test_an_activated_procedure_that_no_grant_mends(text: str, expected: str, tmp_path: Path) -> None:
+    line = (
+        f"The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output the following: '{text}'"
+    )
+    statement = queued(tmp_path, {"state": "NOTIFIED"}, line).statement or ""
+    assert expected in statement
+    assert "GRANT" not in statement
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("Could not obtain information about Windows NT group/user 'CORP\\leaver'.", "ALTER AUTHORIZATION ON"),
+        ("… because the current security context is not trusted.", "SET TRUSTWORTHY ON"),
         ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),
     ],
 )
@@ -762,7 +794,70 @@ def test_a_queue_that_no_monitor_watches(tmp_path: Path) -> None:
     databases = [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c", is_enabled=0)]
     target(tmp_path / "off", service_queues=queues, databases=databases)
     [trouble] = check([str(tmp_path / "off")]).troubles
-    assert "-- ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
+    assert trouble.kind is TroubleKind.BROKER_OFF
+    assert "ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "services", "is_named"),
+    [
+        ({}, ["//stock"], True),
+        ({}, ["http://schemas.microsoft.com/SQL/Notifications/QueryNotificationService"], False),
+        ({"is_read_only": 1}, ["//stock"], False),
+        ({"source_database_id": 9}, ["//stock"], False),
+        ({"service_broker_guid": ZERO}, ["//stock"], False),
+    ],
+)
+def test_a_broker_that_is_off_where_nothing_waits(
+    columns: dict[str, Any], services: list[str], is_named: bool, tmp_path: Path
+) -> None:
+    whole_shop(tmp_path, [])
+    stock = {**database("Stock", "5c5c5c5c", is_enabled=0), **columns}
+    views = {"msdb": [], "Stock": [{"name": name} for name in services]}
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), stock], services=views)
+    kinds = [trouble.kind for trouble in check([str(tmp_path)]).troubles]
+    assert kinds == ([TroubleKind.BROKER_OFF] if is_named else [])
+
+
+@pytest.mark.parametrize(("keys", "statement"), [([], "CREATE MASTER KEY"), ([KEY], "OPEN MASTER KEY")])
+def test_a_master_key_that_the_error_log_names(keys: list[Any], statement: str, tmp_path: Path) -> None:
+    line = "Service Broker needs to access the master key in the database 'Orders'. Error code:25. …"
+    whole_shop(tmp_path, [], symmetric_keys={"Orders": keys}, **log(line, line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.count) == (TroubleKind.KEY_CLOSED, 2)
+    assert trouble.remedy.place == ("SHOP", "Orders")
+    assert statement in (trouble.remedy.statement or "")
+
+
+def test_a_queue_whose_readers_do_not_keep_up(tmp_path: Path) -> None:
+    monitor = {"database_id": 5, "queue_id": 70, "state": "RECEIVES_OCCURRING", "tasks_waiting": 0}
+    whole_shop(tmp_path, [])
+    for messages, count in ((99_999, 0), (100_000, 1)):
+        queue = {**QUEUE, "messages": messages, "max_readers": 1}
+        target(tmp_path, service_queues={"Stock": [queue]}, dm_broker_queue_monitors=[monitor])
+        assert len(troubles := check([str(tmp_path)]).troubles) == count
+    assert "with at most 1 reader" in troubles[0].remedy.cause
+    assert "MAX_QUEUE_READERS = <number>" in (troubles[0].remedy.statement or "")
+
+
+def test_the_queue_of_database_mail(tmp_path: Path) -> None:
+    queue = {**QUEUE, "name": "ExternalMailQueue", "messages": 9}
+    mail = {"name": "ExternalMailService", "service_id": 7, "service_queue_id": 70}
+    views: dict[str, Any] = {"services": {"msdb": [mail]}, "service_queues": {"msdb": [queue]}}
+    whole_shop(tmp_path, [], **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.remedy.statement == "USE [msdb];\nEXEC msdb.dbo.sysmail_start_sp;"
+
+
+def test_an_instance_that_is_not_managed_cannot_send_to_a_managed_one(tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=to_stock("TCP://mi.public.x.database.windows.net:3342"))
+    assert "only with other managed instances" in only_remedy(tmp_path).cause
+
+
+def test_the_queue_explains_a_local_service_that_takes_nothing(tmp_path: Path) -> None:
+    shop(tmp_path, "One or more messages could not be delivered to the local service …", 28021, routes=AWAY)
+    target(tmp_path, service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
+    assert "ALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;" in (only_remedy(tmp_path).statement or "")
 
 
 def test_the_owner_without_access_is_the_senders(tmp_path: Path) -> None:

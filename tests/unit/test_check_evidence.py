@@ -163,6 +163,18 @@ def test_the_status_of_an_expired_dialog_shows_why_it_was_late(tmp_path: Path) -
     assert "Test-NetConnection" in second.text
 
 
+def test_the_primary_behind_a_listener_has_no_endpoint(tmp_path: Path) -> None:
+    shop(tmp_path, REFUSED, 9754, routes=to_stock("TCP://stocklistener:4022"))
+    replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
+    replica(tmp_path, "NODEB", 4022, "d7d7d7d7", is_open=True)
+    none = {"endpoint_id": None, "machine_name": "NODEB", "listener_names": "stocklistener"}
+    export(tmp_path, "NODEB", service_broker_endpoints=[none])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("NODEB", "master")
+    assert "has no Service Broker endpoint" in remedy.cause
+    assert "CREATE ENDPOINT" in (remedy.statement or "")
+
+
 def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
