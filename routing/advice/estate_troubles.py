@@ -351,7 +351,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 
 def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the instances whose error log names query notifications that their clients no longer take."""
+    """Yield the instances with query notifications to lost clients in their error log."""
     for instance in server.logging_instances:
         lines = [
             line
@@ -376,7 +376,7 @@ def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 
 def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the databases whose master key Service Broker could not open, by the error log."""
+    """Yield the databases with a closed master key, by the error log."""
     for instance in server.logging_instances:
         lines = server.log_lines(instance, "Service Broker needs to access the master key")
         databases = Counter(match[1] for line in lines if (match := _OF_KEY.search(line)))

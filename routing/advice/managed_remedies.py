@@ -1,4 +1,4 @@
-"""Remedies for a Managed Instance, whose endpoint nobody can change and which reaches only its like."""
+"""Advise on a Managed Instance: it has no endpoint to change and reaches only other managed instances."""
 
 from __future__ import annotations
 

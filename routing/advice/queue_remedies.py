@@ -89,7 +89,7 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
 
 
 def _start_mail(target: RemedyPlace, queue: QueueFacts) -> Remedy:
-    """Advise a start of Database Mail, whose program reads the queue."""
+    """Advise a start of Database Mail. Its program reads the queue."""
     cause = (
         f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages or 0, 'message')}, and"
         " Database Mail does not take them."
@@ -215,7 +215,7 @@ def unlock_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
 
 
 def _add_readers(target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
-    """Return the remedy for a long queue whose procedures read it and do not keep up."""
+    """Return the remedy for a long queue with readers that may not keep up."""
     is_read = queue.monitor is not None and queue.monitor.upper() == _RECEIVING
     if not is_read or not queue.activation or (queue.messages or 0) < MANY_MESSAGES:
         return None
