@@ -54,6 +54,11 @@ def say(status: ReportedStatus) -> Remedy:
     return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
 
 
+def say_at_target(status: ReportedStatus) -> Remedy:
+    """Return the catalogue's words on a trouble of the target's database."""
+    return replace(say(status), place=status.find_target() or _here(status))
+
+
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
     managed = refuse_on_managed(status)
@@ -501,7 +506,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return _open_holder(status) or say(status)
-    return _look_at_target(status) or say(status)
+    return _look_at_target(status) or say_at_target(status)
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:

@@ -59,6 +59,8 @@ MANY_OPEN = 500
 """So many open dialogs of one pair of services are worth a look."""
 ENDED_THERE, ENDED_HERE = "DI", "DO"
 """States of endpoints that only the other side has ended, and that only this side has ended."""
+_OPEN = (CONVERSING, "SO")
+"""States of dialogs that are open, and of those in which nobody has sent yet."""
 _OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 
 
@@ -123,7 +125,7 @@ def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateT
         holder = estate.instances.get(instance)
         if facts.is_broker_on is not False or database in SYSTEM_DATABASES or holder is None:
             continue
-        is_replica = facts.is_in_group and instance in estate.server.secondaries()
+        is_replica = facts.is_in_group and not estate.server.is_primary(instance)
         if (in_use_only and (instance, database) not in in_use) or is_replica or not facts.may_be_enabled:
             continue
         what = f"the broker of {named(database)} is off"
@@ -168,7 +170,7 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for counted in server.counts:
         waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
         # Dialogs with a message that waits are open because of it.
-        if counted.state == CONVERSING and counted.endpoints - waiting >= MANY_OPEN:
+        if counted.state in _OPEN and counted.endpoints - waiting >= MANY_OPEN:
             yield _report_open_dialogs(counted)
     for (instance, database), counts in failed.items():
         yield _in_error(server, RemedyPlace(instance, database), counts)
@@ -189,7 +191,7 @@ def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
             *_advise_clients([counted]),
         ),
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
-        "WHERE state = 'CO' GROUP BY far_service, is_initiator;",
+        f"WHERE state = '{counted.state}' GROUP BY far_service, is_initiator;",
     )
     subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)

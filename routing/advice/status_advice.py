@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
+from routing.advice.path_remedies import by_route
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.server_remedies import lead_from_loopback
@@ -52,7 +53,7 @@ def answer_status(status: ReportedStatus) -> Remedy:
     from_loopback = _lead_from_loopback(status)
     if from_loopback is not None:
         return from_loopback
-    remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
+    remedy = _answer_by_routes(status)
     is_explained = status.trouble is StatusTrouble.PASSING and remedy.statement is not None
     if is_explained or not says_otherwise(status):
         return remedy
@@ -65,6 +66,16 @@ def answer_status(status: ReportedStatus) -> Remedy:
         is_complete=False,
         confidence=Confidence.TO_BE_CHECKED,
     )
+
+
+def _answer_by_routes(status: ReportedStatus) -> Remedy:
+    """Return the answer, or that for another route if SQL Server chooses between several and a statement helps."""
+    answer = ANSWERS.get(status.trouble, connection_advice.say)
+    remedy, verdict = answer(status), status.supposed
+    if remedy.is_complete or verdict is None or status.trouble not in CONNECTION_TROUBLES:
+        return remedy
+    others = (replace(status, supposed=by_route(verdict, route.name)) for route in verdict.alternative_routes)
+    return next((other for other in map(answer, others) if other.is_complete), remedy)
 
 
 def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
@@ -146,6 +157,10 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_PERMISSION: connection_advice.grant_send,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
+    StatusTrouble.TARGET_FULL: connection_advice.say_at_target,
+    StatusTrouble.TARGET_EXCEPTION: connection_advice.say_at_target,
+    StatusTrouble.CONTRACT_NOT_TAKEN: connection_advice.say_at_target,
+    StatusTrouble.MESSAGE_REFUSED: connection_advice.say_at_target,
     StatusTrouble.DOUBLED_ID: _part_twins,
     StatusTrouble.SERVICE_GONE: _end_dialogs,
     StatusTrouble.CONVERSATION_ENDED: _end_dialogs,

@@ -278,6 +278,10 @@ class ServerEvidence:
             name for listener in self._listeners.values() for name in listener.replicas if name != listener.primary
         }
 
+    def is_primary(self, instance: str) -> bool:
+        """Return True if an instance is known to be the primary replica of a group."""
+        return any(listener.primary == instance for listener in self._listeners.values())
+
     def listeners_of(self, instance: str) -> Sequence[AvailabilityListener]:
         """Return the listeners that lead to the primary of a group which an instance is a replica of."""
         return [listener for listener in self._listeners.values() if instance in listener.replicas]

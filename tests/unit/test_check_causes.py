@@ -607,8 +607,9 @@ def test_without_a_queue_the_brokers_that_are_off_are_troubles(
     assert "No message waits" not in printed
 
 
-def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
-    counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
+@pytest.mark.parametrize("state", ["CO", "SO"])
+def test_dialogs_that_nobody_ends_are_troubles(state: str, tmp_path: Path) -> None:
+    counts = [{"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
     [leak] = check([str(tmp_path)]).troubles
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)

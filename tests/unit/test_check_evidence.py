@@ -175,6 +175,49 @@ def test_the_primary_behind_a_listener_has_no_endpoint(tmp_path: Path) -> None:
     assert "CREATE ENDPOINT" in (remedy.statement or "")
 
 
+def test_the_route_with_a_known_fault_is_answered_first(tmp_path: Path) -> None:
+    routes = {**AWAY, "Orders": [*AWAY["Orders"], route("ToSpare", "//stock", "TCP://spare:4022")]}
+    shop(tmp_path, REFUSED, 9754, routes=routes)
+    target(tmp_path)
+    spare = [broker_endpoint("SPARE", state_desc="STOPPED")]
+    databases = [database("msdb", "d6d6d6d6", 4), database("Stock", "6c6c6c6c")]
+    target(tmp_path, "SPARE", databases=databases, service_broker_endpoints=spare)
+    [group] = check([str(tmp_path)]).groups
+    assert group.advice[0].remedy.statement == "USE [master];\nALTER ENDPOINT [SPARE Broker] STATE = STARTED;"
+
+
+def test_a_route_back_to_an_unknown_address_is_to_be_checked(tmp_path: Path) -> None:
+    back = [route("Back", "//from", "TCP://oldshop:4022")]
+    shop(tmp_path, routes=AWAY)
+    target(
+        tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": back}, conversation_endpoints={"Stock": []}
+    )
+    assert "Check that 'TCP://oldshop:4022'" in only_remedy(tmp_path).actions[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(28014, "read-only"), (11214, "no contract"), (28010, "refused"), (28005, "Error: 9002")],
+)
+def test_trouble_of_the_target_is_shown_there(number: int, status: str, tmp_path: Path) -> None:
+    shop(tmp_path, status, number, routes=AWAY)
+    target(tmp_path)
+    assert only_remedy(tmp_path).place == ("STOCK", "Stock")
+
+
+@pytest.mark.parametrize(("role", "kinds"), [("SECONDARY", []), ("PRIMARY", [TroubleKind.BROKER_OFF])])
+def test_a_replica_with_its_broker_off(role: str, kinds: list[TroubleKind], tmp_path: Path) -> None:
+    shop(tmp_path)
+    stock = {**database("Stock", "5c5c5c5c", is_enabled=0), "group_database_id": GROUP}
+    target(
+        tmp_path,
+        databases=[database("msdb", "d5d5d5d5", 4), stock],
+        availability_group_listeners=[{"dns_name": "stocklistener"}],
+        availability_replicas=[{"replica_server_name": "STOCK", "role_desc": role, "is_local": 1}],
+    )
+    assert [trouble.kind for trouble in check([str(tmp_path)]).troubles] == kinds
+
+
 def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
