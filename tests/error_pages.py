@@ -174,7 +174,9 @@ EXAMPLES: Mapping[str, Callable[[Path, ErrorPage], None]] = {
     "28005-916": _between_databases(),
     **dict.fromkeys(("28012", "28013"), _between_databases(is_enabled=0)),
     **dict.fromkeys(("8494", "9617", "9779", "9784", "11215", "28024", "28025"), _in_shop()),
-    **dict.fromkeys(("28005-15404", "28005-15517", "28005-15581", "28005-33009", "28005-33019"), _in_shop()),
+    **dict.fromkeys(
+        ("28005-9002", "28005-15404", "28005-15517", "28005-15581", "28005-33009", "28005-33019"), _in_shop()
+    ),
     **dict.fromkeys(("28050", "28054"), _in_shop()),
 }
 """The exports of the examples. Every other message goes from SHOP to STOCK by a route."""

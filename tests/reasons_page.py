@@ -129,7 +129,7 @@ def _join_causes(trouble: StatusTrouble) -> str:
     for row in CAUSES:
         if row.trouble is trouble:
             within = [*map(str, row.inner), *(f"“{mark}”" for mark in row.marks)]
-            causes.append(_join_numbers(row.numbers) + (f" with {' or '.join(within)}" if within else ""))
+            causes.append(_join_numbers(row.numbers) + (f" with {', '.join(within)}" if within else ""))
     return "; ".join(causes) or {"OTHER_NUMBER": "any other", "UNREAD": "none"}[str(trouble)]
 
 

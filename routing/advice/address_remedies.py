@@ -140,13 +140,13 @@ def is_wrong_address(stuck: StuckMessage, stuck_there: StuckMessage) -> bool:
 def correct_address(stuck: StuckMessage) -> Remedy | None:
     """Correct a route with an address that the estate shows to be wrong, or return None."""
     route = next(iter(_reported(stuck)), None)
-    if route is None or stuck.back_to is not None:
+    if route is None:
         return None
     fault = _find_address_fault(stuck, route)
     if fault is None:
         return None
     cause = f"Route {named(route.name)} of {named(stuck.last.scope)} leads to {named(route.address)}, but {fault}."
-    target = stuck.target()
+    target = stuck.target() if stuck.back_to is None else stuck.back_to.instance
     address = None if target is None else stuck.address_of(target)
     actions = ("Find out the right address first.",) if address is None else ()
     remedy = _correct_route(stuck, address, cause, actions) or lead_to(stuck, address, cause, actions)
@@ -165,6 +165,9 @@ def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
     owners = stuck.estate.network.owners(route.address, stuck.here)
     if not owners:
         return stuck.estate.find_other_port(route.address)
+    if stuck.back_to is not None:
+        # The acknowledgement may end there.
+        return None
     if any(_may_lead_on(stuck, owner) for owner in owners):
         return None
     names = join_words(named(owner.name) for owner in owners)

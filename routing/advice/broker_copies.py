@@ -54,7 +54,7 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
     refused = _enable_later(estate, RemedyPlace(instance.name, MASTER), database, cause)
     if refused is not None:
         return refused
-    twins = find_twins(instance, database)
+    twins = find_twins(estate, instance, database)
     on = [twin.name for twin in twins if twin.is_enabled]
     place = RemedyPlace(instance.name, MASTER)
     if on:
@@ -65,7 +65,7 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
             ),
             "Give the copy a new id, or disable its broker.",
         )
-        return part_twins(instance, database, cause, one_of_two)
+        return part_twins(estate, instance, database, cause, one_of_two)
     agent = ": stop SQL Server Agent for that time." if database == MSDB else "."
     actions = [f"Enable it while nobody else uses {named(database)}{agent}"]
     if twins:
@@ -111,21 +111,41 @@ def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause
     return to_fill_in(place, cause, actions, *lines, risk=risk, confidence=Confidence.LIKELY)
 
 
-def find_twins(instance: SqlInstance, database: str) -> list[Database]:
-    """Return the other databases of an instance that have the broker instance of one."""
+def find_twins(estate: AdviceEstate, instance: SqlInstance, database: str) -> list[Database]:
+    """Return the other databases of an instance that have the broker instance of one.
+
+    A snapshot has that of its database, and neither sends nor takes messages.
+    """
     databases = instance.databases
     broker = databases[database].broker if database in databases else None
     return [
         twin
         for twin in databases.values()
-        if broker is not None and twin.broker == broker and twin.name != database
+        if broker is not None
+        and twin.broker == broker
+        and twin.name != database
+        and not estate.server.is_snapshot(instance.name, twin.name)
     ]
 
 
-def part_twins(instance: SqlInstance, database: str, cause: str, actions: tuple[str, ...]) -> Remedy:
+def name_twins(estate: AdviceEstate, *places: RemedyPlace) -> Iterator[str]:
+    """Yield a sentence for each database that shares a broker instance with one of these on its instance."""
+    for place in dict.fromkeys(places):
+        instance = estate.instances.get(place.instance)
+        twins = [] if instance is None else find_twins(estate, instance, place.database or "")
+        for twin in sorted(twins, key=lambda twin: twin.name):
+            yield (
+                f"{named(twin.name)} of {named(place.instance)} has the broker instance of"
+                f" {named(place.database)}: if it is a copy, run ALTER DATABASE … SET NEW_BROKER there."
+            )
+
+
+def part_twins(
+    estate: AdviceEstate, instance: SqlInstance, database: str, cause: str, actions: tuple[str, ...]
+) -> Remedy:
     """Advise how to separate two databases of one instance, in comments because no view shows the copy."""
     place = RemedyPlace(instance.name, MASTER)
-    twins = find_twins(instance, database)
+    twins = find_twins(estate, instance, database)
     if not twins:
         return Remedy(RemedyPlace(instance.name), cause, actions)
     twin = min(twins, key=lambda twin: (not twin.is_enabled, twin.name)).name
@@ -174,7 +194,7 @@ def part_copies(
     places = [reached, *other_places]
     if len({place.instance for place in places}) == 1:
         instance = estate.instances[reached.instance]
-        return [part_twins(instance, reached.database or "", _state_copies(places, sender), _ADVICE)]
+        return [part_twins(estate, instance, reached.database or "", _state_copies(places, sender), _ADVICE)]
     return [_part_copy_at(place, places, sender) for place in places]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
-from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.database_remedies import open_database, open_holder, own_database
+from routing.advice.broker_copies import MASTER, enable_database, name_twins
+from routing.advice.database_remedies import open_database, open_holder, open_key, own_database
+from routing.advice.managed_remedies import refuse_on_managed
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
@@ -53,9 +54,14 @@ def say(status: ReportedStatus) -> Remedy:
     return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
 
 
+def say_at_target(status: ReportedStatus) -> Remedy:
+    """Return the catalogue's words on a trouble of the target's database."""
+    return replace(say(status), place=status.find_target() or _here(status))
+
+
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
-    managed = server_remedies.refuse_on_managed(status)
+    managed = refuse_on_managed(status)
     if managed is not None:
         return managed
     stopped = server_remedies.start_endpoint(status.server, status.instance, _entry(status).cause)
@@ -107,7 +113,17 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     if remedy is not None:
         return remedy
     entry = _entry(status)
-    return Remedy(_here(status), _at(status), entry.actions, confidence=Confidence.LIKELY)
+    return Remedy(_here(status), _at(status), (*_test_each(status), *entry.actions), confidence=Confidence.LIKELY)
+
+
+def _test_each(status: ReportedStatus) -> tuple[str, ...]:
+    """Advise a test of each address if SQL Server chooses between several routes."""
+    if status.supposed is None or len(status.supposed.addresses) < 2:
+        return ()
+    return (
+        "SQL Server chooses between these routes, and the text does not name one: test each address.",
+        "Run DROP ROUTE for a route to a server that is gone.",
+    )
 
 
 def mend_endpoints(status: ReportedStatus) -> Remedy:
@@ -133,6 +149,11 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
     return remedy if logins is None else replace(remedy, actions=(*remedy.actions, logins))
 
 
+def correct_address(status: ReportedStatus) -> Remedy:
+    """Advise the address of the endpoint that is known on the machine of an invalid address."""
+    return correct_port(status) or say(status)
+
+
 def grant_connect(status: ReportedStatus) -> Remedy:
     """Advise GRANT CONNECT for a login that the status names, or a comparison of the endpoints."""
     return login_remedies.grant_connect(status) or mend_endpoints(status)
@@ -146,7 +167,8 @@ def _link_express(status: ReportedStatus) -> Remedy | None:
 def correct_connection(status: ReportedStatus) -> Remedy | None:
     """Advise on an address that does not answer, or return None if the exports do not show why."""
     return (
-        server_remedies.refuse_on_managed(status)
+        refuse_on_managed(status)
+        or _listen_at_primary(status)
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
         or server_remedies.part_ports(status)
@@ -154,6 +176,19 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
     )
+
+
+def _listen_at_primary(status: ReportedStatus) -> Remedy | None:
+    """Advise an endpoint for the current primary behind a listener, if it is known to have none."""
+    listener = status.server.listener(text.host(status.address))
+    if listener is None or listener.primary is None or not status.has_no_endpoint(listener.primary):
+        return None
+    cause = (
+        f"{named(status.address)} is a listener of an availability group and leads to its current primary,"
+        f" {named(listener.primary)}, which has no Service Broker endpoint."
+    )
+    actions = ("Give every replica an endpoint with the port of the route.",)
+    return new_endpoint(RemedyPlace(listener.primary, MASTER), cause, actions)
 
 
 def read_views(status: ReportedStatus) -> Remedy:
@@ -246,11 +281,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         )
     else:
         return None
-    actions = (
-        f"Correct route {named(verdict.route_name)}.",
-        "If the port is right after all, look further.",
-        *entry.actions,
-    )
+    further = () if port is None else ("If the port is right after all, look further.", *entry.actions)
+    actions = (f"Correct route {named(verdict.route_name)}.", *further)
     place = RemedyPlace(status.instance, status.scope)
     if target_port is not None:
         moved = _with_port(address, target_port)
@@ -286,7 +318,12 @@ def _here(status: ReportedStatus) -> RemedyPlace:
 
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
-    return f"{'' if status.address is None else f'At {named(status.address)}: '}{_entry(status).cause}"
+    addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
+    return f"{f'At {_or(addresses)}: ' if addresses else ''}{_entry(status).cause}"
+
+
+def _or(addresses: Sequence[str]) -> str:
+    return " or ".join(map(named, addresses))
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
@@ -413,7 +450,7 @@ def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
 
 def make_master_key(status: ReportedStatus) -> Remedy:
     """Advise how to create the master key, or open it and encrypt it by the service master key."""
-    return _master_key(status, _database_in_text(status) or _here(status))
+    return open_key(status.server, _database_in_text(status) or _here(status), _entry(status))
 
 
 def open_master_key(status: ReportedStatus) -> Remedy:
@@ -421,32 +458,7 @@ def open_master_key(status: ReportedStatus) -> Remedy:
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
         place = _here(status)
-    return _master_key(status, place)
-
-
-def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
-    entry, has_key = _entry(status), status.server.has_master_key(place.instance, place.database or "")
-    facts = status.server.database(place.instance, place.database)
-    if has_key is None and facts is not None and facts.is_key_of_server:
-        # It is encrypted by a service master key. After a restore this is the other server's key.
-        has_key = True
-    look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
-    create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
-    encrypt = (
-        "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
-        "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
-    )
-    if has_key is None:
-        which = (
-            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if it is missing, else OPEN and"
-            " ALTER MASTER KEY."
-        )
-        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
-    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
-    lines = encrypt if has_key else (create,)
-    action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
-    actions = (action, *entry.actions[1:])
-    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
+    return open_key(status.server, place, _entry(status))
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
@@ -494,7 +506,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return _open_holder(status) or say(status)
-    return open_database(status.server, place) or say(status)
+    return _look_at_target(status) or say_at_target(status)
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:
@@ -523,6 +535,7 @@ def look_at_target(status: ReportedStatus) -> Remedy:
     actions = (
         *entry.actions,
         f"By these exports {named(target.name)} has all that the messages need, in {named(place.database)}.",
+        *name_twins(status.estate, place, _here(status)),
         "Check that the database is online and the queue is on, and read the error log there.",
     )
     return to_fill_in(RemedyPlace(target.name, place.database), _at(status), actions, list_queues(status.service))

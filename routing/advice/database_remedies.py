@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.trouble_catalogue import TroubleEntry
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
 _SINGLE_USER = "SINGLE_USER"
 _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for a standby or an archive."
 _SINGLE_RISK = "ROLLBACK IMMEDIATE ends the session that has the database for itself, and rolls back its work."
+
+
+class _WayOnline(NamedTuple):
+    """How a database of one state comes online."""
+
+    actions: tuple[str, ...]
+    statement: str | None = None
+    risk: str | None = None
+
+
+_RESTORING = "RESTORING"
+_LOOK_FIRST = _WayOnline(
+    (
+        "Read why in the error log, such as a missing file, a full disk or damaged pages.",
+        "Mend that and bring it online, or restore it from a backup.",
+    ),
+    "ALTER DATABASE {} SET ONLINE;",
+)
+_WAYS: Mapping[str, _WayOnline] = {
+    "OFFLINE": _WayOnline(("Find out who set it offline, and bring it online.",), "ALTER DATABASE {} SET ONLINE;"),
+    _RESTORING: _WayOnline(
+        (
+            "If it is a replica, as of log shipping or mirroring, let the route lead to the primary.",
+            "If it is to take messages here, restore the last log backup and recover it.",
+        ),
+        "RESTORE DATABASE {} WITH RECOVERY;",
+        "No further backup can be restored after the recovery, so log shipping to this database ends.",
+    ),
+    "RECOVERING": _WayOnline(("Wait: SQL Server recovers it and then brings it online.",)),
+    "SUSPECT": _WayOnline(
+        (
+            "Read why in the error log, such as a missing file, a full disk or damaged pages.",
+            "Restore it from a backup: SET ONLINE alone does not mend it.",
+        )
+    ),
+}
+"""The way for each state of a database. Others, such as RECOVERY_PENDING, need a look at the error log."""
 
 
 def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
@@ -28,9 +68,10 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         return Remedy(at, cause, actions, confidence=Confidence.CERTAIN)
     if facts.is_closed:
         cause = f"{shown} is {facts.state}, and takes no messages."
-        line = None if name is None else f"ALTER DATABASE {name} SET ONLINE;"
-        action = "Find out why, and bring it online: a database that is RESTORING needs RESTORE … WITH RECOVERY."
-        return to_fill_in(at, cause, (action,), line, confidence=Confidence.CERTAIN)
+        return _bring_online(at, cause, facts.state or "", name)
+    if facts.is_standby:
+        cause = f"{shown} is a standby of log shipping, which is read-only and takes no messages."
+        return _bring_online(at, cause, _RESTORING, name)
     if facts.is_read_only and not facts.is_in_group:
         cause = f"{shown} is read-only, and takes no messages."
         line = None if name is None else f"ALTER DATABASE {name} SET READ_WRITE WITH NO_WAIT;"
@@ -40,6 +81,15 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         line = None if name is None else f"ALTER DATABASE {name} SET MULTI_USER WITH ROLLBACK IMMEDIATE;"
         return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK)
     return None
+
+
+def _bring_online(at: RemedyPlace, cause: str, state: str, name: str | None) -> Remedy:
+    """Return the remedy for a database that is not online, by its state."""
+    way = _WAYS.get(state, _LOOK_FIRST)
+    if way.statement is None:
+        return Remedy(at, cause, way.actions, confidence=Confidence.CERTAIN)
+    line = None if name is None else way.statement.format(name)
+    return to_fill_in(at, cause, way.actions, line, risk=way.risk, confidence=Confidence.CERTAIN)
 
 
 def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy | None:
@@ -52,6 +102,35 @@ def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy |
     cause = f"{remedy.cause}{others} Its services are not in these exports: it may hold {named(service)}."
     actions = (*remedy.actions, "If it does not hold the service, find the instance that does, and route there.")
     return replace(remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED), cause=cause, actions=actions)
+
+
+def open_key(server: ServerEvidence, place: RemedyPlace, entry: TroubleEntry) -> Remedy:
+    """Advise how to create the master key of a database, or encrypt it by the service master key.
+
+    ``entry`` has the words on the trouble.
+    """
+    has_key = server.has_master_key(place.instance, place.database or "")
+    facts = server.database(place.instance, place.database)
+    if has_key is None and facts is not None and facts.is_key_of_server:
+        # It is encrypted by a service master key. After a restore this is the other server's key.
+        has_key = True
+    look = "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';"
+    create = "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';"
+    encrypt = (
+        "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
+        "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
+    )
+    if has_key is None:
+        which = (
+            f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if it is missing, else OPEN and"
+            " ALTER MASTER KEY."
+        )
+        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
+    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
+    lines = encrypt if has_key else (create,)
+    action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
+    actions = (action, *entry.actions[1:])
+    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
 
 
 def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:

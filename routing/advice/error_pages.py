@@ -148,6 +148,10 @@ _PORT_IN_USE = ErrorSource(
     "SQL Server manual: MSSQLSERVER_9692",
     f"{_MANUAL}relational-databases/errors-events/mssqlserver-9692-database-engine-error",
 )
+_LOG_FULL = ErrorSource(
+    "SQL Server manual: troubleshoot a full transaction log (error 9002)",
+    f"{_MANUAL}relational-databases/logs/troubleshoot-a-full-transaction-log-sql-server-error-9002",
+)
 _SITE = ErrorSource(
     "Configuration Manager: SQL configuration for replication",
     "https://learn.microsoft.com/mem/configmgr/core/servers/manage/replication/sql-configuration",
@@ -243,6 +247,7 @@ PAGES = (
     _page(9796, _ROUTING, _DELIVERY),
     _page(11215, _PERMISSIONS, values=("5", "6", "//orders")),
     _exception(916, _PRINCIPAL, _BETWEEN_DATABASES),
+    _exception(9002, "The transaction log for database 'Orders' is full due to 'LOG_BACKUP'.", _LOG_FULL),
     _exception(
         15404,
         "Could not obtain information about Windows NT group/user 'CORP\\jane', error code 0x5.",
@@ -309,6 +314,7 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.QUEUE_BUSY: "`transmission_status` again, some minutes later",
     StatusTrouble.TARGET_BROKER_OFF: _TARGET_STATE,
     StatusTrouble.TARGET_DATABASE_CLOSED: _TARGET_STATE,
+    StatusTrouble.TARGET_FULL: "`log_reuse_wait_desc` in `sys.databases`, and the files of the target's database",
     StatusTrouble.TARGET_EXCEPTION: "the error that the text names",
     StatusTrouble.CONTRACT_NOT_TAKEN: "`sys.service_contracts` and `sys.service_contract_usages` of the target",
     StatusTrouble.MESSAGE_REFUSED: _CONVERSATION,

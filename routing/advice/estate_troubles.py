@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.login_remedies import CONNECT_RISK
+from routing.advice.database_remedies import open_key
+from routing.advice.login_remedies import CONNECT_RISK, is_anonymous, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
-from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
+from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
+from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named
 from routing.render.wording import count
 from routing.terms import MSDB, SYSTEM_DATABASES, JsonObject, Word
@@ -32,10 +35,16 @@ class TroubleKind(Word):
     LOGIN_REFUSED = "LOGIN_REFUSED"
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
     ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
+    CLIENTS_GONE = "CLIENTS_GONE"
+    KEY_CLOSED = "KEY_CLOSED"
     PORT_SHARED = "PORT_SHARED"
 
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
+_OF_KEY = re.compile(r"master key in the database '([^']+)'")
+_GONE = ("-8490", "-8470")
+"""Codes of a query notification whose service is gone: it does not exist, or was dropped."""
+_CLIENT_ACTION = "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -50,6 +59,8 @@ MANY_OPEN = 500
 """So many open dialogs of one pair of services are worth a look."""
 ENDED_THERE, ENDED_HERE = "DI", "DO"
 """States of endpoints that only the other side has ended, and that only this side has ended."""
+_OPEN = (CONVERSING, "SO")
+"""States of dialogs that are open, and of those in which nobody has sent yet."""
 _OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 
 
@@ -74,6 +85,8 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_queue_troubles(server),
         *_endpoint_troubles(server),
         *_refused_logins(server),
+        *_lost_clients(server),
+        *_closed_keys(server),
         *_shared_ports(server),
     ]
     order = list(TroubleKind)
@@ -97,12 +110,23 @@ def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         yield EstateTrouble(TroubleKind.BROKER_OFF, f"the broker of {named(MSDB)} is off", 1, remedy)
 
 
-def find_brokers_off(estate: AdviceEstate) -> list[EstateTrouble]:
-    """Return the disabled brokers of databases, except those of SQL Server itself."""
+def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateTrouble]:
+    """Return the disabled brokers of databases, except those of SQL Server itself.
+
+    With ``in_use_only``, a database counts only if somebody made a service in it.
+    """
     troubles = []
+    in_use = {
+        (row["instance_name"], row["database_name"])
+        for row in estate.server.rows.get("services", ())
+        if is_users(row["name"])
+    }
     for (instance, database), facts in estate.server.databases.items():
         holder = estate.instances.get(instance)
         if facts.is_broker_on is not False or database in SYSTEM_DATABASES or holder is None:
+            continue
+        is_replica = facts.is_in_group and not estate.server.is_primary(instance)
+        if (in_use_only and (instance, database) not in in_use) or is_replica or not facts.may_be_enabled:
             continue
         what = f"the broker of {named(database)} is off"
         cause = f"The broker of {named(database)} is off: it sends and takes no messages."
@@ -146,7 +170,7 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for counted in server.counts:
         waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
         # Dialogs with a message that waits are open because of it.
-        if counted.state == CONVERSING and counted.endpoints - waiting >= MANY_OPEN:
+        if counted.state in _OPEN and counted.endpoints - waiting >= MANY_OPEN:
             yield _report_open_dialogs(counted)
     for (instance, database), counts in failed.items():
         yield _in_error(server, RemedyPlace(instance, database), counts)
@@ -167,7 +191,7 @@ def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
             *_advise_clients([counted]),
         ),
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
-        "WHERE state = 'CO' GROUP BY far_service, is_initiator;",
+        f"WHERE state = '{counted.state}' GROUP BY far_service, is_initiator;",
     )
     subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
@@ -185,7 +209,7 @@ def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
 def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
     """Yield advice for clients of query notifications, if dialogs are theirs."""
     if _is_of_notifications(counts):
-        yield "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
+        yield _CLIENT_ACTION
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -313,6 +337,10 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:
                 continue
+            if is_anonymous(login):
+                accounts = unite_accounts(server, instance, None)
+                yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, accounts)
+                continue
             remedy = ready(
                 RemedyPlace(instance, MASTER),
                 f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
@@ -322,6 +350,44 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 confidence=Confidence.LIKELY,
             )
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
+
+
+def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the instances with query notifications to lost clients in their error log."""
+    for instance in server.logging_instances:
+        lines = [
+            line
+            for line in server.log_lines(instance, "query notification dialog")
+            if any(code in line for code in _GONE)
+        ]
+        if not lines:
+            continue
+        cause = (
+            f"{named(instance)} sends query notifications (SqlDependency) to services that no longer exist,"
+            " because their clients have ended."
+        )
+        actions = (
+            f"The error log of {named(instance)} says: {cut(lines[0])}",
+            "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
+            "Do not create the services.",
+            _CLIENT_ACTION,
+        )
+        remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
+        what = f"{count(len(lines), 'query notification')} to clients that are gone"
+        yield EstateTrouble(TroubleKind.CLIENTS_GONE, what, len(lines), remedy)
+
+
+def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the databases with a closed master key, by the error log."""
+    for instance in server.logging_instances:
+        lines = server.log_lines(instance, "Service Broker needs to access the master key")
+        databases = Counter(match[1] for line in lines if (match := _OF_KEY.search(line)))
+        for database, number in databases.items():
+            entry = STATUSES[StatusTrouble.NO_SESSION_KEY]
+            remedy = open_key(server, RemedyPlace(instance, database), entry)
+            actions = (f"The error log of {named(instance)} says so {count(number, 'time')}.", *remedy.actions)
+            what = f"Service Broker cannot open the master key of {named(database)}"
+            yield EstateTrouble(TroubleKind.KEY_CLOSED, what, number, replace(remedy, actions=actions))
 
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:

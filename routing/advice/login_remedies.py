@@ -15,6 +15,7 @@ from routing.advice.server_remedies import name_endpoint
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.cases.background import StatusText
+from routing.cases.server_evidence import ServerEvidence
 from routing.importing.catalog.conversation_rows import error_number
 from routing.render.phrases import cut, join_words, named
 from routing.rules import text
@@ -26,6 +27,7 @@ CONNECT_RISK = "The login can then connect to the endpoint."
 _OF_BROKER = "Service Broker"
 _LOGON_FAILED = ("8009030c", "80090303", "8009030e", "80090311", "80090322")
 _SHOWN_LOGINS = 5
+_ANONYMOUS = "anonymous logon"
 
 
 def find_refusal(status: ReportedStatus) -> Remedy | None:
@@ -84,6 +86,9 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         if peer is None:
             return None
         instance = peer.name
+    if is_anonymous(login):
+        peer = status.find_peer()
+        return unite_accounts(status.server, instance, None if peer is None else peer.name)
     endpoint = status.server.endpoint(instance)
     endpoint_name = None if endpoint is None else endpoint.name
     grants = status.server.connect_grants(instance, endpoint_name)
@@ -158,16 +163,27 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
     if not any(code in words for code in _LOGON_FAILED):
         return None
     peer = status.find_peer()
-    other = "the other side" if peer is None else named(peer.name)
-    cause = f"Windows refuses the account with which {named(status.instance)} and {other} connect to each other."
+    return unite_accounts(status.server, status.instance, None if peer is None else peer.name)
+
+
+def is_anonymous(login: str | None) -> bool:
+    """Return True for the login of a connection whose account Windows could not prove."""
+    return login is not None and text.fold(login.rpartition("\\")[2]) == _ANONYMOUS
+
+
+def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> Remedy:
+    """Advise accounts, or certificates, by which two instances can prove to each other who they are."""
+    other = "the other side" if peer is None else named(peer)
+    cause = f"Windows refuses the account with which {named(instance)} and {other} connect to each other."
     actions = (
+        "Do not grant CONNECT to ANONYMOUS LOGON: then anybody could connect.",
         "Run both services under domain accounts of one domain, or of domains that trust each other.",
         r"A service that runs as LocalSystem or NETWORK SERVICE connects as DOMAIN\MACHINE$: create this login.",
         "Grant the login of each side CONNECT on the endpoint of the other.",
         "Or let both endpoints use certificates, which need no domain.",
     )
-    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, status.instance)} TO [<login>];"
-    place = RemedyPlace(status.instance, MASTER)
+    line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(server, instance)} TO [<login>];"
+    place = RemedyPlace(instance, MASTER)
     return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=CONNECT_RISK)
 
 

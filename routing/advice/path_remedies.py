@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from routing.advice.address_remedies import correct_address, is_wrong_address, lead_past
@@ -15,6 +15,7 @@ from routing.advice.silence_remedies import SilentMessages, find_causes, say_out
 from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
+from routing.render.phrases import named
 from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.resolving import Verdict
 from routing.terms import Ending, Outcome, PathEnd, Reason
@@ -68,9 +69,11 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     )
     if copies:
         return list(copies)
-    causes = find_causes(silent)
+    causes, wrong_ports = find_causes(silent), find_wrong_ports(path.back, sent, estate)
+    if wrong_ports:
+        return [*wrong_ports, *(cause for cause in causes if cause.statement is not None)]
     if causes:
-        return causes
+        return [_check_way_back(path, cause) for cause in causes]
     outdated = {gap.instance: None for gap in gaps_on(path) if gap.what is MissingKnowledge.OUTDATED}
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
@@ -78,21 +81,30 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
         mended = _mended_hop(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
         return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
-    return find_wrong_ports(path, sent, estate) or [
+    return find_wrong_ports(path.there, sent, estate) or [
         Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
     ]
 
 
-def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
-    """Correct routes to an unknown port of a known machine."""
-    left_ways = [
-        path_way
-        for path_way in path.there
+def _check_way_back(path: JudgedPath, cause: Remedy) -> Remedy:
+    """Add a check of the address to which acknowledgements leave the known instances, to words without it."""
+    unknown = [way.hop_path.address for way in path.back if way.hop_path.ending is Ending.LEFT_ESTATE]
+    if cause.statement is not None or not unknown:
+        return cause
+    check = f"Check that {named(unknown[0])}, to which the route back leads, is the sender's address."
+    return replace(cause, actions=(check, *cause.actions))
+
+
+def find_wrong_ports(ways: Sequence[PathWay], sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+    """Correct routes to an unknown port of a known machine, on paths in one direction."""
+    stuck = (
+        estate.describe_at_hop(
+            sent, _mended_hop(path_way, len(path_way.hop_path.hops) - 1), is_return=path_way.is_return
+        )
+        for path_way in ways
         if path_way.hop_path.ending is Ending.LEFT_ESTATE
         and estate.find_other_port(path_way.hop_path.address or "")
-    ]
-    mended = (_mended_hop(path_way, len(path_way.hop_path.hops) - 1) for path_way in left_ways)
-    stuck = (estate.describe_at_hop(sent, mended_hop, is_return=False) for mended_hop in mended)
+    )
     return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
 
 
@@ -183,26 +195,27 @@ def _mended_hop(path_way: PathWay, number: int) -> HopToMend:
     verdict = hop.verdict
     if verdict is None:
         raise ValueError("a hop that is followed has a verdict")
-    verdict = _by_route(verdict, hop.route_name)
+    verdict = by_route(verdict, hop.route_name)
     if path_way.hop_path.ending is Ending.LOOP:
         verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
     first = verdict.decision.first if verdict.decision is not None else None
     return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
 
 
-def _by_route(verdict: Verdict, name: str | None) -> Verdict:
+def by_route(verdict: Verdict, name: str | None) -> Verdict:
     """Return a verdict that reports the named route instead of an equally good one."""
     decision = verdict.decision
     routes = () if decision is None else decision.last.choice.routes
     reported_route = next((route for route in routes if route.name == name), None)
     if decision is None or reported_route is None or reported_route is routes[0]:
         return verdict
-    other_routes = (route for route in routes if route is not reported_route)
+    other_routes = tuple(route for route in routes if route is not reported_route)
     last = decision.last._replace(choice=decision.last.choice._replace(routes=(reported_route, *other_routes)))
     return replace(
         verdict,
         route_name=reported_route.name,
         address=reported_route.address,
         mirror_address=reported_route.mirror_address,
+        alternative_routes=other_routes,
         decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
     )

@@ -51,7 +51,7 @@ def find_path_remedies(
     remedies = (
         remedy
         for path in paths
-        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path, sent, estate))
+        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path.all_ways, sent, estate))
     )
     return tuple(dict.fromkeys(remedies))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.trouble_catalogue import ENABLE_RISK, TRUST_RISK
+from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import cut, named
@@ -24,8 +24,11 @@ _DENIED = re.compile(
     r" schema '(?P<schema>[^']+)'"
 )
 _NO_CONTEXT = ("Could not obtain information about Windows NT", "Cannot execute as the database principal")
-_NO_ACCESS = "is not able to access the database"
-_ACTIVATED, _NOTIFIED = "activated proc", "NOTIFIED"
+_NO_ACCESS = ("is not able to access the database", "current security context is not trusted")
+_NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
+_ACTIVATED, _NOTIFIED, _RECEIVING = "activated proc", "NOTIFIED", "RECEIVES_OCCURRING"
+MANY_MESSAGES = 100_000
+"""So many messages in a queue that is read are worth a look."""
 
 
 def name_queue(queue: QueueFacts) -> str | None:
@@ -61,6 +64,8 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     """Return the remedy for a queue that holds messages and that nobody reads."""
     if queue.messages == 0 or queue.waiting:
         return None
+    if queue.messages and target.database == MSDB and queue.name in _OF_MAIL:
+        return _start_mail(target, queue)
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
     holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
@@ -83,6 +88,19 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     return to_fill_in(target, cause, actions, _alter(queue, started), confidence=Confidence.LIKELY)
 
 
+def _start_mail(target: RemedyPlace, queue: QueueFacts) -> Remedy:
+    """Advise a start of Database Mail. Its program reads the queue."""
+    cause = (
+        f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages or 0, 'message')}, and"
+        " Database Mail does not take them."
+    )
+    actions = (
+        "Read why in msdb.dbo.sysmail_event_log: Database Mail may be stopped, or its program cannot start.",
+        "Then start it.",
+    )
+    return ready(target, cause, actions, _START_MAIL, confidence=Confidence.LIKELY)
+
+
 def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
     """Return the remedy for a queue whose activation is on and starts nothing that receives."""
     procedure = named(queue.activation)
@@ -91,18 +109,15 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         action = f"Let the queue start at least one reader of {procedure}."
         line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = 1)")
         return ready(target, cause, (action,), line, confidence=Confidence.CERTAIN)
+    facts = server.database(*target)
+    if facts is not None and facts.is_broker_on is False:
+        # The broker is a trouble of its own, and then no queue starts its procedure.
+        return None
     lines = _find_failures(server, target, queue)
     if lines:
         acting = _mend_context(server, target, queue, lines[0])
         if acting is not None:
             return acting
-    facts = server.database(*target)
-    if facts is not None and facts.is_broker_on is False:
-        name = statements.identifier(target.database)
-        why = f"{holds}, and the broker of {named(target.database)} is off: the queue starts no procedure."
-        action = "Enable the broker, after a look at other databases with the same service_broker_guid."
-        enable = None if name is None else statements.enable_broker(target.database or "")
-        return to_fill_in(target, why, (action,), enable, risk=ENABLE_RISK, confidence=Confidence.LIKELY)
     if not lines and queue.waiting is not None and queue.monitor is None:
         why = f"{holds}, its activation is on, and no queue monitor watches it to start {procedure}."
         action = "Turn the activation off and on, which makes a new queue monitor."
@@ -128,7 +143,8 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         )
     look = "SELECT * FROM sys.dm_broker_activated_tasks WHERE database_id = DB_ID();"
     grant = _grant(queue, lines[0] if lines else "")
-    return to_fill_in(target, cause, actions, look, grant, confidence=Confidence.LIKELY)
+    statement_lines = (look,) if grant is None else (look, grant)
+    return to_fill_in(target, cause, actions, *statement_lines, confidence=Confidence.LIKELY)
 
 
 def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, line: str) -> Remedy | None:
@@ -144,7 +160,12 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
         statement = None if name is None else f"ALTER AUTHORIZATION ON DATABASE::{name} TO [sa];"
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
-    if _NO_ACCESS in line and (facts is None or not facts.is_trustworthy):
+    if _NO_USER in line or _NO_PROCEDURE in line:
+        why = f"{cause} SQL Server does not find the user or the procedure that it needs."
+        action = "Create what is missing again, or let the queue start another procedure as another user."
+        started = "ACTIVATION (PROCEDURE_NAME = <procedure>, EXECUTE AS OWNER)"
+        return to_fill_in(target, why, (logged, action), _alter(queue, started), confidence=Confidence.LIKELY)
+    if any(words in line for words in _NO_ACCESS) and (facts is None or not facts.is_trustworthy):
         choices = (
             logged,
             "Sign the procedure with a certificate that has a login or user with the permission.",
@@ -157,15 +178,13 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
 
 
 def _grant(queue: QueueFacts, line: str) -> str | None:
-    """Return the GRANT for the user of the activation, with the permission and object that a line names."""
+    """Return the GRANT for the user of the activation that a line lacks, or None if it lacks none."""
     user = "[<user>]" if queue.runs_as is None else statements.identifier(queue.runs_as)
-    permission, target = "EXECUTE", "<object>"
     denied = _DENIED.search(line)
-    if denied is not None:
-        permission = denied["permission"]
-        parts = [statements.identifier(denied[part]) for part in ("schema", "name")]
-        target = ".".join(part or "[<name>]" for part in parts)
-    return None if user is None else f"GRANT {permission} ON {target} TO {user};"
+    if denied is None or user is None:
+        return None
+    parts = [statements.identifier(denied[part]) for part in ("schema", "name")]
+    return f"GRANT {denied['permission']} ON {'.'.join(part or '[<name>]' for part in parts)} TO {user};"
 
 
 def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
@@ -175,10 +194,12 @@ def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFact
 
 
 def unlock_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
-    """Return the remedy for messages that stay in a queue although programs wait for one."""
-    if not queue.messages or not queue.waiting:
+    """Return the remedy for messages that stay in a queue although programs wait for one, or read it."""
+    if not queue.messages:
         return None
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
+    if not queue.waiting:
+        return _add_readers(target, queue, holds)
     if queue.keeps_messages:
         cause = f"{holds}, because RETENTION is on: each stays until its conversation ends."
         actions = ("Let both sides end their conversations.", "Turn the retention off if no program needs it.")
@@ -191,3 +212,19 @@ def unlock_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
     )
     look = "SELECT session_id, open_transaction_count, program_name FROM sys.dm_exec_sessions"
     return to_fill_in(target, cause, actions, f"{look} WHERE open_transaction_count > 0;")
+
+
+def _add_readers(target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
+    """Return the remedy for a long queue with readers that may not keep up."""
+    is_read = queue.monitor is not None and queue.monitor.upper() == _RECEIVING
+    if not is_read or not queue.activation or (queue.messages or 0) < MANY_MESSAGES:
+        return None
+    readers = "" if queue.max_readers is None else f" with at most {count(queue.max_readers, 'reader')}"
+    cause = f"{holds}, and procedure {named(queue.activation)} reads them{readers}: it may not keep up."
+    actions = (
+        "Export again some minutes later, and compare the number of messages.",
+        "Look whether other sessions block the procedure, and let it RECEIVE many messages at a time.",
+        "More readers only help if the messages are of many conversation groups.",
+    )
+    line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = <number>)")
+    return to_fill_in(target, cause, actions, line)

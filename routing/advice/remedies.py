@@ -152,7 +152,7 @@ CASES = (
     RemedyCase(
         (Reason.SERVICE_NOT_FOUND,),
         "a database here is not online",
-        "comment: `SET ONLINE`",
+        "comment: `SET ONLINE` or `RESTORE`",
         service_remedies.open_closed,
     ),
     RemedyCase(

@@ -325,7 +325,7 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     holder = next(iter(names))
     cause = (
         f"The sending server cannot resolve the host name in {named(status.address)}. The service is in"
-        f" {named(holder)}, which the route does not name."
+        f" {named(holder)}, which the route does not name by its host and port."
     )
     actions = (f"Correct route {named(verdict.route_name)}, or the name in the DNS.",)
     altered = statements.alter_route(verdict.route_name, statements.with_clause(address=address))
@@ -413,64 +413,7 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
     )
 
 
-# A Managed Instance, and the replicas of an availability group.
-
-_NOT_ON_MANAGED = (
-    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
-    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
-)
-
-
-_MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
-
-
-def correct_managed_port(
-    server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
-) -> Remedy | None:
-    """Return ALTER ROUTE for a route from a Managed Instance to another one with a port other than 4022."""
-    host = text.host(address)
-    if not server.is_managed(sender.instance) or host is None or not host.endswith(_MANAGED_HOST):
-        return None
-    if text.port(address) == _MANAGED_PORT:
-        return None
-    cause = (
-        f"The address {named(address)} is of a Managed Instance, whose Service Broker listens on port 4022 only."
-    )
-    clause = statements.with_clause(address=f"TCP://{host}:{_MANAGED_PORT}")
-    actions = (
-        f"Correct route {named(route)}.",
-        "Open port 4022 of both subnets in their network security groups.",
-    )
-    return ready(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
-
-
-def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
-    """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
-    if not status.server.is_managed(status.instance):
-        return None
-    sender = RemedyPlace(status.instance, status.scope)
-    route = None if status.supposed is None else status.supposed.route_name
-    corrected = correct_managed_port(status.server, sender, route, status.address)
-    if corrected is not None:
-        return corrected
-    cause = (
-        f"{named(status.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
-        " and its endpoint cannot be created or altered."
-    )
-    actions = (
-        "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
-        "Open port 4022 of both subnets in their network security groups.",
-    )
-    return Remedy(RemedyPlace(status.instance, status.scope), cause, actions)
-
-
-def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
-    """Return a remedy without a statement that a Managed Instance does not support."""
-    statement = remedy.statement or ""
-    if not (server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED)):
-        return remedy
-    note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
-    return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+# The addresses of instances, and the replicas of an availability group.
 
 
 def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> EstateAddresses:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from routing.advice import statements
-from routing.advice.broker_copies import find_twins
+from routing.advice.broker_copies import name_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.handshake_remedies import compare_certificates
+from routing.advice.managed_remedies import correct_managed_port
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import (
-    correct_managed_port,
     lead_from_loopback,
     lead_to_listener,
     lead_to_neighbour,
@@ -139,24 +139,12 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     if target is None or target.database is None:
         return remedy
     further_actions = (
-        *_name_copies(silent, target),
+        *name_twins(silent.estate, target, silent.sender),
         *_quote_logs(silent, target),
         *_missing(silent, target),
         EVENT_THAT_TELLS,
     )
     return replace(remedy, actions=(*remedy.actions, *further_actions))
-
-
-def _name_copies(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    """Yield the databases with the broker instance of the target or of the sender on its instance."""
-    for place in dict.fromkeys((target, silent.sender)):
-        instance = silent.estate.instances.get(place.instance)
-        twins = () if instance is None else find_twins(instance, place.database or "")
-        for twin in sorted(twins, key=lambda twin: twin.name):
-            yield (
-                f"{named(twin.name)} of {named(place.instance)} has the broker instance of"
-                f" {named(place.database)}: if it is a copy, run ALTER DATABASE … SET NEW_BROKER there."
-            )
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
@@ -220,8 +208,8 @@ def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         return None if senders else _grant_to_user(silent, target, service)
     granted = join_words(map(named, senders)) if senders else "nobody"
     cause = (
-        f"A dialog without a remote service binding sends as public, and {granted} may send to service"
-        f" {named(silent.service)}: the target throws the messages away."
+        f"A dialog without a remote service binding, or with an anonymous one, sends as public, and"
+        f" {granted} may send to service {named(silent.service)}: the target throws the messages away."
     )
     actions = (
         f"Grant SEND on the service to public in {named(target.database)}, if anybody who can connect may send.",

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
+from routing.advice.path_remedies import by_route
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.server_remedies import lead_from_loopback
@@ -22,7 +23,7 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
-from routing.terms import MSDB, Outcome
+from routing.terms import MSDB, Outcome, Reason
 
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
@@ -52,7 +53,7 @@ def answer_status(status: ReportedStatus) -> Remedy:
     from_loopback = _lead_from_loopback(status)
     if from_loopback is not None:
         return from_loopback
-    remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
+    remedy = _answer_by_routes(status)
     is_explained = status.trouble is StatusTrouble.PASSING and remedy.statement is not None
     if is_explained or not says_otherwise(status):
         return remedy
@@ -65,6 +66,16 @@ def answer_status(status: ReportedStatus) -> Remedy:
         is_complete=False,
         confidence=Confidence.TO_BE_CHECKED,
     )
+
+
+def _answer_by_routes(status: ReportedStatus) -> Remedy:
+    """Return the answer, or that for another route if SQL Server chooses between several and a statement helps."""
+    answer = ANSWERS.get(status.trouble, connection_advice.say)
+    remedy, verdict = answer(status), status.supposed
+    if remedy.is_complete or verdict is None or status.trouble not in CONNECTION_TROUBLES:
+        return remedy
+    others = (replace(status, supposed=by_route(verdict, route.name)) for route in verdict.alternative_routes)
+    return next((other for other in map(answer, others) if other.is_complete), remedy)
 
 
 def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
@@ -96,7 +107,8 @@ def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *
     is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
     if verdict is None:
         return not (is_of_routes and has_remedy)
-    if _is_on_its_way(verdict):
+    if _is_on_its_way(verdict) or verdict.reason is Reason.DIALOG_EXPIRED:
+        # The status shows why an expired dialog was not delivered in time.
         return True
     agreement = status_text.compared(verdict.reason, in_msdb=scope == MSDB).agreement
     if status_text.number in BY_REQUEST:
@@ -111,7 +123,7 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 def _part_twins(status: ReportedStatus) -> Remedy:
     """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
     entry = STATUSES[status.trouble]
-    return part_twins(status.here, status.database, entry.cause, entry.actions)
+    return part_twins(status.estate, status.here, status.database, entry.cause, entry.actions)
 
 
 def _end_dialogs(status: ReportedStatus) -> Remedy:
@@ -127,6 +139,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
+    StatusTrouble.BAD_ADDRESS: connection_advice.correct_address,
     StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
     StatusTrouble.NOTHING_LISTENS: connection_advice.start_listening,
     StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
@@ -144,6 +157,10 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_PERMISSION: connection_advice.grant_send,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
+    StatusTrouble.TARGET_FULL: connection_advice.say_at_target,
+    StatusTrouble.TARGET_EXCEPTION: connection_advice.say_at_target,
+    StatusTrouble.CONTRACT_NOT_TAKEN: connection_advice.say_at_target,
+    StatusTrouble.MESSAGE_REFUSED: connection_advice.say_at_target,
     StatusTrouble.DOUBLED_ID: _part_twins,
     StatusTrouble.SERVICE_GONE: _end_dialogs,
     StatusTrouble.CONVERSATION_ENDED: _end_dialogs,

@@ -87,9 +87,15 @@ class ReportedStatus:
         return owners[0] if len(owners) == 1 else None
 
     def find_peer(self) -> SqlInstance | None:
-        """Find the instance at the other end of the connection, or the only one on the machine in the address."""
+        """Find the instance at the other end of the connection, or the only one on the machine in the address.
+
+        A listener leads to the current primary of its availability group.
+        """
         if self.peer is not None:
             return self.estate.instances.get(self.peer)
+        listener = self.server.listener(text.host(self.address))
+        if listener is not None and listener.primary is not None:
+            return self.estate.instances.get(listener.primary)
         return self.find_target_instance() or self.estate.find_instance_of_host(self.address)
 
     def find_target(self) -> RemedyPlace | None:

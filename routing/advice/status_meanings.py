@@ -49,6 +49,7 @@ class StatusTrouble(Word):
     QUEUE_BUSY = "QUEUE_BUSY"
     TARGET_BROKER_OFF = "TARGET_BROKER_OFF"
     TARGET_DATABASE_CLOSED = "TARGET_DATABASE_CLOSED"
+    TARGET_FULL = "TARGET_FULL"
     TARGET_EXCEPTION = "TARGET_EXCEPTION"
     CONTRACT_NOT_TAKEN = "CONTRACT_NOT_TAKEN"
     MESSAGE_REFUSED = "MESSAGE_REFUSED"
@@ -111,6 +112,9 @@ _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065,
 _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15315, 15466, 15581)
+_OF_SPACE = (1101, 1105, 9002)
+_OF_CLOSED = (922, 924, 927, 942, 945, 954, 976, 978, 983, 3906)
+_OF_LOCKS = (1205, 1222)
 _EXCEPTION = 28005
 """The number of an exception. The number that it wraps names the error."""
 
@@ -137,6 +141,9 @@ CAUSES = (
     StatusCause(StatusTrouble.OWNER_NOT_VALID, (_EXCEPTION, *_OF_OWNER), inner=_OF_OWNER),
     StatusCause(StatusTrouble.MASTER_KEY_CLOSED, (_EXCEPTION, *_OF_MASTER_KEY), inner=_OF_MASTER_KEY),
     StatusCause(StatusTrouble.QUEUE_OFF, (_EXCEPTION,), inner=(9617,)),
+    StatusCause(StatusTrouble.TARGET_FULL, (_EXCEPTION,), inner=_OF_SPACE),
+    StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (_EXCEPTION,), inner=_OF_CLOSED),
+    StatusCause(StatusTrouble.QUEUE_BUSY, (_EXCEPTION,), inner=_OF_LOCKS),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (_EXCEPTION,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),

@@ -289,6 +289,11 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "The target's database takes no messages: it is read-only, in single-user mode, a mirror, or not online.",
         "Make it writable and online, or let the route lead to the principal.",
     ),
+    StatusTrouble.TARGET_FULL: _entry(
+        "The target's database has no space left in its files, its transaction log or on the disk.",
+        "Free space there, or let the file grow. For a full log, read log_reuse_wait_desc in sys.databases.",
+        "Then wait: SQL Server tries again by itself.",
+    ),
     StatusTrouble.TARGET_EXCEPTION: _entry(
         "An exception at the target queue holds the message back.",
         "Read the text: it names the exception, and its end gives the solution.",
@@ -300,7 +305,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.MESSAGE_REFUSED: _entry(
         "The target refuses this very message, for its XML or for the state of its dialog.",
-        "Read the text: it says why.",
+        "Read the text: it says why. For a timestamp, compare the clocks of both servers.",
     ),
     StatusTrouble.DOUBLED_ID: _entry(
         "Another database of the instance has the same broker instance, as after a copy or a restore.",

@@ -111,6 +111,11 @@ class ServerEvidence:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
+    def is_snapshot(self, instance: str, name: str) -> bool:
+        """Return True if a database is known to be a snapshot of another one."""
+        facts = self.database(instance, name)
+        return facts is not None and facts.source_database_id is not None
+
     @cached_property
     def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
         """The facts of each database, by instance and name."""
@@ -189,11 +194,14 @@ class ServerEvidence:
         return next(by_id, None) or next(by_name, None)
 
     def has_binding(self, instance: str, database: str, service: str) -> bool | None:
-        """Return True if a service has a remote service binding, or None if bindings were not exported."""
+        """Return True if a binding names the user that sends to a service, or None if bindings were not exported.
+
+        With an anonymous binding, as without one, public sends.
+        """
         if not self.was_exported("remote_service_bindings", instance, database):
             return None
         rows = self._rows_of("remote_service_bindings", instance, database)
-        return any(row["remote_service_name"] == service for row in rows)
+        return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
     def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
         """Return the principals with SEND on a service, or None if permissions were not exported."""
@@ -270,6 +278,10 @@ class ServerEvidence:
             name for listener in self._listeners.values() for name in listener.replicas if name != listener.primary
         }
 
+    def is_primary(self, instance: str) -> bool:
+        """Return True if an instance is known to be the primary replica of a group."""
+        return any(listener.primary == instance for listener in self._listeners.values())
+
     def listeners_of(self, instance: str) -> Sequence[AvailabilityListener]:
         """Return the listeners that lead to the primary of a group which an instance is a replica of."""
         return [listener for listener in self._listeners.values() if instance in listener.replicas]
@@ -292,6 +304,11 @@ class ServerEvidence:
         """Return the lines of an instance's error log that have one of some words."""
         rows = (row for row in self.rows.get("error_log", ()) if row["instance_name"] == instance)
         return [row["text"] for row in rows if row["text"] and any(word in row["text"] for word in words)]
+
+    @property
+    def logging_instances(self) -> Collection[str]:
+        """The instances whose error log was exported."""
+        return dict.fromkeys(row["instance_name"] for row in self.rows.get("error_log", ())).keys()
 
     def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[DroppedMessage]:
         """Return the messages of some conversations that an instance threw away, by its events."""
@@ -381,6 +398,8 @@ class ServerEvidence:
                 row["service_broker_guid"] != _NO_BROKER,
                 row["is_broker_enabled"],
                 row["is_master_key_encrypted_by_server"],
+                row["is_in_standby"],
+                row["source_database_id"],
             )
         return facts
 
@@ -424,21 +443,9 @@ class ServerEvidence:
     def _certificates(self) -> Mapping[tuple[str, str], Sequence[CertificateFacts]]:
         certificates: dict[tuple[str, str], list[CertificateFacts]] = defaultdict(list)
         for row in self.rows.get("certificates", ()):
-            if row["name"] is None:
-                continue
-            kind = row["pvt_key_encryption_type_desc"]
-            certificates[row["instance_name"], collated(row["database_name"])].append(
-                CertificateFacts(
-                    row["name"],
-                    row["certificate_id"],
-                    row["subject"],
-                    row["user_name"],
-                    row["start_date"],
-                    row["expiry_date"],
-                    None if kind is None else kind != "NO_PRIVATE_KEY",
-                    row["principal_id"],
-                )
-            )
+            if row["name"] is not None:
+                place = row["instance_name"], collated(row["database_name"])
+                certificates[place].append(CertificateFacts.of_row(row))
         return certificates
 
     @cached_property

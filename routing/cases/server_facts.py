@@ -34,11 +34,19 @@ class DatabaseFacts(NamedTuple):
     is_readable: bool
     is_broker_on: bool | None
     is_key_of_server: bool | None
+    is_standby: bool | None
+    source_database_id: int | None
 
     @property
     def is_closed(self) -> bool:
         """True if the database is not online."""
         return self.state not in (None, "ONLINE")
+
+    @property
+    def may_be_enabled(self) -> bool:
+        """True if its broker may be enabled: it is online, writable, and neither a snapshot nor a replica."""
+        is_open = self.is_readable and not self.is_closed and not self.is_read_only
+        return is_open and self.source_database_id is None
 
     @property
     def is_in_group(self) -> bool:
@@ -143,6 +151,21 @@ class CertificateFacts(NamedTuple):
     expires: str | None
     has_private_key: bool | None
     principal_id: int | None
+
+    @classmethod
+    def of_row(cls, row: TableRow) -> CertificateFacts:
+        """Read a row of sys.certificates with its user."""
+        kind = row["pvt_key_encryption_type_desc"]
+        return cls(
+            row["name"],
+            row["certificate_id"],
+            row["subject"],
+            row["user_name"],
+            row["start_date"],
+            row["expiry_date"],
+            None if kind is None else kind != "NO_PRIVATE_KEY",
+            row["principal_id"],
+        )
 
     def has_expired(self, now: datetime) -> bool:
         """Return True if its last day is before a time."""

@@ -183,6 +183,12 @@ class Verdict(VerdictColumns):
     requested_in: str | None = None
     opens_request: bool = False
 
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of all routes between which SQL Server chooses, each once."""
+        addresses = (self.address, *(route.address for route in self.alternative_routes))
+        return list(dict.fromkeys(address for address in addresses if address is not None))
+
     def plain(self) -> TableRow:
         """Return its columns by name, with values as tables hold them."""
         return plain_columns(self, VERDICT_COLUMNS)

@@ -13,13 +13,27 @@ from routing.advice.remedy import Confidence, Remedy
 from routing.views.check.checking import check
 from tests.check_texts import print_check
 from tests.exported import GUID, database, endpoint, route, waiting, whole_shop
-from tests.exported_causes import AWAY, QUEUE, REFUSED, ZERO, broker_endpoint, only_remedy, shop, target, to_stock
+from tests.exported_causes import (
+    AWAY,
+    QUEUE,
+    REFUSED,
+    TIMED_OUT,
+    ZERO,
+    broker_endpoint,
+    only_remedy,
+    shop,
+    target,
+    to_stock,
+)
 
 CLOSED = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
 NO_CONNECT = (
     "Connection handshake failed. The login 'CORP\\stocksvc' does not have CONNECT permission on the endpoint."
     " State 84."
 )
+
+
+KEY = {"name": "##MS_DatabaseMasterKey##", "symmetric_key_id": 101}
 
 
 def log(*lines: str) -> dict[str, Any]:
@@ -96,6 +110,19 @@ def test_a_login_that_has_connect_is_not_granted_it_again(login: str, tmp_path: 
     assert "has CONNECT" in remedy.cause
 
 
+@pytest.mark.parametrize("status", [True, False], ids=["status", "log"])
+def test_an_anonymous_logon_is_granted_nothing(status: bool, tmp_path: Path) -> None:
+    text = NO_CONNECT.replace("CORP\\stocksvc", "NT AUTHORITY\\ANONYMOUS LOGON")
+    if status:
+        remedy = connecting(tmp_path, text, 28034)
+    else:
+        shop(tmp_path, routes=AWAY, **log(refused(text)))
+        [remedy] = [one.remedy for one in check([str(tmp_path)]).troubles]
+    assert "Do not grant CONNECT to ANONYMOUS LOGON" in remedy.text
+    assert "TO [<login>];" in (remedy.statement or "")
+    assert not remedy.is_complete
+
+
 def test_a_denied_permission_is_revoked(tmp_path: Path) -> None:
     denied = {"server_permissions": [grant("CORP\\stocksvc", "SHOP Broker", "DENY")]}
     statement = connecting(tmp_path, NO_CONNECT, 28034, denied).statement or ""
@@ -108,6 +135,12 @@ def test_no_login_may_connect_to_the_other_side(tmp_path: Path) -> None:
     assert "GRANT CONNECT ON ENDPOINT::[STOCK Broker] TO [<login>];" in (remedy.statement or "")
     remedy = connecting(tmp_path / "somebody", CLOSED, 9757, server_permissions=[grant("x", "STOCK Broker")])
     assert any("is granted to 'x'" in action for action in remedy.actions)
+
+
+def test_an_invalid_address_gets_the_port_of_the_endpoint(tmp_path: Path) -> None:
+    shop(tmp_path, "The address is not valid.", 9785, routes=to_stock("tcp://stock"))
+    target(tmp_path)
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://stock:4022';" in (only_remedy(tmp_path).statement or "")
 
 
 def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
@@ -337,7 +370,12 @@ def stored(**columns: Any) -> dict[str, Any]:
         ),
         ({"is_read_only": 1}, "read-only", "ALTER DATABASE [Stock] SET READ_WRITE WITH NO_WAIT;"),
         ({"user_access_desc": "SINGLE_USER"}, "SINGLE_USER", "SET MULTI_USER WITH ROLLBACK IMMEDIATE;"),
-        ({"state_desc": "SUSPECT"}, "SUSPECT", "SET ONLINE"),
+        ({"state_desc": "OFFLINE"}, "OFFLINE", "-- ALTER DATABASE [Stock] SET ONLINE;"),
+        ({"state_desc": "RECOVERY_PENDING"}, "RECOVERY_PENDING", "-- ALTER DATABASE [Stock] SET ONLINE;"),
+        ({"state_desc": "RESTORING"}, "RESTORING", "-- RESTORE DATABASE [Stock] WITH RECOVERY;"),
+        ({"is_read_only": 1, "is_in_standby": 1}, "standby", "-- RESTORE DATABASE [Stock] WITH RECOVERY;"),
+        ({"state_desc": "SUSPECT"}, "SUSPECT", ""),
+        ({"state_desc": "RECOVERING"}, "RECOVERING", ""),
     ],
 )
 def test_a_database_that_takes_no_messages(
@@ -351,6 +389,7 @@ def test_a_database_that_takes_no_messages(
         assert remedy.place == ("STOCK", "master")
         assert words in remedy.cause
         assert statement in (remedy.statement or "")
+        assert (remedy.statement is None) is (statement == "")
 
 
 def test_a_mirror_leads_to_its_principal(tmp_path: Path) -> None:
@@ -381,6 +420,16 @@ def test_the_sender_is_in_single_user_mode(tmp_path: Path) -> None:
     status = "The broker in the sender's database is in single user mode."
     shop(tmp_path, status, 28075, routes=AWAY, databases=[database("msdb", "d4d4d4d4", 4), orders])
     assert "ALTER DATABASE [Orders] SET MULTI_USER" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(("is_anonymous", "user"), [(0, None), (1, "[public]")])
+def test_an_anonymous_binding_sends_as_public(is_anonymous: int, user: str | None, tmp_path: Path) -> None:
+    binding = {"remote_service_name": "//stock", "user_name": "StockUser", "is_anonymous_on": is_anonymous}
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [binding]})
+    grant_to_user = {"permission_name": "SEND", "object_name": "//stock", "grantee_name": "ShopUser"}
+    target(tmp_path, database_permissions={"Stock": [grant_to_user]})
+    statement = only_remedy(tmp_path).statement or ""
+    assert (f"GRANT SEND ON SERVICE::[//stock] TO {user};" in statement) is (user is not None)
 
 
 def test_a_bound_sender_without_a_grant(tmp_path: Path) -> None:
@@ -425,7 +474,25 @@ def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("Could not find stored procedure 'dbo.read'.", "PROCEDURE_NAME = <procedure>"),
+        ("Cannot execute as the user 'reader', because it does not exist.", "PROCEDURE_NAME = <procedure>"),
+        ("Divide by zero error encountered.", "dm_broker_activated_tasks"),
+    ],
+)
+def test_an_activated_procedure_that_no_grant_mends(text: str, expected: str, tmp_path: Path) -> None:
+    line = (
+        f"The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output the following: '{text}'"
+    )
+    statement = queued(tmp_path, {"state": "NOTIFIED"}, line).statement or ""
+    assert expected in statement
+    assert "GRANT" not in statement
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("Could not obtain information about Windows NT group/user 'CORP\\leaver'.", "ALTER AUTHORIZATION ON"),
+        ("… because the current security context is not trusted.", "SET TRUSTWORTHY ON"),
         ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),
     ],
 )
@@ -540,8 +607,9 @@ def test_without_a_queue_the_brokers_that_are_off_are_troubles(
     assert "No message waits" not in printed
 
 
-def test_dialogs_that_nobody_ends_are_troubles(tmp_path: Path) -> None:
-    counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
+@pytest.mark.parametrize("state", ["CO", "SO"])
+def test_dialogs_that_nobody_ends_are_troubles(state: str, tmp_path: Path) -> None:
+    counts = [{"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
     whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
     [leak] = check([str(tmp_path)]).troubles
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
@@ -661,11 +729,15 @@ def test_a_stopped_endpoint_explains_silence(stopped: str, tmp_path: Path) -> No
     assert remedy.statement == f"USE [master];\nALTER ENDPOINT [{stopped} Broker] STATE = STARTED;"
 
 
-def test_a_copy_with_the_same_id_is_named(tmp_path: Path) -> None:
-    shop(tmp_path, routes=AWAY)
+@pytest.mark.parametrize(("status", "number"), [("", None), ("The target service broker is unreachable.", 9753)])
+def test_a_copy_with_the_same_id_is_named(status: str, number: int | None, tmp_path: Path) -> None:
+    shop(tmp_path, status, number, routes=AWAY)
     copies = [database("Stock", "5c5c5c5c"), database("StockCopy", "5c5c5c5c", 6, is_enabled=0)]
     target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
     assert "'StockCopy' of 'STOCK' has the broker instance of 'Stock'" in only_remedy(tmp_path).text
+    copies[1]["source_database_id"] = 5
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), *copies])
+    assert "StockCopy" not in only_remedy(tmp_path).text
 
 
 def test_an_expired_certificate_explains_silence_before_a_missing_copy(tmp_path: Path) -> None:
@@ -723,7 +795,70 @@ def test_a_queue_that_no_monitor_watches(tmp_path: Path) -> None:
     databases = [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c", is_enabled=0)]
     target(tmp_path / "off", service_queues=queues, databases=databases)
     [trouble] = check([str(tmp_path / "off")]).troubles
-    assert "-- ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
+    assert trouble.kind is TroubleKind.BROKER_OFF
+    assert "ALTER DATABASE [Stock] SET ENABLE_BROKER" in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "services", "is_named"),
+    [
+        ({}, ["//stock"], True),
+        ({}, ["http://schemas.microsoft.com/SQL/Notifications/QueryNotificationService"], False),
+        ({"is_read_only": 1}, ["//stock"], False),
+        ({"source_database_id": 9}, ["//stock"], False),
+        ({"service_broker_guid": ZERO}, ["//stock"], False),
+    ],
+)
+def test_a_broker_that_is_off_where_nothing_waits(
+    columns: dict[str, Any], services: list[str], is_named: bool, tmp_path: Path
+) -> None:
+    whole_shop(tmp_path, [])
+    stock = {**database("Stock", "5c5c5c5c", is_enabled=0), **columns}
+    views = {"msdb": [], "Stock": [{"name": name} for name in services]}
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), stock], services=views)
+    kinds = [trouble.kind for trouble in check([str(tmp_path)]).troubles]
+    assert kinds == ([TroubleKind.BROKER_OFF] if is_named else [])
+
+
+@pytest.mark.parametrize(("keys", "statement"), [([], "CREATE MASTER KEY"), ([KEY], "OPEN MASTER KEY")])
+def test_a_master_key_that_the_error_log_names(keys: list[Any], statement: str, tmp_path: Path) -> None:
+    line = "Service Broker needs to access the master key in the database 'Orders'. Error code:25. …"
+    whole_shop(tmp_path, [], symmetric_keys={"Orders": keys}, **log(line, line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.count) == (TroubleKind.KEY_CLOSED, 2)
+    assert trouble.remedy.place == ("SHOP", "Orders")
+    assert statement in (trouble.remedy.statement or "")
+
+
+def test_a_queue_whose_readers_do_not_keep_up(tmp_path: Path) -> None:
+    monitor = {"database_id": 5, "queue_id": 70, "state": "RECEIVES_OCCURRING", "tasks_waiting": 0}
+    whole_shop(tmp_path, [])
+    for messages, count in ((99_999, 0), (100_000, 1)):
+        queue = {**QUEUE, "messages": messages, "max_readers": 1}
+        target(tmp_path, service_queues={"Stock": [queue]}, dm_broker_queue_monitors=[monitor])
+        assert len(troubles := check([str(tmp_path)]).troubles) == count
+    assert "with at most 1 reader" in troubles[0].remedy.cause
+    assert "MAX_QUEUE_READERS = <number>" in (troubles[0].remedy.statement or "")
+
+
+def test_the_queue_of_database_mail(tmp_path: Path) -> None:
+    queue = {**QUEUE, "name": "ExternalMailQueue", "messages": 9}
+    mail = {"name": "ExternalMailService", "service_id": 7, "service_queue_id": 70}
+    views: dict[str, Any] = {"services": {"msdb": [mail]}, "service_queues": {"msdb": [queue]}}
+    whole_shop(tmp_path, [], **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.remedy.statement == "USE [msdb];\nEXEC msdb.dbo.sysmail_start_sp;"
+
+
+def test_an_instance_that_is_not_managed_cannot_send_to_a_managed_one(tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=to_stock("TCP://mi.public.x.database.windows.net:3342"))
+    assert "only with other managed instances" in only_remedy(tmp_path).cause
+
+
+def test_the_queue_explains_a_local_service_that_takes_nothing(tmp_path: Path) -> None:
+    shop(tmp_path, "One or more messages could not be delivered to the local service …", 28021, routes=AWAY)
+    target(tmp_path, service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
+    assert "ALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;" in (only_remedy(tmp_path).statement or "")
 
 
 def test_the_owner_without_access_is_the_senders(tmp_path: Path) -> None:
@@ -779,6 +914,17 @@ def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
     hub = {"databases": [database("msdb", "d6d6d6d6", 4)], "services": {"msdb": []}}
     target(tmp_path, "HUB", **hub, routes={"msdb": [route("On", "//stock", "TCP://stock:4022")]})
     assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8494", None)])
+def test_query_notifications_to_clients_that_are_gone(code: str, count: int | None, tmp_path: Path) -> None:
+    line = f"The query notification dialog on conversation handle '{{A}}.' closed due to … <Code>{code}</Code> …"
+    whole_shop(tmp_path, [], **log(line, line, "The query notification dialog is …"))
+    troubles = check([str(tmp_path)]).troubles
+    assert [(trouble.kind, trouble.count) for trouble in troubles] == (
+        [] if count is None else [(TroubleKind.CLIENTS_GONE, count)]
+    )
+    assert all("SqlDependency.Start once" in trouble.remedy.text for trouble in troubles)
 
 
 def test_a_refused_login_without_a_message(tmp_path: Path) -> None:

@@ -121,6 +121,103 @@ def test_a_route_to_a_secondary_replica_is_led_to_the_listener(tmp_path: Path) -
     assert remedy.statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stocklistener:4022';"
 
 
+def test_the_primary_behind_a_listener_refuses_the_connection(tmp_path: Path) -> None:
+    closed = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
+    shop(tmp_path, closed, 9755, routes=to_stock("TCP://stocklistener:4022"))
+    replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
+    replica(tmp_path, "NODEB", 4022, "d7d7d7d7", is_open=True)
+    export(tmp_path, "NODEB", server_permissions=[{"permission_name": "ALTER", "grantee_name": "x"}])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("NODEB", "master")
+    assert "GRANT CONNECT ON ENDPOINT::[NODEB Broker]" in (remedy.statement or "")
+
+
+def test_a_failing_connection_comes_before_a_missing_route_back(tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=AWAY)
+    target(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": []})
+    [problem] = find_problems(check([str(tmp_path)]).groups)
+    assert "10060" in problem.why
+    first, second = (advice.remedy for advice in problem.advice)
+    assert (first.statement, second.place) == (None, ("STOCK", "Stock"))
+    assert "No acknowledgement comes back" in second.cause
+
+
+def test_all_addresses_are_named_if_the_status_names_none(tmp_path: Path) -> None:
+    routes = {**AWAY, "Orders": [*AWAY["Orders"], route("Gone", "//stock", "TCP://gone:4022")]}
+    shop(tmp_path, TIMED_OUT, 9754, routes=routes)
+    target(tmp_path)
+    [problem] = find_problems(check([str(tmp_path)]).groups)
+    either = "'TCP://gone:4022' or 'TCP://stock:4022'"
+    assert f"the connection to {either} fails" in problem.what
+    remedy = problem.advice[0].remedy
+    assert f"At {either}:" in remedy.cause
+    assert any("DROP ROUTE" in action for action in remedy.actions)
+
+
+def test_the_status_of_an_expired_dialog_shows_why_it_was_late(tmp_path: Path) -> None:
+    expired = {"Orders": [endpoint(1, far_service="//stock", lifetime="2026-01-05T13:00:00")]}
+    shop(tmp_path, TIMED_OUT, 9754, routes=AWAY, conversation_endpoints=expired)
+    [group] = check([str(tmp_path)]).groups
+    first, second = (advice.remedy for advice in group.advice)
+    assert "lifetime" in first.cause
+    assert "Test-NetConnection" in second.text
+
+
+def test_the_primary_behind_a_listener_has_no_endpoint(tmp_path: Path) -> None:
+    shop(tmp_path, REFUSED, 9754, routes=to_stock("TCP://stocklistener:4022"))
+    replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
+    replica(tmp_path, "NODEB", 4022, "d7d7d7d7", is_open=True)
+    none = {"endpoint_id": None, "machine_name": "NODEB", "listener_names": "stocklistener"}
+    export(tmp_path, "NODEB", service_broker_endpoints=[none])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("NODEB", "master")
+    assert "has no Service Broker endpoint" in remedy.cause
+    assert "CREATE ENDPOINT" in (remedy.statement or "")
+
+
+def test_the_route_with_a_known_fault_is_answered_first(tmp_path: Path) -> None:
+    routes = {**AWAY, "Orders": [*AWAY["Orders"], route("ToSpare", "//stock", "TCP://spare:4022")]}
+    shop(tmp_path, REFUSED, 9754, routes=routes)
+    target(tmp_path)
+    spare = [broker_endpoint("SPARE", state_desc="STOPPED")]
+    databases = [database("msdb", "d6d6d6d6", 4), database("Stock", "6c6c6c6c")]
+    target(tmp_path, "SPARE", databases=databases, service_broker_endpoints=spare)
+    [group] = check([str(tmp_path)]).groups
+    assert group.advice[0].remedy.statement == "USE [master];\nALTER ENDPOINT [SPARE Broker] STATE = STARTED;"
+
+
+def test_a_route_back_to_an_unknown_address_is_to_be_checked(tmp_path: Path) -> None:
+    back = [route("Back", "//from", "TCP://oldshop:4022")]
+    shop(tmp_path, routes=AWAY)
+    target(
+        tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": back}, conversation_endpoints={"Stock": []}
+    )
+    assert "Check that 'TCP://oldshop:4022'" in only_remedy(tmp_path).actions[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(28014, "read-only"), (11214, "no contract"), (28010, "refused"), (28005, "Error: 9002")],
+)
+def test_trouble_of_the_target_is_shown_there(number: int, status: str, tmp_path: Path) -> None:
+    shop(tmp_path, status, number, routes=AWAY)
+    target(tmp_path)
+    assert only_remedy(tmp_path).place == ("STOCK", "Stock")
+
+
+@pytest.mark.parametrize(("role", "kinds"), [("SECONDARY", []), ("PRIMARY", [TroubleKind.BROKER_OFF])])
+def test_a_replica_with_its_broker_off(role: str, kinds: list[TroubleKind], tmp_path: Path) -> None:
+    shop(tmp_path)
+    stock = {**database("Stock", "5c5c5c5c", is_enabled=0), "group_database_id": GROUP}
+    target(
+        tmp_path,
+        databases=[database("msdb", "d5d5d5d5", 4), stock],
+        availability_group_listeners=[{"dns_name": "stocklistener"}],
+        availability_replicas=[{"replica_server_name": "STOCK", "role_desc": role, "is_local": 1}],
+    )
+    assert [trouble.kind for trouble in check([str(tmp_path)]).troubles] == kinds
+
+
 def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     shop(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]})
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
@@ -350,6 +447,14 @@ def test_no_principal_may_send_to_the_target(tmp_path: Path) -> None:
     public = {"permission_name": "SEND", "object_name": "//stock", "grantee_name": "public", "state_desc": "GRANT"}
     granted = silent(tmp_path / "public", unbound, database_permissions={"Stock": [public]})
     assert "GRANT SEND" not in (granted.statement or "")
+
+
+def test_a_route_back_to_another_port(tmp_path: Path) -> None:
+    away = {"service_broker_endpoints": [broker_endpoint("SHOP", 4023)]}
+    remedy = silent(tmp_path, away)
+    assert remedy.place == ("STOCK", "Stock")
+    assert "the endpoint of 'SHOP' listens on port 4023" in remedy.cause
+    assert "ALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4023';" in (remedy.statement or "")
 
 
 def test_two_express_instances(tmp_path: Path) -> None:

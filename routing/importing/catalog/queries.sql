@@ -264,6 +264,8 @@ FROM (
     SELECT TOP (1000) o.log_date, o.line
     FROM @log AS o
     WHERE o.line LIKE N'%Service Broker%'
+        OR o.line LIKE N'%activated proc%'
+        OR o.line LIKE N'%query notification dialog%'
         OR EXISTS (
             SELECT 1
             FROM @log AS e

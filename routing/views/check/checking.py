@@ -302,10 +302,9 @@ class Check:
             for advice in message_group.advice
         }
         all_troubles = find_troubles(self.evidence.server)
-        if not self.evidence.has_queue:
-            # No status of a message names a broker that is off.
-            facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
-            all_troubles += find_brokers_off(AdviceEstate(facts))
+        facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
+        # Without a queue, no status of a message names a broker that is off.
+        all_troubles += find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
         return [
             trouble for trouble in all_troubles if (trouble.remedy.place, trouble.remedy.statement) not in advised
         ]

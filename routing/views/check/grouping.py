@@ -9,10 +9,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
+from routing.advice.managed_remedies import allow_on_managed
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
-from routing.advice.server_remedies import allow_on_managed, complete_addresses, lead_from_loopback
+from routing.advice.server_remedies import complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
@@ -180,6 +181,11 @@ class MessageGroup:
     def is_failing(self) -> bool:
         """True if the messages leave their instance and do not arrive or are not acknowledged."""
         return self.path is not None and bool(self.path.failing)
+
+    @property
+    def is_led_by_status(self) -> bool:
+        """True if the first thing to do is about a status of SQL Server, and not about routes."""
+        return bool(self.advice) and not self.advice[0].is_of_routes
 
     @property
     def needs_somebody(self) -> bool:

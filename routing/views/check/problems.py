@@ -180,9 +180,9 @@ _HINDRANCES = {
 
 def _state_hindrance(group: MessageGroup) -> str:
     """State the obstacle for messages that are on their way by the rules, or return an empty text."""
-    address = None if group.verdict is None else group.verdict.address
-    if group.kind is ProblemKind.CONNECTION_FAILS and address is not None:
-        return f", but the connection to {named(address)} fails"
+    addresses = [] if group.verdict is None else group.verdict.addresses
+    if group.kind is ProblemKind.CONNECTION_FAILS and addresses:
+        return f", but the connection to {' or '.join(map(named, addresses))} fails"
     return _HINDRANCES.get(group.kind, "")
 
 
@@ -208,6 +208,9 @@ def _name_reason(failure: PathWay) -> str:
 
 def state_cause(group: MessageGroup) -> str:
     """State the cause of waiting in one sentence, or return an empty text for messages on their way."""
+    if group.trouble is not None and group.is_led_by_status:
+        # A hop that fails further on comes later.
+        return state_status(group, group.trouble)
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
         return _cause_by_rules(group) or _state_reason(group)
     if group.trouble is not None:

@@ -1,0 +1,82 @@
+"""Advise on a Managed Instance: it has no endpoint to change and reaches only other managed instances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from routing.advice import statements
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready
+from routing.advice.status_facts import ReportedStatus
+from routing.cases.server_evidence import ServerEvidence
+from routing.render.phrases import named
+from routing.rules import text
+
+_NOT_ON_MANAGED = (
+    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
+    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
+)
+
+
+_MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
+
+
+def correct_managed_port(
+    server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
+) -> Remedy | None:
+    """Return ALTER ROUTE for a route from a Managed Instance to another one with a port other than 4022."""
+    host = text.host(address)
+    if not server.is_managed(sender.instance) or host is None or not host.endswith(_MANAGED_HOST):
+        return None
+    if text.port(address) == _MANAGED_PORT:
+        return None
+    cause = (
+        f"The address {named(address)} is of a Managed Instance, whose Service Broker listens on port 4022 only."
+    )
+    clause = statements.with_clause(address=f"TCP://{host}:{_MANAGED_PORT}")
+    actions = (
+        f"Correct route {named(route)}.",
+        "Open port 4022 of both subnets in their network security groups.",
+    )
+    return ready(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+
+
+def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
+    """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
+    if not status.server.is_managed(status.instance):
+        return _refuse_far_managed(status)
+    sender = RemedyPlace(status.instance, status.scope)
+    route = None if status.supposed is None else status.supposed.route_name
+    corrected = correct_managed_port(status.server, sender, route, status.address)
+    if corrected is not None:
+        return corrected
+    cause = (
+        f"{named(status.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
+        " and its endpoint cannot be created or altered."
+    )
+    actions = (
+        "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
+        "Open port 4022 of both subnets in their network security groups.",
+    )
+    return Remedy(RemedyPlace(status.instance, status.scope), cause, actions)
+
+
+def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
+    """Explain that another instance cannot send to a Managed Instance."""
+    is_other = status.server.endpoint(status.instance) is not None
+    if not is_other or not (text.host(status.address) or "").endswith(_MANAGED_HOST):
+        return None
+    cause = (
+        f"{named(status.address)} is the address of a Managed Instance, which exchanges messages only with other"
+        f" managed instances, and {named(status.instance)} is none."
+    )
+    actions = ("Send the messages in another way, or host both services on managed instances.",)
+    return Remedy(RemedyPlace(status.instance, status.scope), cause, actions, confidence=Confidence.LIKELY)
+
+
+def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
+    """Return a remedy without a statement that a Managed Instance does not support."""
+    statement = remedy.statement or ""
+    if not (server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED)):
+        return remedy
+    note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
+    return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
