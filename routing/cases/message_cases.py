@@ -131,8 +131,8 @@ class MessageCase:
     @property
     def scope(self) -> str:
         """The database with the last searched routes."""
-        decision = None if self.verdict is None else self.verdict.decision
-        return str(self.database if decision is None else decision.last.scope)
+        last = None if self.verdict is None else self.verdict.last
+        return str(self.database if last is None else last.scope)
 
     @property
     def compared(self) -> ReasonComparison | None:

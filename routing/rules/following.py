@@ -353,14 +353,10 @@ class _Walk:
 
 
 def _hop_of(verdict: Verdict, instance: SqlInstance, scope: str) -> PathHop:
-    decision = verdict.decision
-    if verdict.requested_in is not None:
-        scope = verdict.requested_in
-    elif decision is not None:
-        scope = decision.last.scope
+    last = verdict.last
     return PathHop(
         instance.name,
-        scope,
+        scope if last is None else last.scope,
         verdict.matching_step,
         verdict.route_name,
         verdict.address,
@@ -368,6 +364,6 @@ def _hop_of(verdict: Verdict, instance: SqlInstance, scope: str) -> PathHop:
         verdict.reason,
         verdict.broker_instance,
         verdict.rerouted_from,
-        reads_address=decision is not None and verdict.requested_in is None and decision.last.reads_address,
+        reads_address=last is not None and verdict.requested_in is None and last.reads_address,
         verdict=verdict,
     )
