@@ -69,7 +69,7 @@ def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert_golden("messages_table.txt", "\n\n".join(told))
 
 
-FIVE = "5 of 8 messages are stuck, the oldest since 6 h"
+FIVE = "5 of 8 messages are stuck at their own instance, the oldest since 6 h"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ FIVE = "5 of 8 messages are stuck, the oldest since 6 h"
         pytest.param("--limit 1", FIVE, id="the oldest is not listed"),
         pytest.param("--oldest --limit 1", FIVE, id="it alone is"),
         pytest.param(
-            "--waiting --limit 1", "3 of 4 messages that wait are stuck, the oldest since 4 h", id="waiting"
+            "--waiting --limit 1", "3 of 4 messages that wait are stuck at their own instance", id="waiting"
         ),
         pytest.param("--reason BROKER_DISABLED", "1 message is stuck, since 2 h", id="one"),
         pytest.param("--outcome delivered", "No message is stuck.", id="none"),
