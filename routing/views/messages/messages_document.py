@@ -96,7 +96,8 @@ def _state_others(done: MessageList) -> Iterator[Block]:
         counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in not_stuck)
         whole = "Of the others" if len(not_stuck) < len(done.counts) else f"Of {count(done.total, 'message')}"
         departed = _count_departed(done)
-        further = f" {count(departed, 'message')} left: `sbroute report` shows where they end." if departed else ""
+        end = "it ends" if departed == 1 else "they end"
+        further = f" {count(departed, 'message')} left: `sbroute report` shows where {end}." if departed else ""
         yield Paragraph(f"{whole}: {counts}.{further}")
 
 
