@@ -17,11 +17,11 @@ from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
 from routing.rules.following import MOST_WAYS, HopPath, MessageTrace
 from routing.rules.hashing import dialog_id_hash
-from routing.rules.judging import LEAVES, NO_WAY_FOLLOWED, JudgedPath, PathWay, judge_path
+from routing.rules.judging import NO_WAY_FOLLOWED, JudgedPath, PathWay, judge_path
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict
-from routing.terms import MSDB, Ending
+from routing.terms import LEAVES, MSDB, Ending
 
 # Addresses that are assumed from the names of instances without exported addresses.
 

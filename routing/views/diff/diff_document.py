@@ -21,9 +21,8 @@ from routing.document import (
 )
 from routing.render.wording import count, format_time, mark_outcome, plain_words, write_json
 from routing.result_schemas import SIDES
-from routing.rules.judging import LEAVES
 from routing.rules.path_changes import THERE
-from routing.terms import PathEnd, ReadRow
+from routing.terms import LEAVES, PathEnd, ReadRow
 from routing.views.configuration_changes import COMES, GOES, list_differences
 from routing.views.diff.decision_comparison import loses_sight, step_of
 from routing.views.diff.diffing import Diff

@@ -19,9 +19,8 @@ from routing.document import (
     make_columns,
 )
 from routing.render.wording import count, format_duration, format_time, mark_outcome, write_json
-from routing.rules.judging import LEAVES
 from routing.rules.text import fold
-from routing.terms import Outcome, ReadRow
+from routing.terms import LEAVES, Outcome, ReadRow
 from routing.views.messages.message_filter import GROUP, STUCK
 from routing.views.messages.message_list import MessageList
 

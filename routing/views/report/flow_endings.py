@@ -18,8 +18,7 @@ from routing.rules.judging import judge_ways, read_all
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, earliest
 from routing.tables.table_columns import TableColumns
-from routing.terms import NOT_KNOWN, PathEnd, Reason
-from routing.views.page.facts import LEAVES
+from routing.terms import LEAVES, NOT_KNOWN, PathEnd, Reason
 
 _MOST_INTERVALS = 100
 """The maximal number of estate changes between the first and the last message of a key."""
