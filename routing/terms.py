@@ -46,6 +46,13 @@ class Outcome(Word):
     DROPPED = "DROPPED"
 
 
+LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
+"""The outcomes of a message that leaves its instance."""
+ON_ITS_WAY = LEAVES | {Outcome.DELIVERED}
+"""The outcomes of a message that its instance neither keeps nor drops."""
+STAYS = frozenset([Outcome.DELAYED, Outcome.DROPPED])
+"""The outcomes of a message that its instance keeps or drops."""
+
 _OUTCOMES: dict[str | None, Outcome] = {outcome.value: outcome for outcome in Outcome}
 
 

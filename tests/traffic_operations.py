@@ -92,10 +92,11 @@ READ = (
     *("matching_step", "rerouted_from", "message_id", "attempt", "address", "is_initiator"),
 )
 ENDINGS = {
-    SentKey("HUB", "//a", "SENT", None, "id-1", True): "DELIVERED",
-    SentKey("HUB", "//a", "SENT", None, None, True): "DROPPED",
-    SentKey("HUB", "//a", "SENT", None, None, False): "LOOP",
-    SentKey("hub", "//a", "SENT", "tcp://x:1", "id-1", True): "LOOP",
+    SentKey("HUB", "Shop", "//a", "SENT", None, "id-1", True): "DELIVERED",
+    SentKey("HUB", None, "//a", "SENT", None, "id-1", True): "DELIVERED",
+    SentKey("HUB", "Shop", "//a", "SENT", None, None, True): "DROPPED",
+    SentKey("HUB", "Shop", "//a", "SENT", None, None, False): "LOOP",
+    SentKey("hub", "Shop", "//a", "SENT", "tcp://x:1", "id-1", True): "LOOP",
 }
 
 

@@ -41,6 +41,7 @@ def find_remedies(
     Copies of the last database come first, because they are the cause whichever hop fails.
     """
     near: dict[NearMiss, None] = {}
+    sent = sent._replace(is_delivered=not path.there)
     passed_instances = {hop.instance_name for path_way in path.all_ways for hop in path_way.hop_path.hops}
     copies = (
         remedy for path_way in path.failing for remedy in _part_copies_at(path_way, sent, estate, passed_instances)

@@ -18,9 +18,7 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
-from routing.terms import Outcome
-
-_STAYS = frozenset([Outcome.DELAYED, Outcome.DROPPED])
+from routing.terms import STAYS, Outcome
 
 
 def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
@@ -30,9 +28,9 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
     if the message stays or is dropped.
     """
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
-    if not all(verdict.outcome in (*_STAYS, Outcome.DELIVERED) for verdict in verdicts):
+    if not all(verdict.outcome in (*STAYS, Outcome.DELIVERED) for verdict in verdicts):
         return ()
-    facts = read_facts() if any(verdict.outcome in _STAYS for verdict in verdicts) else RemedyFacts()
+    facts = read_facts() if any(verdict.outcome in STAYS for verdict in verdicts) else RemedyFacts()
     estate, sent = AdviceEstate(facts), _sent_of(judged)
     remedies = {remedy_of(estate.describe_stuck(sent, verdict)) for verdict in verdicts}
     return tuple(remedies) if len(remedies) == 1 else ()
@@ -67,7 +65,7 @@ def find_reported_remedies(
     The tuple is empty if no status is known, or if the routes keep the message.
     """
     message, verdict = judged.message, judged.verdict
-    if status_text is None or judged.is_undecided or verdict.outcome in _STAYS or message.database is None:
+    if status_text is None or judged.is_undecided or verdict.outcome in STAYS or message.database is None:
         return ()
     estate = AdviceEstate(read_facts())
     trouble = find_trouble(status_text.number, status_text.text)

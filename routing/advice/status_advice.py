@@ -18,12 +18,12 @@ from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, f
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
-from routing.cases.message_cases import ON_ITS_WAY, CheckedEstate, MessageResult
+from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.cases.server_evidence import ServerEvidence
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
-from routing.terms import MSDB, Outcome, Reason
+from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
 
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (

@@ -61,8 +61,8 @@ class ReportedStatus:
     @property
     def scope(self) -> str:
         """The database of the route that decided: the sender's, or msdb after a route led back."""
-        decision = None if self.supposed is None else self.supposed.decision
-        return self.database if decision is None else decision.last.scope
+        last = None if self.supposed is None else self.supposed.last
+        return self.database if last is None else last.scope
 
     @property
     def quoted_names(self) -> list[str]:

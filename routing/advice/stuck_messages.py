@@ -15,7 +15,7 @@ from routing.cases.judged_questions import RemedyFacts
 from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss, NearMisses
 from routing.render.phrases import named
 from routing.rules import text
-from routing.rules.deciding import Decision, RouteSearch
+from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, Database, EstateRoute, ServiceHolders, SqlInstance
 from routing.rules.following import PathHop
 from routing.rules.locating import has_id
@@ -49,6 +49,7 @@ class SentMessage(NamedTuple):
     """The sender, the services and the decision time of messages that are advised on.
 
     ``database`` is None if they arrived over the network, ``from_service`` is None if it is unknown.
+    ``is_delivered``: their own instance delivered them, so only a reply may be stuck.
     """
 
     instance: str
@@ -56,6 +57,7 @@ class SentMessage(NamedTuple):
     service: str
     from_service: str | None
     t: int
+    is_delivered: bool = False
 
 
 class HopToMend(NamedTuple):
@@ -115,8 +117,7 @@ class AdviceEstate:
 
     def describe_stuck(self, sent: SentMessage, verdict: Verdict) -> StuckMessage:
         """Return the facts of messages that are stuck in the instance that sent or got them."""
-        decision = verdict.decision
-        scope = sent.database or MSDB if decision is None else decision.last.scope
+        scope = sent.database or MSDB if verdict.last is None else verdict.last.scope
         near = self._near.of(sent.instance, scope, sent.service, verdict.broker_instance, sent.t)
         place = self, sent.instance, sent.database, scope, sent.service
         return StuckMessage(*place, verdict, near, from_service=sent.from_service)
@@ -130,7 +131,8 @@ class AdviceEstate:
         is_home = not is_return and sender == (hop.instance_name, mended.database)
         place = self, hop.instance_name, mended.database, hop.scope, service
         from_service = sent.from_service if is_home else None
-        return StuckMessage(*place, verdict, near, sender if is_return else None, from_service)
+        back_to = sender if is_return else None
+        return StuckMessage(*place, verdict, near, back_to, from_service, is_reply=sent.is_delivered)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class StuckMessage:
     ``instance`` is the one where they are stuck. ``database`` is the sender there, or None if they came from the
     network. ``scope`` is the database with the last searched routes: the sender or msdb. ``near`` are the
     `NearMisses` of the scope. ``back_to`` is the target of acknowledgements, or None for messages.
-    ``from_service`` is the sending service, or None if it is unknown.
+    ``from_service`` is the sending service, or None if it is unknown. ``is_reply`` is True for replies to messages
+    that need no acknowledgement.
     """
 
     estate: AdviceEstate = field(compare=False)
@@ -152,6 +155,7 @@ class StuckMessage:
     near: Sequence[NearMiss]
     back_to: RemedyPlace | None = None
     from_service: str | None = None
+    is_reply: bool = False
 
     @property
     def instances(self) -> Mapping[str, SqlInstance]:
@@ -171,12 +175,16 @@ class StuckMessage:
     @property
     def first(self) -> RouteSearch:
         """The search of the sender's routes. Only for verdicts that have a decision."""
-        return self._decision.first
+        if self.verdict.decision is None:
+            raise ValueError("no routes were searched")
+        return self.verdict.decision.first
 
     @property
     def last(self) -> RouteSearch:
         """The search that decided. Only for verdicts that have a decision."""
-        return self._decision.last
+        if self.verdict.last is None:
+            raise ValueError("no routes were searched")
+        return self.verdict.last
 
     @property
     def came_back(self) -> bool:
@@ -262,9 +270,3 @@ class StuckMessage:
         if target is None or not addresses.of(target):
             return True
         return route.compared in {text.comparable_address(address) for address in addresses.of(target)}
-
-    @property
-    def _decision(self) -> Decision:
-        if self.verdict.decision is None:
-            raise ValueError("no routes were searched")
-        return self.verdict.decision

@@ -13,7 +13,7 @@ from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, Database, SharedTuple, SqlInstance
 from routing.rules.locating import list_influential_holders
 from routing.rules.resolving import Verdict
-from routing.terms import LOOPBACK_HOSTS, MSDB, SYSTEM_DATABASES, MatchingStep, Outcome, Reason
+from routing.terms import LEAVES, LOOPBACK_HOSTS, MSDB, SYSTEM_DATABASES, MatchingStep, Reason
 
 # Steps without a route that names the service: a database that was not exported may hold it.
 _NAMES_NO_SERVICE = (
@@ -174,10 +174,10 @@ class EstateKnowledge:
             return ()
         searches = [decision.first]
         is_requested = verdict.requested_in is not None
-        if decision.again is not None and verdict.requested_in != decision.first.scope:
+        if decision.again is not None and verdict.last is decision.again:
             searches.append(decision.again)
         gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
-        if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
+        if verdict.outcome in LEAVES and self._may_be_own(instance, verdict):
             gaps.add(KnowledgeGap(instance, None, self._addresses(instance)))
         holders = [] if is_requested else [self._unread_holders(instance, search) for search in searches]
         return self._in_order(frozenset(gaps), tuple(gap for gap in holders if gap))

@@ -26,7 +26,7 @@ from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdi
 from routing.rules.timeline import SECOND, micros_of
 from routing.schemas import DIALOGS, INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import MSDB, NOT_KNOWN, Outcome, TableRow
+from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
 #
@@ -87,7 +87,6 @@ class PossibleVerdicts:
 
 WAITING_FOR_A_TRY = 10 * 60 * SECOND
 """The time (microseconds) after which a message with a blank status was sent but not acknowledged."""
-ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,8 +130,8 @@ class MessageCase:
     @property
     def scope(self) -> str:
         """The database with the last searched routes."""
-        decision = None if self.verdict is None else self.verdict.decision
-        return str(self.database if decision is None else decision.last.scope)
+        last = None if self.verdict is None else self.verdict.last
+        return str(self.database if last is None else last.scope)
 
     @property
     def compared(self) -> ReasonComparison | None:

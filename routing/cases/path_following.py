@@ -17,11 +17,11 @@ from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
 from routing.rules.following import MOST_WAYS, HopPath, MessageTrace
 from routing.rules.hashing import dialog_id_hash
-from routing.rules.judging import LEAVES, NO_WAY_FOLLOWED, JudgedPath, PathWay, judge_path
+from routing.rules.judging import NO_WAY_FOLLOWED, JudgedPath, PathWay, judge_path
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict
-from routing.terms import MSDB, Ending
+from routing.terms import LEAVES, MSDB, Ending
 
 # Addresses that are assumed from the names of instances without exported addresses.
 
@@ -127,7 +127,6 @@ class MessageFollower:
         self._found: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
         self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
-        self._distinct: dict[JudgedPath, JudgedPath] = {}
         self._ages = ExportAges(estate.evidence)
         self._named_services = frozenset(_named_services(estate.instances))
 
@@ -171,7 +170,6 @@ class MessageFollower:
             if hashed % picks == remainder:
                 return picks, path
         picks, path = self._follow(message, verdict, from_service, hashed, outdated)
-        path = self._distinct.setdefault(path, path)
         if not is_named:
             self._of_unnamed[place].append((picks, hashed % picks, path))
         return picks, path

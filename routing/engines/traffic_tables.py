@@ -23,9 +23,10 @@ class RouteUse(NamedTuple):
 
 
 class SentKey(NamedTuple):
-    """The facts that decide where messages to an address end."""
+    """The facts that decide where messages that left their instance end."""
 
     instance: str
+    database: str | None
     service: str
     outcome: str
     address: str | None
@@ -33,7 +34,10 @@ class SentKey(NamedTuple):
     is_initiator: bool
 
 
-SENT_KEY = ("instance_name", "to_service_name", "outcome", "address", "broker_instance", "is_initiator")
+SENT_KEY = (
+    *("instance_name", "database_name", "to_service_name", "outcome", "address", "broker_instance"),
+    "is_initiator",
+)
 """The columns of ``resolved_routes`` in a `SentKey`."""
 
 

@@ -15,7 +15,7 @@ from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import ARRIVALS, EstateRoute, NameAddress, SqlInstance
 from routing.rules.following import OPEN_STEPS, HopPath, MessageTrace
 from routing.rules.network import EstateNetwork
-from routing.terms import MatchingStep, Outcome
+from routing.terms import LEAVES, MatchingStep
 
 # Open messages followed through the estate to all ends that they may have.
 
@@ -133,7 +133,7 @@ class _Proofs:
         """Return the possible routes for any service that is not in this database, or None."""
         decision = self._follower.of_any_service(instance, scope)
         search = decision.first
-        is_sent = search.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
+        is_sent = search.end.outcome in LEAVES and decision.again is None
         if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
             return None
         compared = {

@@ -23,7 +23,6 @@ from routing.rules.following import (
     TracedMessage,
     follow,
     follow_dialogs,
-    follow_sent,
 )
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply
@@ -173,17 +172,6 @@ class PathPlanner:
         scope = scope_of(message.database)
         args = (traced_message, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
         return follow(self.network, self._deciding, *args)
-
-    def follow_sent(
-        self, sender: SqlInstance, address: str, message: TracedMessage, broker: str | None
-    ) -> Iterator[FollowedTrace]:
-        """Yield the trace of a message that was sent to an address for each hash that may make a difference."""
-        return follow_dialogs(
-            1,
-            lambda hashed: follow_sent(
-                self.network, self._deciding, replace(message, hashed=hashed), sender, address, broker
-            ),
-        )
 
     def paths(
         self, sender: PathSender, message: RoutedMessage, verdicts: Sequence[Verdict]

@@ -193,23 +193,6 @@ def follow(
     return walk.run(start, verdict, scope)
 
 
-def follow_sent(
-    network: EstateNetwork,
-    deciding: Deciding,
-    message: TracedMessage,
-    sender: SqlInstance,
-    address: str,
-    broker: str | None,
-    most_ways: int = MOST_WAYS,
-) -> FollowedTrace:
-    """Follow a message that an instance sent to an address.
-
-    Each path begins with the sender's hop. The number of remaining hops is unknown, so no limit applies.
-    """
-    hop = PathHop(sender.name, ARRIVALS, None, None, address, Outcome.SENT, Reason.NETWORK_ADDRESS, broker)
-    return _Walk(network, deciding, message, most_ways).run_from(hop, sender)
-
-
 def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
     """Return the searches of the first instance.
 
@@ -253,14 +236,7 @@ class _Walk:
 
     def run(self, start: _Ahead, verdict: Verdict, scope: str) -> FollowedTrace:
         """Follow all paths after the first verdict."""
-        return self._walk(self._leave(start, verdict, scope))
-
-    def run_from(self, hop: PathHop, sender: SqlInstance) -> FollowedTrace:
-        """Follow all paths after a hop."""
-        owners = self._owners(hop.address, sender)
-        return self._walk([_Ahead((hop,), owner, hop.broker_instance, None, 0, (), ()) for owner in owners[::-1]])
-
-    def _walk(self, ahead: list[_Ahead]) -> FollowedTrace:
+        ahead = self._leave(start, verdict, scope)
         while ahead and len(self.paths) < self._most_ways:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS
@@ -353,14 +329,10 @@ class _Walk:
 
 
 def _hop_of(verdict: Verdict, instance: SqlInstance, scope: str) -> PathHop:
-    decision = verdict.decision
-    if verdict.requested_in is not None:
-        scope = verdict.requested_in
-    elif decision is not None:
-        scope = decision.last.scope
+    last = verdict.last
     return PathHop(
         instance.name,
-        scope,
+        scope if last is None else last.scope,
         verdict.matching_step,
         verdict.route_name,
         verdict.address,
@@ -368,6 +340,6 @@ def _hop_of(verdict: Verdict, instance: SqlInstance, scope: str) -> PathHop:
         verdict.reason,
         verdict.broker_instance,
         verdict.rerouted_from,
-        reads_address=decision is not None and verdict.requested_in is None and decision.last.reads_address,
+        reads_address=last is not None and verdict.requested_in is None and last.reads_address,
         verdict=verdict,
     )

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from routing.rules.following import HopPath, MessageTrace, PathHop
-from routing.terms import Ending, Outcome, PathEnd
+from routing.terms import LEAVES, Ending, PathEnd
 
 IS_DROPPED = frozenset([PathEnd.DROPPED, PathEnd.LOOP])
 IS_DELAYED = frozenset([PathEnd.DELAYED, PathEnd.NO_RETURN_PATH])
-LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
-"""The outcomes of a message that leaves its instance."""
 _ENDS_AT_A_HOP = (Ending.DELIVERED, Ending.DELAYED, Ending.DROPPED)
 _OF_ENDING = {
     Ending.DELIVERED: PathEnd.DELIVERED,

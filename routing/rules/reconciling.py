@@ -13,7 +13,7 @@ from typing import NamedTuple
 from routing.rules import observed, text
 from routing.rules.observed import NumberAgreement
 from routing.rules.resolving import Verdict
-from routing.terms import FORWARD_DROPPED, Outcome, Reason, Word
+from routing.terms import FORWARD_DROPPED, LEAVES, STAYS, Outcome, Reason, Word
 
 
 class PairClass(Word):
@@ -62,7 +62,6 @@ _OF_AGREEMENT = {
     NumberAgreement.CONTRADICTS: PairClass.CONTRADICTED,
     NumberAgreement.SAYS_NOTHING: PairClass.NOT_OBSERVED,
 }
-_LEAVES = (Outcome.SENT, Outcome.FORWARDED)
 
 UNKNOWN_TEXT = PairComparison(PairClass.NOT_OBSERVED, "A text that this project does not know.")
 NOTHING_SAID = PairComparison(PairClass.NOT_OBSERVED, "Not tried yet, or not about a route.")
@@ -129,14 +128,14 @@ def _is_same_without_why(observation: SeenMessage, verdict: Verdict, in_msdb: bo
     """Return True if an event reports DELAYED or DROPPED without a reason, and its hops show none."""
     hops = observation.hops_remaining
     tells_why = verdict.reason is Reason.HOP_LIMIT and hops is not None and hops <= 0
-    return observation.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not tells_why
+    return observation.outcome in STAYS and not tells_why
 
 
 RULES = (
     PairRule(lambda observation, verdict, _: observation.is_unknown_text, lambda *_: UNKNOWN_TEXT),
     PairRule(_lived_long, lambda *_: LIVED_LONG),
     PairRule(lambda observation, verdict, _: observation.error_number is not None, _by_number),
-    PairRule(lambda *pair: _is_blank(*pair) and pair[1].outcome in _LEAVES, lambda *_: WAITS),
+    PairRule(lambda *pair: _is_blank(*pair) and pair[1].outcome in LEAVES, lambda *_: WAITS),
     PairRule(_is_blank, lambda *_: NOTHING_SAID),
     PairRule(lambda observation, verdict, _: observation.outcome is not verdict.outcome, lambda *_: OTHER_OUTCOME),
     PairRule(_is_same_without_why, lambda *_: NO_NUMBER),

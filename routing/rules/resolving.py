@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from routing.rules import text
-from routing.rules.deciding import Decision, RoutingKey, scope_of
+from routing.rules.deciding import Decision, RouteSearch, RoutingKey, scope_of
 from routing.rules.estate import ARRIVALS, EstateRoute, SqlInstance
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestAction
 from routing.terms import MatchingStep, Outcome, Reason, TableRow, Word
@@ -188,6 +188,14 @@ class Verdict(VerdictColumns):
         """The addresses of all routes between which SQL Server chooses, each once."""
         addresses = (self.address, *(route.address for route in self.alternative_routes))
         return list(dict.fromkeys(address for address in addresses if address is not None))
+
+    @property
+    def last(self) -> RouteSearch | None:
+        """The search that ended the routing, or None for an expired dialog."""
+        if self.decision is None:
+            return None
+        is_first = self.requested_in is not None and self.rerouted_from is None
+        return self.decision.first if is_first else self.decision.last
 
     def plain(self) -> TableRow:
         """Return its columns by name, with values as tables hold them."""

@@ -13,13 +13,10 @@ from routing.document import (
 from routing.errors import quote
 from routing.render.wording import count, mark_outcome
 from routing.rules.following import HopPath, PathHop
-from routing.terms import Ending, Outcome
+from routing.terms import LEAVES, Ending, Outcome
 
 if TYPE_CHECKING:
     pass
-
-
-_ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
 
 
 ENDING_WORDS = {
@@ -65,7 +62,7 @@ def _hop(hop: PathHop, hop_path: HopPath) -> Words:
 
 def _rest(hop: PathHop, hop_path: HopPath) -> str:
     """Write the rest of a hop after its outcome: the target or the reason."""
-    if hop.outcome in _ON_ITS_WAY:
+    if hop.outcome in LEAVES:
         return f" to {quote(hop.address)} ({hop.reason})"
     if hop.outcome is Outcome.DELIVERED:
         return f" to database {quote(hop_path.database)}"

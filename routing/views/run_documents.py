@@ -30,7 +30,7 @@ from routing.schemas import RUNS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
-from routing.terms import REJECTED, Outcome, ReadRow, TableRow
+from routing.terms import ON_ITS_WAY, REJECTED, Outcome, ReadRow, TableRow
 
 if TYPE_CHECKING:
     from routing.runs.running import Run
@@ -39,7 +39,6 @@ _LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")
 _NUMBERS = ("seconds", "read")
 _SHORTEST_ID = 6
 _AS_OF = "resolve.as_of"
-_PASSED_ON = (Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED)
 _MANY_SECONDS = 1_000
 
 
@@ -215,7 +214,7 @@ def _listed_row(row: ReadRow, length: int) -> tuple[Cell, ...]:
 def _say_not_passed_on(row: ReadRow) -> Cell:
     """Return the outcomes of messages that were not passed on, with their numbers."""
     counts = {**row["outcome_counts"], REJECTED: row["rows_rejected"]}
-    stuck = {name: number for name, number in _largest_first(counts) if number and name not in _PASSED_ON}
+    stuck = {name: number for name, number in _largest_first(counts) if number and name not in ON_ITS_WAY}
     if not stuck:
         return None
     text = ", ".join(f"{name} {number:,}" for name, number in stuck.items())

@@ -37,8 +37,8 @@ MUTANTS = (
     _rule(
         "blank-of-what-is-delayed",
         "a blank status is compatible with what leaves alone",
-        "_LEAVES = (Outcome.SENT, Outcome.FORWARDED)",
-        "_LEAVES = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELAYED)",
+        "pair[1].outcome in LEAVES",
+        "pair[1].outcome in (*LEAVES, Outcome.DELAYED)",
     ),
     _rule(
         "lives-for-ever",

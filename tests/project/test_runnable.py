@@ -189,7 +189,7 @@ def test_demo_import_runs_whole() -> None:
     assert commands == ["check", "import", "import", "resolve", "messages", "import", "resolve", "messages"]
     before, after = done.stdout.split("$ sbroute messages")[1:]
     assert before.splitlines()[1].startswith("4 of 8 messages are stuck")
-    assert after.splitlines()[1] == "No message is stuck."
+    assert after.splitlines()[1] == "No message is stuck at its own instance."
 
 
 @pytest.mark.parametrize(

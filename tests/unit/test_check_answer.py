@@ -31,102 +31,52 @@ def many(service: str, number: int, **columns: Any) -> list[dict[str, Any]]:
     return [waiting(each, f"{service}{each}", **columns) for each in range(1, number + 1)]
 
 
-# Messages, views that replace SHOP's, and the first line.
-ANSWERS: list[Any] = [
-    pytest.param([], {}, "No message waits in the transmission queues.", id="nothing waits"),
-    pytest.param(
-        [waiting(1, "//stock", **NOW)],
-        {},
-        "The only message is on its way; nothing is stuck; it is not known where it ends.",
-        id="one, all well",
-    ),
-    pytest.param(
-        [waiting(1, "//stock", **NOW), waiting(2, "//orders", **NOW)],
-        {},
-        "All 2 messages are on their way; nothing is stuck; it is not known where 1 of them ends.",
-        id="all well",
-    ),
-    pytest.param([waiting(1, "//nobody")], {}, "1 message is stuck for 1 reason.", id="one is stuck"),
-    pytest.param(
+# Messages, and views that replace SHOP's.
+ANSWERS: dict[str, Any] = {
+    "nothing waits": ([], {}),
+    "one, all well": ([waiting(1, "//stock", **NOW)], {}),
+    "all well": ([waiting(1, "//stock", **NOW), waiting(2, "//orders", **NOW)], {}),
+    "one is stuck": ([waiting(1, "//nobody")], {}),
+    "stuck for two reasons": (
         [waiting(1, "//nobody"), waiting(2, "//none"), waiting(3, "//none"), waiting(4, "//stock", **NOW)],
         {},
-        "3 of 4 messages are stuck for 2 reasons; it is not known where 1 message on the way ends.",
-        id="stuck for two reasons",
     ),
-    pytest.param(
-        [waiting(1, "//stock", transmission_status=REFUSED), waiting(2, "//stock", **NOW)],
-        {},
-        "2 of 2 messages are stuck for 1 reason: a connection fails; routing keeps no message back.",
-        id="nothing is stuck and a connection fails",
-    ),
-    pytest.param(
+    "a connection fails": ([waiting(1, "//stock", transmission_status=REFUSED), waiting(2, "//stock", **NOW)], {}),
+    "one is stuck and a connection fails": (
         [waiting(1, "//nobody"), waiting(2, "//stock", transmission_status=REFUSED)],
         {},
-        "2 of 2 messages are stuck for 2 reasons: 1 waits because a connection fails.",
-        id="one is stuck and a connection fails",
     ),
-    pytest.param(
+    "the owner of the database": (
         [waiting(1, "//orders", transmission_status=OWNER), waiting(2, "//orders", **NOW)],
         {},
-        "SQL Server reports trouble with 1 of 2 messages; routing keeps no message back.",
-        id="the owner of the database",
     ),
-    pytest.param(
-        [waiting(1, "//orders", transmission_status=BUSY)],
-        {},
-        "1 message waits for the next attempt of SQL Server; routing keeps no message back.",
-        id="a busy queue",
-    ),
-    pytest.param(
-        [waiting(1, "//stock"), waiting(2, "//stock", **NOW)],
-        {},
-        "1 of 2 messages was sent and is not acknowledged; routing keeps no message back.",
-        id="not acknowledged",
-    ),
-    pytest.param(
-        [waiting(1, "//a"), waiting(2, "//b")],
-        {"routes": None},
-        "The outcome of 2 of 2 messages is not known.",
-        id="nothing is known",
-    ),
-    pytest.param(
+    "a busy queue": ([waiting(1, "//orders", transmission_status=BUSY)], {}),
+    "not acknowledged": ([waiting(1, "//stock"), waiting(2, "//stock", **NOW)], {}),
+    "nothing is known": ([waiting(1, "//a"), waiting(2, "//b")], {"routes": None}),
+    "a queue alone": (
         [waiting(1, "//a")],
         {"routes": None, "services": None, "databases": None, "service_broker_endpoints": None},
-        "The outcome of 1 message is not known.",
-        id="a queue alone",
     ),
-    pytest.param(
-        [waiting(1, "//a", transmission_status=OWNER)],
-        {"routes": None},
-        "SQL Server reports trouble with 1 message.",
-        id="SQL Server reports trouble, and nothing is known",
-    ),
-    pytest.param(
+    "trouble, and nothing is known": ([waiting(1, "//a", transmission_status=OWNER)], {"routes": None}),
+    "an expired dialog": (
         [waiting(1, "//stock")],
         {"conversation_endpoints": {"Orders": [endpoint(1, lifetime="2026-01-05T17:00:00")]}},
-        "1 message is stuck for 1 reason: it is dropped.",
-        id="an expired dialog",
     ),
-    pytest.param(
-        many("//service/", 59),
-        OFF,
-        "59 of 59 messages are stuck for 1 reason.",
-        id="a broker that is off keeps all services",
-    ),
-    pytest.param(many("//service/", 59), {}, "59 of 59 messages are stuck for 59 reasons.", id="a service each"),
-]
+    "a broker that is off keeps all services": (many("//service/", 59), OFF),
+    "a service each": (many("//service/", 59), {}),
+}
 
 
-@pytest.mark.parametrize(("queue", "views", "line"), ANSWERS)
-def test_the_first_line_answers(
-    queue: list[dict[str, Any]], views: dict[str, Any], line: str, tmp_path: Path
-) -> None:
-    dialogs = views.get("conversation_endpoints", {}).get("Orders")
-    done = check([str(whole_shop(tmp_path, queue, dialogs, **views))])
-    text = write_text(make_document(done), width=1_000)
-    first, blank, second = text.split("\n")[:3]
-    assert (first, blank) == (line, "")
-    assert second.startswith(f"{len(queue):,} message")
+def test_the_first_line_answers(tmp_path: Path) -> None:
+    told = []
+    for number, (name, (queue, views)) in enumerate(ANSWERS.items()):
+        dialogs = views.get("conversation_endpoints", {}).get("Orders")
+        done = check([str(whole_shop(tmp_path / str(number), queue, dialogs, **views))])
+        first, blank, second = write_text(make_document(done), width=1_000).split("\n")[:3]
+        assert blank == ""
+        assert second.startswith(f"{len(queue):,} message")
+        told.append(f"{name}: {first}\n")
+    assert_golden("check_first_lines.txt", "".join(told))
 
 
 def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path) -> None:
@@ -144,65 +94,38 @@ def test_reports_of_sql_server_on_several_services_are_counted_together(tmp_path
     routes = {"Orders": [route("Any", None, "TCP://hub.example:4022")], "msdb": [route("L")]}
     queue = [waiting(number, f"//{number % 2}", transmission_status=REFUSED) for number in range(5)]
     text = write_text(make_document(check([str(whole_shop(tmp_path, queue, routes=routes))])), width=1_000)
-    assert text.startswith(
-        "5 of 5 messages are stuck for 1 reason: a connection fails; routing keeps no message back.\n"
-    )
+    assert text.startswith("5 of 5 messages are stuck for 1 reason: ")
     assert "fails: 5 messages from 'SHOP', database 'Orders' to 2 services\n" in text
     assert f"  why: SQL Server reports for 5 messages: 9754, '{REFUSED}'\n" in text
     assert "\n2. " not in text
 
 
 CREATE = "USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'{}', ADDRESS = N'{}';\n"
-# Services of messages, a script, and what it would change.
-TRIALS = [
-    pytest.param(
-        ["//a", "//a", "//stock"],
-        CREATE.format("//a", "TCP://a:1"),
-        "With fix.sql: 2 of 2 stuck messages would be sent.",
-        id="all are sent",
-    ),
-    pytest.param(
-        ["//a", "//b"],
-        CREATE.format("//a", "TCP://a:1"),
-        "With fix.sql: 1 of 2 stuck messages would be sent.",
-        id="some are sent",
-    ),
-    pytest.param(
-        ["//a"],
-        CREATE.format("//b", "TCP://a:1"),
-        "With fix.sql: 1 stuck message would stay stuck.",
-        id="it does not help",
-    ),
-    pytest.param(
-        ["//stock"],
-        CREATE.format("//b", "TCP://a:1"),
-        "With fix.sql: still no stuck messages.",
-        id="nothing was stuck",
-    ),
-    pytest.param(
-        ["//stock", "//stock"],
-        "USE Orders;\nGO\nDROP ROUTE ToStock;\n",
-        "With fix.sql: 2 messages more would get stuck.",
-        id="it makes things worse",
-    ),
-    pytest.param(
+# Services of messages, and a script.
+TRIALS = {
+    "all are sent": (["//a", "//a", "//stock"], CREATE.format("//a", "TCP://a:1")),
+    "some are sent": (["//a", "//b"], CREATE.format("//a", "TCP://a:1")),
+    "it does not help": (["//a"], CREATE.format("//b", "TCP://a:1")),
+    "nothing was stuck": (["//stock"], CREATE.format("//b", "TCP://a:1")),
+    "it makes things worse": (["//stock", "//stock"], "USE Orders;\nGO\nDROP ROUTE ToStock;\n"),
+    "it helps one and hurts another": (
         ["//a", "//stock"],
         f"{CREATE.format('//a', 'TCP://a:1')}GO\nDROP ROUTE ToStock;\n",
-        "With fix.sql: 1 of 1 stuck message would be sent; 1 message more would get stuck.",
-        id="it helps one and hurts another",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("services", "script", "line"), TRIALS)
-def test_changes_by_a_script_come_first(services: list[str], script: str, line: str, tmp_path: Path) -> None:
-    file = tmp_path / "fix.sql"
-    file.write_text(script)
-    folder = whole_shop(tmp_path / "shop", [waiting(number, name, **NOW) for number, name in enumerate(services)])
-    done = check([str(folder)], then=[str(file)], instance="SHOP")
-    first, _, second, *_ = write_text(make_document(done), width=1_000).split("\n")
-    assert first == line
-    assert second.startswith("Then: ")
+def test_changes_by_a_script_come_first(tmp_path: Path) -> None:
+    told, file = [], tmp_path / "fix.sql"
+    for place, (name, (services, script)) in enumerate(TRIALS.items()):
+        file.write_text(script)
+        queue = [waiting(number, service, **NOW) for number, service in enumerate(services)]
+        folder = whole_shop(tmp_path / str(place), queue)
+        done = check([str(folder)], then=[str(file)], instance="SHOP")
+        first, _, second, *_ = write_text(make_document(done), width=1_000).split("\n")
+        assert second.startswith("Then: ")
+        told.append(f"{name}: {first}\n")
+    assert_golden("check_with_a_script.txt", "".join(told))
 
 
 EXAMPLES = ["conf/examples/exports", "conf/examples/scripts/hub.sql"]

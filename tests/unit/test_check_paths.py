@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import routing
+from routing.cases.message_cases import MessageResult
 from routing.document import SqlStatement
+from routing.rules.timeline import moment_of
 from routing.views.check.checking import Check, check
-from routing.views.check.grouping import MessageGroup
+from routing.views.check.grouping import STUCK_KINDS, MessageGroup
 from tests.check_texts import print_check, print_message
-from tests.exported import GUID, database, endpoint, export, route, waiting
+from tests.exported import GUID, database, endpoint, export, handle, route, waiting
+from tests.exported_networks import exported_network, write_network
 from tests.frames import arrow
 
 ORDERS, STOCK, STOCK_2, OLD = (GUID.format(digits) for digits in ("0d0d0d0d", "a1a1a1a1", "a2a2a2a2", "ffffffff"))
@@ -820,13 +825,83 @@ def test_a_page_shows_failing_paths_and_their_remedies(tmp_path: Path) -> None:
 def test_trace_gives_the_advice_of_check(name: str, tmp_path: Path) -> None:
     done = checked(tmp_path, CASES[name])
     [group] = done.groups
+    assert traced_advice(done, group.first) == [advice.remedy.as_object() for advice in group.advice]
+
+
+def test_trace_gives_the_advice_of_check_in_random_networks(tmp_path: Path) -> None:
+    rng, compared = random.Random(5), 0
+    for number in range(6):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_network(folder, exported_network(rng, 24))
+        done = check([str(folder)])
+        for group in done.groups:
+            if group.kind not in STUCK_KINDS:
+                continue
+            advice = unnumbered(json.dumps([advice.remedy.as_object() for advice in group.advice]))
+            for result in group.results:
+                assert unnumbered(json.dumps(traced_advice(done, result, [str(folder)]))) == advice
+                compared += 1
+    assert compared > 40
+
+
+def traced_advice(done: Check, result: MessageResult, exports: Sequence[str] = ()) -> list[Row]:
     rows = done.estate.evidence.rows
     keys = ("instances", "databases", "services", "routes", "messages", "dialogs")
     traced = routing.trace(
         arrow({key: list(rows[key]) for key in keys}),
-        routing.StoredMessage(group.first.row["message_id"]),
-        as_of=datetime(2026, 1, 5, 18, tzinfo=timezone.utc),
+        routing.StoredMessage(result.row["message_id"], result.row["instance_name"]),
+        as_of=moment_of(done.estate.times[result.row["instance_name"]]),
+        exports=exports,
     )
-    assert [remedy.as_object() for remedy in traced.remedies] == [
-        advice.remedy.as_object() for advice in group.advice
-    ]
+    return [remedy.as_object() for remedy in traced.remedies]
+
+
+def unnumbered(text: str) -> str:
+    """Remove the numbers from the names of new routes, which depend on the other remedies."""
+    return re.sub(r" \d+\]", "]", text)
+
+
+def test_messages_of_other_broker_instances_have_other_remedies(tmp_path: Path) -> None:
+    circle = to("Circle", None, "HUB.example")
+    servers = {"HUB": hub(circle), "STOCK": stock(), "DEPOT": stock(broker=STOCK_2)}
+    ends = [endpoint(1, far_broker_instance=STOCK), endpoint(2, far_broker_instance=STOCK_2)]
+    queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2)]
+    shop(BY_HUB).write(
+        tmp_path, "SHOP", transmission_queue={"Orders": queue}, conversation_endpoints={"Orders": ends}
+    )
+    for name, server in servers.items():
+        server.write(tmp_path, name)
+    told = {
+        (result.handle, advice.remedy.statement or "")
+        for group in check([str(tmp_path)]).groups
+        for result in group.results
+        for advice in group.advice
+        if advice.remedy.instance == "HUB"
+    }
+    for number, host in ((1, "STOCK"), (2, "DEPOT")):
+        [statement] = [statement for handle_, statement in told if handle_ == handle(number)]
+        assert f"://{host}." in statement, statement
+
+
+def test_a_route_is_missing_where_it_was_requested(tmp_path: Path) -> None:
+    """A request in the sending database comes before a route that leads back to its instance."""
+    around = [LOCAL, to("Rest", None, "SHOP.example")]
+    asking = [*around, route("Ask", "SQL/ServiceBroker/BrokerConfiguration", "LOCAL")]
+    server = Server({"Orders": (ORDERS, 1)}, {"Orders": ["//orders"]}, {"Orders": asking, "msdb": around})
+    [group] = checked(tmp_path, Case({"SHOP": server}, "DELAYED")).groups
+    assert group.verdict is not None
+    assert group.verdict.reason == "ROUTE_REQUESTED"
+    assert [advice.remedy.place for advice in group.advice] == [("SHOP", "Orders")]
+
+
+def test_a_lost_reply_keeps_no_message_of_its_own_instance(tmp_path: Path) -> None:
+    server = Server(
+        {"Orders": (ORDERS, 1), "Stock": (STOCK, 1)},
+        {"Orders": ["//orders"], "Stock": ["//stock"]},
+        {"Stock": [to("Far", None, "far")]},
+    )
+    done = checked(tmp_path, Case({"SHOP": server, "FAR": hub(forwards=0)}, "DELIVERED"))
+    [remedy] = traced_advice(done, done.groups[0].first)
+    assert remedy["cause"].startswith("No reply comes back")
+    assert "sends them again" not in remedy["cause"]

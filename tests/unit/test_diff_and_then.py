@@ -70,3 +70,18 @@ def _told(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
     cli.main([*line, "--format", "json"])
     told: Row = json.loads(capsys.readouterr().out)
     return told
+
+
+def test_an_instance_without_an_address_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Check assumes its address, and so knows more than a comparison of tables."""
+    tables = exported_network(random.Random(SEED), MESSAGES)
+    hidden = tables["databases"][0]["instance_name"]
+    for row in tables["instances"]:
+        row["addresses"] = None if row["instance_name"] == hidden else row["addresses"]
+    job, script = tmp_path / "job.yaml", tmp_path / "change.sql"
+    job.write_text(config_text(save_estate(tables, tmp_path / "in"), tmp_path / "out"), encoding="utf-8")
+    script.write_text(f":CONNECT {hidden}\nUSE [msdb];\nCREATE ROUTE [New] WITH ADDRESS = 'LOCAL';\nGO\n")
+    line = ["diff", "--config", str(job), "--with-script", str(script), "--quiet"]
+    assert _told(capsys, *line)["unaddressed"] == [hidden]
+    cli.main(line)
+    assert f"No message is followed to '{hidden}'" in capsys.readouterr().out

@@ -74,7 +74,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert err.startswith("rejected: change.sql, line 3: DROP ROUTE 'Gone'")
     found = json.loads(out)
     assert list(found) == [
-        *("before", "after", "compared", "changed", "worse", "not_known"),
+        *("before", "after", "compared", "changed", "worse", "not_known", "unaddressed"),
         *("counts", "keys", "routes", "findings", "script"),
     ]
     assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00Z"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.engines.traffic_tables import SentKey
+from routing.engines.traffic_tables import SENT_KEY, SentKey
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, RESOLVED_ROUTES
 from routing.tables.table_columns import TableColumns
@@ -16,7 +16,7 @@ from routing.views.report.flows import count_all
 from tests.estate_rows import SALES, database, estate, instance, route, service
 from tests.frames import arrow_of, moment
 from tests.random_estates import AS_OF, networks
-from tests.reference.joint import end_from_first_hop
+from tests.reference.joint import end_there
 from tests.reference.paths import follow_all
 from tests.reference.resolver import resolve
 
@@ -39,7 +39,7 @@ def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) ->
     # Some share their id.
     times = Counter((messages[place]["instance_name"], messages[place]["message_id"]) for place, _ in paths)
     walked = {
-        (messages[place]["instance_name"], messages[place]["message_id"]): end_from_first_hop(path.there)
+        (messages[place]["instance_name"], messages[place]["message_id"]): end_there(path.there)
         for place, path in paths
         if messages[place].get("hops_remaining") is None
         and times[messages[place]["instance_name"], messages[place]["message_id"]] == 1
@@ -48,8 +48,7 @@ def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) ->
     by_key: dict[SentKey, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["outcome"] in ("SENT", "FORWARDED"):
-            names = ("instance_name", "to_service_name", "outcome", "address", "broker_instance", "is_initiator")
-            by_key[SentKey(*(row[name] for name in names))].append(row)
+            by_key[SentKey(*(row[name] for name in SENT_KEY))].append(row)
     known = unknown = 0
     for key, theirs in by_key.items():
         decided = [micros_of(row["decided_at"]) for row in theirs]
@@ -68,16 +67,17 @@ def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) ->
 
 
 def test_an_ending_that_changes_is_not_known() -> None:
-    far = {"instance_name": "far"}
+    near, far = {"instance_name": "near"}, {"instance_name": "far"}
     tables = estate(
         instances=[instance("near"), instance("far", "tcp://far:4022")],
-        databases=[database("Sales", SALES, instance_name="near"), database("Stock", SALES[::-1], **far)],
+        databases=[database("Sales", SALES, **near), database("Stock", SALES[::-1], **far)],
         services=[service("Stock", "//stock", **far)],
         routes=[
+            route("Far", "//stock", "tcp://far:4022", **near, database_name="Sales"),
             route("Local", None, "LOCAL", **far, database_name="msdb", valid_to=moment("2026-01-05T15:00:00Z")),
         ],
     )
-    key = SentKey("near", "//stock", "SENT", "tcp://far:4022", None, True)
+    key = SentKey("near", "Sales", "//stock", "SENT", "tcp://far:4022", None, True)
     delivered, delayed = FlowEnd("DELIVERED", "LOCAL_SERVICE", "far"), FlowEnd("DELAYED", "NO_ROUTE", "far")
     found = endings(tables)
     assert found.find(key, NOON, NOON + 1) == delivered
@@ -85,6 +85,33 @@ def test_an_ending_that_changes_is_not_known() -> None:
     assert found.find(key, NOON, EVENING) == FlowEnd("NOT_KNOWN")
     assert found.find(key._replace(address="tcp://elsewhere:4022"), NOON, NOON) == FlowEnd("NOT_KNOWN")
     assert found.find(key._replace(outcome="DELIVERED", address="LOCAL"), NOON, NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("routes", "ending"),
+    [
+        ([route("A", "//stock", "tcp://empty:4022", mirror_address="tcp://far:4022")], "DELIVERED"),
+        ([route("A", "//stock", "tcp://far:4022"), route("B", "//stock", "tcp://empty:4022")], "DROPPED"),
+        ([route("A", "//stock", "tcp://far:4022"), route("B", "//stock", "tcp://unknown:4022")], "NOT_KNOWN"),
+    ],
+    ids=["one partner delivers", "one of two routes drops", "one of two routes is not known"],
+)
+def test_every_choice_of_the_transport_counts(routes: list[dict[str, Any]], ending: str) -> None:
+    near, far, empty = ({"instance_name": name} for name in ("near", "far", "empty"))
+    tables = estate(
+        instances=[instance("near"), instance("far", "tcp://far:4022"), instance("empty", "tcp://empty:4022")],
+        databases=[database("Sales", SALES, **near), database("Stock", SALES[::-1], **far)],
+        services=[service("Stock", "//stock", **far)],
+        routes=[
+            *({**each, **near, "database_name": "Sales"} for each in routes),
+            route("Local", None, "LOCAL", **far, database_name="msdb"),
+            route("Local", None, "LOCAL", **empty, database_name="msdb"),
+        ],
+    )
+    key = SentKey("near", "Sales", "//stock", "SENT", routes[0]["address"], None, True)
+    found = endings(tables).find(key, NOON, NOON)
+    assert found is not None
+    assert found.ending == ending
 
 
 def test_flows_and_points_have_the_same_endings() -> None:

@@ -64,31 +64,12 @@ def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: in
 
 
 def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ("", "--oldest --limit 2", "--waiting", "--waiting --reason no_route --reason BROKER_DISABLED")
+    lines = (
+        *("", "--oldest --limit 2", "--waiting", "--waiting --reason no_route --reason BROKER_DISABLED"),
+        *("--limit 1", "--reason BROKER_DISABLED", "--outcome delivered --limit 1"),
+    )
     told = [f"sbroute messages {line}\n\n{phrase(capsys, job, *line.split())}" for line in lines]
     assert_golden("messages_table.txt", "\n\n".join(told))
-
-
-FIVE = "5 of 8 messages are stuck, the oldest since 6 h"
-
-
-@pytest.mark.parametrize(
-    ("line", "answer"),
-    [
-        pytest.param("", FIVE, id="all are listed"),
-        pytest.param("--limit 1", FIVE, id="the oldest is not listed"),
-        pytest.param("--oldest --limit 1", FIVE, id="it alone is"),
-        pytest.param(
-            "--waiting --limit 1", "3 of 4 messages that wait are stuck, the oldest since 4 h", id="waiting"
-        ),
-        pytest.param("--reason BROKER_DISABLED", "1 message is stuck, since 2 h", id="one"),
-        pytest.param("--outcome delivered", "No message is stuck.", id="none"),
-    ],
-)
-def test_the_answer_names_stuck_messages_and_since_when(
-    line: str, answer: str, job: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert phrase(capsys, job, *line.split(), "--width", "200").startswith(answer)
 
 
 def test_many_reasons_become_a_table(job: Path) -> None:
@@ -97,9 +78,8 @@ def test_many_reasons_become_a_table(job: Path) -> None:
     ends = ["DELAYED NO_ROUTE", "DROPPED NO_ROUTE", "DROPPED HOP_LIMIT", "DROPPED ROUTING_LOOP"]
     counts = [{"outcome": end.split()[0], "reason": end.split()[1], "messages": 2} for end in ends]
     shown = routing.text_of(replace(found, counts=replace(found.counts, rows=tuple(counts))), width=80)
-    assert shown.startswith(
-        "8 messages are stuck, the oldest since 6 h, for 3 reasons.\n\nStuck messages\noutcome  reason"
-    )
+    assert shown.startswith("8 messages are stuck, ")
+    assert "for 3 reasons.\n\nStuck messages\noutcome  reason" in shown
     assert ["DROPPED", "HOP_LIMIT", "2"] in [line.split() for line in shown.splitlines()]
 
 

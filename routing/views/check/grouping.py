@@ -223,7 +223,7 @@ class MessageGroup:
 
 
 class _Facts(NamedTuple):
-    """The printed facts that all messages of a group share. ``path`` is the id of an object."""
+    """The printed facts that all messages of a group share. ``path`` is a number of `_PathNumbers`."""
 
     outcome: str
     reason: str | None
@@ -239,12 +239,12 @@ class _Facts(NamedTuple):
     path: int
 
     @classmethod
-    def of_case(cls, case: MessageCase) -> _Facts:
+    def of_case(cls, case: MessageCase, path: int) -> _Facts:
         """Collect the facts of a case, without near misses and remedies."""
         verdict = case.verdict
         place = case.instance, case.database, case.service
         if verdict is None:
-            return cls(case.outcome, None, *place, None, case.scope, None, None, None, case.gaps, 0)
+            return cls(case.outcome, None, *place, None, case.scope, None, None, None, case.gaps, path)
         return cls(
             case.outcome,
             str(verdict.reason),
@@ -255,8 +255,25 @@ class _Facts(NamedTuple):
             verdict.destination_database,
             verdict.rerouted_from,
             case.gaps,
-            id(case.path),
+            path,
         )
+
+
+class _PathNumbers:
+    """Numbers paths. Equal paths have one number, and each path is compared once.
+
+    The verdicts on the hops of equal paths may differ, for example in the broker instance.
+    """
+
+    def __init__(self) -> None:
+        self._by_path: dict[JudgedPath | None, int] = {}
+        self._by_id: dict[int, int] = {}
+
+    def find(self, path: JudgedPath | None) -> int:
+        """Return the number of a path, which must be kept."""
+        if id(path) not in self._by_id:
+            self._by_id[id(path)] = self._by_path.setdefault(path, len(self._by_path))
+        return self._by_id[id(path)]
 
 
 class _NearMissesAndRemedies(NamedTuple):
@@ -283,9 +300,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
         estate.evidence.server,
     )
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
+    numbers = _PathNumbers()
     results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
     for case, case_results in _by_case(all_results).items():
-        facts = _Facts.of_case(case)
+        facts = _Facts.of_case(case, numbers.find(case.path))
         results_by_facts[facts, adviser.help_for(case, facts)] += case_results
     groups_with_facts = [
         (adviser.make(shared_results, helped), facts)

@@ -19,11 +19,11 @@ from routing.document import (
     Words,
     make_columns,
 )
+from routing.render.phrases import join_words, named
 from routing.render.wording import count, format_time, mark_outcome, plain_words, write_json
 from routing.result_schemas import SIDES
-from routing.rules.judging import LEAVES
 from routing.rules.path_changes import THERE
-from routing.terms import PathEnd, ReadRow
+from routing.terms import LEAVES, PathEnd, ReadRow
 from routing.views.configuration_changes import COMES, GOES, list_differences
 from routing.views.diff.decision_comparison import loses_sight, step_of
 from routing.views.diff.diffing import Diff
@@ -39,6 +39,7 @@ def make_document(done: Diff) -> Document:
     """Describe a `diff`: the changes for the worse, the improvements, other changes, and the compared sides."""
     return [
         *_state_answers(done),
+        *_state_unaddressed(done),
         Paragraph(_state_rest(done)),
         *_compared_sides(done),
         *_lists(done),
@@ -71,6 +72,13 @@ def _state_answers(done: Diff) -> Iterator[Block]:
         yield Paragraph(
             f"It is no longer known where {count(done.not_known, 'message')} end{'s' * (done.not_known == 1)}."
         )
+
+
+def _state_unaddressed(done: Diff) -> Iterator[Block]:
+    """Yield the instances that no message is followed to."""
+    if done.unaddressed:
+        names = join_words(map(named, done.unaddressed))
+        yield Paragraph(f"No message is followed to {names}: no address of an endpoint there is known.")
 
 
 def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
@@ -225,6 +233,7 @@ def write_diff(done: Diff) -> str:
             "changed": done.changed,
             "worse": done.worse,
             "not_known": done.not_known,
+            "unaddressed": done.unaddressed,
             **{name: [dict(row) for row in vars(done)[name]] for name in ("counts", "keys", "routes", "findings")},
             "script": None if done.script is None else done.script.as_json(),
         }

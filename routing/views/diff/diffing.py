@@ -193,6 +193,14 @@ class Diff:
         """The number of messages that are delivered before, with an unknown end after."""
         return sum(row["messages"] for row in self.counts if loses_sight(row))
 
+    @property
+    def unaddressed(self) -> list[str]:
+        """The instances with databases and no known address, which no message is followed to."""
+        names, lists = (self.after.settings["instances"].values[name] for name in ("instance_name", "addresses"))
+        holders = set(self.after.settings["databases"].values["instance_name"])
+        without = {name for name, addresses in zip(names, lists, strict=True) if not any(addresses or ())}
+        return sorted(without & holders) if len(names) > 1 else []
+
 
 @checked
 def diff(

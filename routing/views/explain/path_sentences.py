@@ -13,6 +13,8 @@ from routing.terms import (
     CLASSIFY_EVENT,
     FORWARD_DROPPED,
     FORWARD_SENT,
+    LEAVES,
+    STAYS,
     UNDELIVERABLE,
     Ending,
     MatchingStep,
@@ -280,7 +282,7 @@ def _request_hop(line: Line) -> str:
     """State the decision of one instance on the request."""
     by = [] if line["step"] is None else [f"step {line['step']}"]
     by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
-    is_sent = line["outcome"] in (Outcome.SENT, Outcome.FORWARDED)
+    is_sent = line["outcome"] in LEAVES
     result = f"{line['outcome']}{_to(line['address']) if is_sent else ''} ({line['reason']})"
     return f"{quote_name(line['instance_name'])}, {quote_name(line['database_name'])}: {', '.join([*by, result])}"
 
@@ -367,7 +369,7 @@ def _end(line: Line) -> str:
     if line["outcome"] is None:
         return "depends on the dialog"
     end = f"{line['outcome']}, {line['reason']}"
-    goes_on = line["outcome"] not in (Outcome.DELAYED, Outcome.DROPPED)
+    goes_on = line["outcome"] not in STAYS
     if line["database_name"] is not None:
         end += f": database {quote_name(line['database_name'])}"
     elif line["address"] is not None and line["outcome"] != Outcome.DELIVERED:

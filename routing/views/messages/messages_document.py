@@ -20,7 +20,7 @@ from routing.document import (
 )
 from routing.render.wording import count, format_duration, format_time, mark_outcome, write_json
 from routing.rules.text import fold
-from routing.terms import Outcome, ReadRow
+from routing.terms import LEAVES, Outcome, ReadRow
 from routing.views.messages.message_filter import GROUP, STUCK
 from routing.views.messages.message_list import MessageList
 
@@ -50,18 +50,24 @@ def _is_stuck(row: ReadRow) -> bool:
     return row["outcome"] in STUCK
 
 
+def _count_departed(done: MessageList) -> int:
+    return sum(row["messages"] for row in done.counts if row["outcome"] in LEAVES)
+
+
 def _state_stuck(done: MessageList) -> Words:
     """Return the sentence with the number of stuck messages, their age and reasons."""
     counts = [row for row in done.counts if _is_stuck(row)]
     stuck = sum(row["messages"] for row in counts)
+    # This list does not follow messages that left their instance.
+    here = f" at {'their' if stuck > 1 else 'its'} own instance" if _count_departed(done) else ""
     if not stuck:
-        return "No message is stuck."
+        return f"No message is stuck{here}."
     whole = count(done.total if stuck < done.total else stuck, "message")
     of = f"{stuck:,} of {whole}" if stuck < done.total else whole
     of += " that wait" if done.asked.waiting and stuck < done.total else ""
     since = "since" if stuck == 1 else "the oldest since"
     waits = "" if done.oldest_stuck is None else f", {since} {_age(done.oldest_stuck)}"
-    are = f"{of} {'is' if stuck == 1 else 'are'} stuck{waits}"
+    are = f"{of} {'is' if stuck == 1 else 'are'} stuck{here}{waits}"
     if len(counts) > _FEW:
         reasons = {row["reason"] for row in counts}
         return f"{are}, for {count(len(reasons), 'reason')}."
@@ -88,7 +94,10 @@ def _state_others(done: MessageList) -> Iterator[Block]:
     if not_stuck:
         counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in not_stuck)
         whole = "Of the others" if len(not_stuck) < len(done.counts) else f"Of {count(done.total, 'message')}"
-        yield Paragraph(f"{whole}: {counts}.")
+        departed = _count_departed(done)
+        end = "it ends" if departed == 1 else "they end"
+        further = f" {count(departed, 'message')} left: `sbroute report` shows where {end}." if departed else ""
+        yield Paragraph(f"{whole}: {counts}.{further}")
 
 
 def _list_reasons(done: MessageList) -> Iterator[Block]:

@@ -11,7 +11,8 @@ from routing.rules import text
 from routing.rules.estate import SqlInstance, list_instances
 from routing.rules.network import EstateNetwork
 from routing.tables.table_columns import TableColumns
-from routing.views.page.facts import CONNECTION_FAILS, LEAVES, STUCK, EstateInstance, MessageFlow
+from routing.terms import LEAVES
+from routing.views.page.facts import CONNECTION_FAILS, STUCK, EstateInstance, MessageFlow
 
 MOST_INSTANCES = 40
 """The number of instances with their own row and column, those with most trouble first."""

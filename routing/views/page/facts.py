@@ -13,7 +13,7 @@ from typing import Any
 from routing.advice.estate_troubles import EstateTrouble
 from routing.document import Block
 from routing.tables.arrow_rows import SchemaRows
-from routing.terms import NOT_KNOWN, Outcome
+from routing.terms import LEAVES, NOT_KNOWN, Outcome
 
 CONNECTION_FAILS, NO_RETURN_PATH, LOOP = "CONNECTION_FAILS", "NO_RETURN_PATH", "LOOP"
 _DELIVERED, _DELAYED, _DROPPED = map(str, (Outcome.DELIVERED, Outcome.DELAYED, Outcome.DROPPED))
@@ -21,8 +21,6 @@ STUCK = (_DELAYED, NO_RETURN_PATH, CONNECTION_FAILS, _DROPPED, LOOP)
 """The endings of messages that do not arrive or whose acknowledgement does not return."""
 ENDINGS = (_DELIVERED, *STUCK, NOT_KNOWN)
 """Every ending, in the order of the page."""
-LEAVES = (str(Outcome.SENT), str(Outcome.FORWARDED))
-"""Outcomes of messages that end at another instance."""
 
 
 def ending_of(outcome: str, ending: str | None) -> str:

@@ -14,9 +14,8 @@ from routing.render.html import write_html
 from routing.render.phrases import count_places, named, where
 from routing.render.wording import count, format_duration
 from routing.rules.reconciling import PairClass
-from routing.terms import ReadRow, Reason
+from routing.terms import LEAVES, ReadRow, Reason
 from routing.views.page.facts import (
-    LEAVES,
     LOOP,
     STUCK,
     BalancedInstance,

@@ -17,7 +17,7 @@ from routing.rules.network import EstateNetwork
 from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.text import likeness
 from routing.rules.timeline import moment_of
-from routing.terms import Outcome, Rejection
+from routing.terms import ON_ITS_WAY, Outcome, Rejection
 from routing.views.reconcile.episodes import (
     CauseKind,
     EpisodeGroup,
@@ -30,7 +30,6 @@ from routing.views.reconcile.episodes import (
 
 LOCALLY = (9795, 9796, 28012, 28013)
 """Error numbers of messages that a LOCAL route matches but cannot deliver."""
-WENT_ON = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
 
 
 class ObservedPlace(NamedTuple):
@@ -150,7 +149,7 @@ def _is_predicted(right: GroupAnswers, lane: ObservedLane) -> bool:
 def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
     """Return a cause if SQL Server used a route that the tables do not have."""
     answers = group.answers
-    went_on = answers.seen_outcome in WENT_ON
+    went_on = answers.seen_outcome in ON_ITS_WAY
     if not went_on and answers.error_number not in LOCALLY:
         return None
     hops = {
@@ -282,7 +281,7 @@ def _near_routes(place: ObservedPlace, instance: SqlInstance, in_use: Collection
 
 
 def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
-    if answers.seen_outcome not in WENT_ON:
+    if answers.seen_outcome not in ON_ITS_WAY:
         # The error number shows that a LOCAL route did not deliver.
         return route.kind is AddressKind.LOCAL and answers.error_number in LOCALLY
     if route.kind is AddressKind.LOCAL:

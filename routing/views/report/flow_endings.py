@@ -1,7 +1,8 @@
-"""Find the ends of messages that left their instance, once for each distinct key from their address."""
+"""Find the ends of messages that left their instance, once for each distinct key."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +12,13 @@ from routing.engines.traffic_tables import SentKey
 from routing.lint.lint_estate import with_keys
 from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import PathPlanner
-from routing.rules import text
 from routing.rules.estate import SqlInstance
-from routing.rules.following import MessageTrace, TracedMessage
+from routing.rules.following import MessageTrace
 from routing.rules.judging import judge_ways, read_all
 from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, earliest
 from routing.tables.table_columns import TableColumns
-from routing.terms import NOT_KNOWN, PathEnd, Reason
-from routing.views.page.facts import LEAVES
+from routing.terms import LEAVES, NOT_KNOWN, PathEnd, Reason
 
 _MOST_INTERVALS = 100
 """The maximal number of estate changes between the first and the last message of a key."""
@@ -35,15 +35,37 @@ class FlowEnd(NamedTuple):
 _UNKNOWN = FlowEnd(NOT_KNOWN)
 
 
+class _SentBy(NamedTuple):
+    """A sender, and the service and broker instance that its messages are for."""
+
+    instance: str
+    database: str | None
+    service: str
+    broker: str | None
+    is_initiator: bool
+
+
+_FirstHop = tuple[str, "str | None", "str | None"]
+"""An outcome, the address and the broker instance."""
+
+
+class _Interval(NamedTuple):
+    """The ends of a sender's messages by their first hop, from one time to another (None: no end)."""
+
+    since: int
+    until: int | None
+    ends: Mapping[_FirstHop, set[FlowEnd]]
+
+
 @dataclass
 class FlowEndings:
-    """Finds where messages end in an estate.
+    """Finds where messages end in an estate, by all paths that the transport may choose (D17).
 
     Messages of one key may end differently, at other times or by their dialogs: then their ending is not known.
     """
 
     network: EstateNetwork
-    _intervals: dict[object, list[tuple[int, int | None, FlowEnd]]] = field(default_factory=dict)
+    _known: dict[_SentBy, list[_Interval]] = field(default_factory=dict)
 
     @cached_property
     def _planner(self) -> PathPlanner:
@@ -59,48 +81,56 @@ class FlowEndings:
         if key.outcome not in LEAVES:
             return None
         sender = self.network.instances.get(key.instance)
-        if sender is None or key.address is None:
+        if sender is None or (key.database is not None and key.database not in sender.databases):
             return _UNKNOWN
-        ending: FlowEnd | None = None
+        ends = set[FlowEnd]()
         t: int | None = first
         for _ in range(_MOST_INTERVALS):
             if t is None or t > last:
                 break
-            t, end = self._find_at(key, sender, key.address, t)
-            if ending is not None and end != ending:
-                # They may have the same ending at different instances.
-                end = FlowEnd(end.ending) if end.ending == ending.ending else _UNKNOWN
-            ending = end
-            if ending == _UNKNOWN:
-                break
-        return _UNKNOWN if ending is None or (t is not None and t <= last) else ending
+            t, found = self._find_at(key, sender, t)
+            ends |= found
+        return _UNKNOWN if t is not None and t <= last else _join(ends)
 
-    def _find_at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
-        """Return the end of messages that are decided at a time, and the end of its interval."""
-        owners = tuple(owner.name for owner in self.network.owners(address, sender))
-        place = owners or text.comparable_address(address)
-        intervals = self._intervals.setdefault((place, key.service, key.broker_instance, key.is_initiator), [])
-        for since, until, end in intervals:
-            if since <= t and (until is None or t < until):
-                return until, end
-        until, end = self._follow(key, sender, address, t)
-        intervals.append((t, until, end))
-        return until, end
+    def _find_at(self, key: SentKey, sender: SqlInstance, t: int) -> tuple[int | None, set[FlowEnd]]:
+        """Return the ends of messages that are decided at a time, and the end of its interval."""
+        until: int | None = None
+        # The broker instance of the messages' decision is their own, or one that step 3 picked.
+        for broker in dict.fromkeys((key.broker_instance, None)):
+            interval = self._follow(key, sender, broker, t)
+            until = earliest(until, interval.until)
+            ends = interval.ends.get((key.outcome, key.address, key.broker_instance))
+            if ends:
+                return until, ends
+        return until, set()
 
-    def _follow(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
-        message = TracedMessage(ServiceAddress.of_name(key.service), key.is_initiator, t, 0)
-        times, ends = list[int](), set[FlowEnd]()
-        for followed in self._planner.follow_sent(sender, address, message, key.broker_instance):
-            if followed.until is not None:
-                times.append(followed.until)
-            ends.add(_end_of(followed.trace))
-        if len(ends) > 1 and len({end.ending for end in ends}) == 1:
-            ends = {FlowEnd(end.ending) for end in ends}
-        return min(times, default=None), ends.pop() if len(ends) == 1 else _UNKNOWN
+    def _follow(self, key: SentKey, sender: SqlInstance, broker: str | None, t: int) -> _Interval:
+        """Follow the messages of a sender from their first hop, for each hash that makes a difference."""
+        sent_by = _SentBy(key.instance, key.database, key.service, broker, key.is_initiator)
+        intervals = self._known.setdefault(sent_by, [])
+        for interval in intervals:
+            if interval.since <= t and (interval.until is None or t < interval.until):
+                return interval
+        path_sender = PathSender(sender, key.database, key.is_initiator)
+        planned = self._planner.timeline(path_sender, ServiceAddress.of_name(key.service), broker).at(t, (None,))
+        ends: dict[_FirstHop, set[FlowEnd]] = defaultdict(set)
+        for trace in (choice.paths[0].there for choice in planned.choices):
+            hop = trace.hop_paths[0].hops[0]
+            ends[str(hop.outcome), hop.address, hop.broker_instance].add(_end_of(trace))
+        intervals.append(_Interval(t, planned.valid_to, ends))
+        return intervals[-1]
+
+
+def _join(ends: set[FlowEnd]) -> FlowEnd:
+    """Return the common end of messages. They may have one ending at several instances."""
+    if len(ends) == 1:
+        return next(iter(ends))
+    endings = {end.ending for end in ends}
+    return FlowEnd(endings.pop()) if len(endings) == 1 else _UNKNOWN
 
 
 def _end_of(trace: MessageTrace) -> FlowEnd:
-    """Return the common end of all paths from an address, without acknowledgements."""
+    """Return the joint end of all paths of a message, without acknowledgements."""
     # The recorded requests for routes are not read.
     if any(hop_path.reason is Reason.ROUTE_REQUESTED for hop_path in trace.hop_paths):
         return _UNKNOWN

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from routing.terms import NOT_KNOWN, Outcome, ReadRow
+from routing.terms import LEAVES, NOT_KNOWN, ReadRow
 from routing.views.page.facts import STUCK
 from routing.views.page.pictures import bar_pictures, picture_theme
 
@@ -23,7 +23,6 @@ _STEP = 120
 _HEAD, _ABOVE, _LINE, _BELOW = -46, -22, 0, 20
 _EDGE = 100
 _HEADS = {"THERE": "There", "BACK": "And back"}
-_ON = tuple(map(str, (Outcome.SENT, Outcome.FORWARDED)))
 
 
 def followed(done: TraceResult) -> picture_theme.Picture:
@@ -69,7 +68,7 @@ def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
 
 def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]:
     for hop in hops:
-        goes_on = hop["outcome"] in _ON
+        goes_on = hop["outcome"] in LEAVES
         yield {
             "instance": picture_theme.drawn_text(hop["instance_name"]),
             "below": picture_theme.drawn_text(hop["scope"]) if goes_on else _end(way_row),
@@ -77,7 +76,7 @@ def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]
             "outcome": hop["outcome"],
             "is_stuck": hop["outcome"] in STUCK,
         }
-    if not hops or hops[-1]["outcome"] in _ON:
+    if not hops or hops[-1]["outcome"] in LEAVES:
         # The next instance is unknown, or the message has been there before.
         place = picture_theme.drawn_text(way_row["instance_name"] or way_row["address"] or "")
         end = {"instance": place, "below": way_row["outcome"], "route": None, "outcome": NOT_KNOWN}
