@@ -176,8 +176,8 @@ class ReadLog:
 
     ``rows_of`` counts the rows by view and instance. By view, ``rows_read`` counts all rows, and ``rows_rejected``
     and ``rows_left_out`` the unused ones. ``left_out`` (statements on exported objects), ``rejected`` and
-    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows and files (``unread_queues``) of
-    queues, whose messages have no result.
+    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows of queues. ``unread_queues`` has the
+    unreadable files of queues.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -257,10 +257,8 @@ def weigh(
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
-    notes, refused_messages = (
-        _note_future_times(export, scripts, options),
-        export.rejected_of[_QUEUE] + len(export.unread_queues),
-    )
+    notes = _note_future_times(export, scripts, options)
+    refused_messages = export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)

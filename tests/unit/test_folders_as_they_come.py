@@ -101,6 +101,9 @@ WEB = {
     "package.json": '{"name": "shop"}',
     "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',
     "win/services.csv": '"Status","Name","State"\n"Running","Spooler","Running"\n',
+    "win/sub/services.csv": '"Name"\n"Spooler"\n"MSSQLSERVER"\n',
+    "win/table/services.txt": "\nName\n----\nSpooler\n\n",
+    "win/json/services.json": '[{"Name": "Spooler"}]',
     "node_modules/x/routes.json": "[]",
     "web/routes.json": '[{"path": "/", "name": "home", "address": "x"}]',
 }

@@ -256,7 +256,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     if not any(views):
         return []
     if forced is None and view is not None and views == [view]:
-        _refuse_other_columns(file, sets[0], view)
+        _refuse_other_columns(file, sets[0], view, "" if decoded is None else decoded.text)
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
     known_sets = [
@@ -328,6 +328,7 @@ def _are_equal(sets: Sequence[ResultSet]) -> bool:
 
 # Names of columns that files of any program have.
 _COMMON = frozenset(["name", "address", "port", "lifetime"])
+_NAME = re.compile(r"\bname\b", re.IGNORECASE)
 
 
 def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
@@ -338,11 +339,16 @@ def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
     return any(names - _COMMON if is_json else len(names) > 1 for names in known_columns)
 
 
-def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
+def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: str) -> None:
     """Raise OtherFileError for a file named like a view, but with the columns of another program."""
     columns, own_names = set(rows.columns), {*view.exported, *view.layout}
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
+    heading = _NAME.search(text)
+    if columns - {*OF_A_DATA_ROW} == {"name"} and heading is not None and heading[0] != "name":
+        # SQL Server writes name.
+        why = f"its only column is {heading[0]}, as other programs write it"
+        raise OtherFileError.of_file(file, why, f"export it with {query_of(view)}")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     # One column may be called so by chance.
