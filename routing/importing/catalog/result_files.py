@@ -310,6 +310,7 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
             part.rows.reject_all("several JSON results are in the file, and no member says of which database")
     for parts in parts_by_view.values():
+        _refuse_repeated(parts)
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
             kind = "database" if parts[0].view.per_database else "instance"
@@ -318,6 +319,17 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
             )
             for rows in unnamed:
                 rows.reject_all(f"{why} of which {kind} this one is")
+
+
+def _refuse_repeated(parts: Sequence[FoundResultSet]) -> None:
+    """Reject result sets below another one of the same database, since a line between them may not be known."""
+    first_by_database: dict[str, ResultSet] = {}
+    for part in parts:
+        name = part.rows.database
+        if name is not None and part.view.per_database:
+            first = first_by_database.setdefault(name.casefold(), part.rows)
+            if first is not part.rows and not _are_equal([first, part.rows]):
+                part.rows.reject_all(f"it is the second result set below a line with the database {quote(name)}")
 
 
 def _are_equal(sets: Sequence[ResultSet]) -> bool:

@@ -38,18 +38,21 @@ _EMPTY_TEXT = "\x00"
 # SQL Server's tools, DataGrip, DBeaver and Oracle's tools show NULL in these forms.
 _NULLS = frozenset(["<null>", "[null]", "(null)"])
 # Editors of Markdown show a value as code, in bold or as a link.
-_DECORATED = re.compile(r"`+([^`]+)`+|\*\*([^*]+)\*\*|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)")
+_DECORATED = re.compile(r"`+([^`]+)`+|\*{1,3}([^*]+)\*{1,3}|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
 _TRIED = 100
 _HEAD = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
-_TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
+_TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([_*])")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+# A mail quotes each line of the mail before it.
+_MARKS = re.compile("^\ufeff+", re.MULTILINE)
+_QUOTE_SIGNS = re.compile(r"^[ \t]*(?:> ?)+", re.MULTILINE)
 
 
 class TextForm(Enum):
@@ -76,6 +79,11 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
 
     Raises InputError for an invalid separator.
     """
+    if "\ufeff" in text:
+        # The mark of a file that was added to another one.
+        text = _MARKS.sub("", text)
+    if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
+        text = _QUOTE_SIGNS.sub("", text)
     if _TABLE.search(text, 0, _HEAD) is not None:
         return TextLayout(TextForm.HTML), text
     if is_fixed_width(text):
