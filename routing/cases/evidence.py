@@ -177,7 +177,7 @@ class ReadLog:
     ``rows_of`` counts the rows by view and instance. By view, ``rows_read`` counts all rows, and ``rows_rejected``
     and ``rows_left_out`` the unused ones. ``left_out`` (statements on exported objects), ``rejected`` and
     ``notes`` are sentences. ``refused_messages`` counts the unreadable rows of queues. ``unread_queues`` has the
-    unreadable files of queues.
+    unreadable files of queues, and ``unread_scripts`` sentences on scripts without a readable statement.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -190,6 +190,7 @@ class ReadLog:
     notes: tuple[str, ...] = ()
     refused_messages: int = 0
     unread_queues: tuple[str, ...] = ()
+    unread_scripts: tuple[str, ...] = ()
     files_read: int = 0
     files_skipped: int = 0
 
@@ -264,8 +265,9 @@ def weigh(
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
     named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
+    unread_scripts: list[str] = []
     instances = _known_instances(evidence, options)
-    for instance, script in read_scripts(scripts, instances, options, notes, scripted_at):
+    for instance, script in read_scripts(scripts, instances, options, notes, scripted_at, unread=unread_scripts):
         evidence = _with_script(evidence, script, instance)
         if script.file not in named:
             for key, statement in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
@@ -278,6 +280,7 @@ def weigh(
         notes=(*evidence.log.notes, *notes),
         refused_messages=refused_messages,
         unread_queues=tuple(export.unread_queues),
+        unread_scripts=tuple(unread_scripts),
         files_read=export.files_read + scripts_read,
         files_skipped=export.files_skipped + len(set(scripts.every)) - scripts_read,
     )

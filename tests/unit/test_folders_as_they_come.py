@@ -217,6 +217,13 @@ def test_reports_list_skipped_statements(tmp_path: Path, capsys: pytest.CaptureF
     assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
     file.write_text("-- nothing to do\n", encoding="utf-8")
     assert json.loads(report("sarif", "--fail-on", "error", status=0))["runs"]
+    for unread in ("--liquibase formatted sql\nCREATE ROUTE R;\n", "# Notes\n\nCREATE ROUTE R\n"):
+        file.write_text(unread, encoding="utf-8")
+        [run] = json.loads(report("sarif", "--fail-on", "error", status=1))["runs"]
+        [invocation] = run["invocations"]
+        assert invocation["executionSuccessful"] is False
+        assert "r.sql: not read" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+        assert ElementTree.fromstring(report("junit", "--fail-on", "error", status=1)).get("errors") == "1"
 
 
 PORTS = (
