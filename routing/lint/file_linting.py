@@ -236,7 +236,8 @@ class FilesLinted:
     ``findings`` and ``suppressed`` have the rows of `lint` with ``file`` and ``line`` (or None), in the printed
     order. ``not_judged`` counts by code the findings that depend on missing exports, which ``not_known`` lists.
     ``rejected`` (rows of exports), ``not_taken`` (partly unknown statements), ``left_out`` (statements on exported
-    objects) and ``notes`` are sentences. ``unread`` has the notes on scripts that are not read. ``is_judged`` is false if all rows and statements were refused.
+    objects) and ``notes`` are sentences. ``unread`` has the notes on scripts that are not read.
+    ``is_judged`` is false if all rows and statements were refused.
     """
 
     findings: Sequence[ReadRow]
