@@ -101,6 +101,8 @@ WEB = {
     "package.json": '{"name": "shop"}',
     "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',
     "win/services.csv": '"Status","Name","State"\n"Running","Spooler","Running"\n',
+    "tls/certificates.csv": "Subject,Thumbprint\nCN=x,AB\n",
+    "web/tcp_endpoints.json": '[{"name": "x", "port": 80}]',
     "win/sub/services.csv": '"Name"\n"Spooler"\n"MSSQLSERVER"\n',
     "win/table/services.txt": "\nName\n----\nSpooler\n\n",
     "win/json/services.json": '[{"Name": "Spooler"}]',

@@ -363,10 +363,11 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
         raise OtherFileError.of_file(file, why, f"export it with {query_of(view)}")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
+    has_required, telling = required <= columns, columns & own_names - _COMMON
     # One column may be called so by chance.
-    expected = 1 if required <= columns else 2
-    if foreign and len(columns & own_names - _COMMON) < expected:
-        shown = ", ".join(foreign)[:_LONGEST]
+    expected = 1 if required and has_required else 2
+    if columns and (len(telling) < expected if foreign else not (telling or has_required)):
+        shown = ", ".join(foreign or rows.columns)[:_LONGEST]
         why = f"it is named like sys.{view.name}, but its columns are others: {shown}"
         raise OtherFileError.of_file(file, why)
 
