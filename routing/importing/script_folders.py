@@ -84,10 +84,12 @@ def _deployed(path: PurePosixPath) -> str | None:
 
 
 _UNDO_WORDS = re.compile(
-    r"(?i:roll[ _-]?back|(?:un|d[e\u00e9]s?)instal|undeploy|downgrade|back[ _-]?out)"
+    r"(?i:r(?:ue|\u00fc)ckg(?:ae|\u00e4)ngig|zur(?:ue|\u00fc)ckrollen|deshacer|revertir|desfazer|reverter|wycofa"
+    r"|\u043e\u0442\u043a\u0430\u0442|\u56de\u6eda|\u30ed\u30fc\u30eb\u30d0\u30c3\u30af)"
+    r"|(?i:roll[ _-]?back|(?:un|d[e\u00e9]s?)instal|undeploy|downgrade|back[ _-]?out)"
     r"|(?<![A-Za-z])(?i:undo|revert|teardown)(?![a-z])|Undo"
 )
-_UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert)", re.IGNORECASE)
+_UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert|backward)", re.IGNORECASE)
 _UNDO_ENDING = re.compile(r".*\.(?:down|undo|revert|roll[_-]?back)", re.IGNORECASE)
 _UNDO_FOLDERS = re.compile(
     r"[ _-]*(?:down|downs|undo|revert|roll[ _-]?backs?|uninstall)(?:[ _-]?(?:scripts?|sql))?", re.IGNORECASE
@@ -161,7 +163,11 @@ _ENVIRONMENTS = re.compile(
 )
 # Alone, other words are also names of schemas and departments, as in Production.Orders.sql.
 _UNAMBIGUOUS = re.compile(r"(?:dev|devel|prod|prd|uat|qa|preprod|nonprod|hml|homolog)[0-9]{0,2}", re.IGNORECASE)
-_BETWEEN_WORDS = re.compile(r"[^\w]+|_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_BETWEEN_WORDS = re.compile(r"[^\w]+|_+")
+_IN_CAPITALS = re.compile(
+    r"(?<=[A-Za-z0-9])(?:PreProd|NonProd|Dev|Prod|Test|Staging|Uat|UAT|QA)(?![a-z])"
+    r"|\b(?:PreProd|NonProd|Dev|Prod|Test|Staging|Uat|UAT|QA)(?=[A-Z][a-z])"
+)
 _MARK = "env"
 Rest = tuple[PurePosixPath, tuple[str, ...]]
 
@@ -173,7 +179,7 @@ def _fold(environment: str) -> str:
 def _words(name: str) -> list[str]:
     """Return the words of a name, with pre and non as part of the next word."""
     words: list[str] = []
-    for word in filter(None, _BETWEEN_WORDS.split(name)):
+    for word in filter(None, _BETWEEN_WORDS.split(_IN_CAPITALS.sub(r" \g<0> ", name))):
         if words and word.casefold().startswith("prod") and words[-1].casefold() in ("pre", "non"):
             words[-1] += word
         else:
@@ -246,9 +252,13 @@ def _find_environments(
     ]
     wanted_scripts = {name.rest for _, name in named_paths if name.environment == wanted_name}
     existing = {_rest(path.parent, _words(path.stem)) for path in paths}
+    # What runs before and after something else is for every environment.
+    posts = {(above, tuple(w for w in words if w != "post")) for above, words in existing if "post" in words}
     found: dict[PurePosixPath, str] = {}
     siblings: dict[Rest, dict[PurePosixPath, str]] = defaultdict(dict)
     for path, name in named_paths:
+        if name.environment == "pre" and name.rest in posts:
+            continue
         is_usual = _ENVIRONMENTS.fullmatch(name.environment) is not None
         if name.is_certain or name.rest in wanted_scripts or (is_usual and name.rest in existing):
             found.setdefault(path, name.environment)
