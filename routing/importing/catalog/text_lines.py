@@ -52,6 +52,7 @@ _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 # A mail quotes each line of the mail before it.
 _MARKS = re.compile("^\ufeff+", re.MULTILINE)
+_INDENTED_DASHES = re.compile(r"^([ \t]+)-+(?: -+)+ *\r?$", re.MULTILINE)
 _QUOTE_SIGNS = re.compile(r"^[ \t]*(?:> ?)+", re.MULTILINE)
 
 
@@ -79,11 +80,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
 
     Raises InputError for an invalid separator.
     """
-    if "\ufeff" in text:
-        # The mark of a file that was added to another one.
-        text = _MARKS.sub("", text)
-    if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
-        text = _QUOTE_SIGNS.sub("", text)
+    text = _without_margin(text)
     if _TABLE.search(text, 0, _HEAD) is not None:
         return TextLayout(TextForm.HTML), text
     if is_fixed_width(text):
@@ -101,6 +98,17 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
         return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
+
+
+def _without_margin(text: str) -> str:
+    """Return a text without marks of files, and without what mails and pages put before each line."""
+    if "\ufeff" in text:
+        # The mark of a file that was added to another one.
+        text = _MARKS.sub("", text)
+    if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
+        text = _QUOTE_SIGNS.sub("", text)
+    indented = _INDENTED_DASHES.search(text)
+    return text if indented is None else text.replace("\n" + indented[1], "\n").removeprefix(indented[1])
 
 
 def _known_separator(character: str, file: str) -> str:

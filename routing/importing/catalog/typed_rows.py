@@ -208,6 +208,7 @@ class RowReader:
 
 
 # A text or a name as T-SQL writes it, also with the parenthesis of a row of VALUES.
+_TYPOGRAPHIC = ("\u201c", "\u201d", "\u201e", "\u2018", "\u2019", "\u00ab", "\u00bb")
 _LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*|\s*\[[^\[\]]*\]\s*", re.DOTALL).fullmatch
 
 
@@ -221,6 +222,8 @@ def _check_text(value: object, column: ViewColumn) -> None:
         return
     if ("'" in value or "[" in value) and _LITERAL(value):
         raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
+    if value.startswith(_TYPOGRAPHIC) and value.endswith(_TYPOGRAPHIC):
+        raise ValueError(f"{quote(value)} has the quotation marks of a word processor around it")
     if "\ufffd" in value or "\x00" in value:
         raise ValueError(f"{quote(value)} has lost letters, since a tool read it in another encoding")
     if value.startswith("#") and _FORMULA_ERROR(value):

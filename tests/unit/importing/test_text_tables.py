@@ -168,6 +168,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
         ("|name|service\\_id|\n|---|---|\n|//a\\_b|1|\n|*//c\\~d*|2|\n", ["//a_b", "//c~d"]),
         ("name | service_id\n:---|---:\n//a | 1\n", ["//a"]),
         ("> | name | service_id |\n> |---|---|\n> | //a | 1 |\n>\n", ["//a"]),
+        ("Output:\n\n" + "".join(f"    {line}\n" for line in services().splitlines()), ["//orders", "//a b"]),
         ("```sql\n" + services() + "```\n", ["//orders", "//a b"]),
         ("<table border=0>\n <col width=64>\n <tr><td>name</td></tr><tr><td>//a</td></tr></table>", ["//a"]),
         ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a..|1|\n|//b...|2|\n", ["//a.."]),
@@ -178,6 +179,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
     ],
     ids=[
         *("Jira", "DBeaver", "decorated Markdown", "escaped Markdown", "Markdown without a frame", "quoted mail"),
+        "indented in a post",
         *(
             "fence",
             "Excel's HTML",
@@ -306,6 +308,7 @@ def test_cells_damaged_by_a_spreadsheet(tmp_path: Path) -> None:
         (5, "5. Jan 2026", "is only the part of a time that a spreadsheet shows"),
         (1, "#NAME?", "to_service_name: '#NAME?' is an error of a spreadsheet"),
         (1, "#N/A", "is an error of a spreadsheet"),
+        (1, "\u201c//a\u201d", "has the quotation marks of a word processor around it"),
         (1, "//Gr\ufffd\ufffde", "has lost letters"),
         (3, "//a\x00", "has lost letters"),
         (6, "1.23E+18", "message_sequence_number: '1.23E+18' is not an integer"),
