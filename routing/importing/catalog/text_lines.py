@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from html.parser import HTMLParser
 
-from routing.errors import quote
+from routing.errors import InputError, quote
 from routing.importing.catalog.fixed_width import is_fixed_width
 from routing.importing.catalog.printed_lines import lines_of
 from routing.importing.catalog.views import NAMES
@@ -113,8 +113,13 @@ def _without_margin(text: str) -> str:
 
 def _known_separator(character: str, file: str) -> str:
     if character not in SEPARATORS:
-        raise unreadable_file(file, f"its separator {quote(character)} is not one of , ; | and tab")
+        raise unknown_separator(character, file)
     return character
+
+
+def unknown_separator(character: str, file: str) -> InputError:
+    """Return the error that a file has cells between other signs."""
+    return unreadable_file(file, f"its separator {quote(character)} is not one of , ; | and tab")
 
 
 def _find_separator(text: str) -> tuple[str, str]:

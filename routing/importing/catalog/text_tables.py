@@ -31,6 +31,7 @@ from routing.importing.catalog.text_lines import (
     find_layout,
     is_plain_cell,
     split_lines,
+    unknown_separator,
 )
 from routing.importing.catalog.views import (
     KEPT,
@@ -53,6 +54,7 @@ _STATUS = "transmission_status"
 _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
 _ELLIPSES = ("...", "\u2026")
+_OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
 _NO_LINE: TextLine = (0, [""])
 
@@ -420,7 +422,11 @@ class _TextReader:
     def _find_layout(self, lines: Sequence[TextLine]) -> tuple[str, ...]:
         fitting = self._find_layouts(lines)
         if len(fitting) != 1:
-            names = [name.lower() for name in lines[0][1][0].split()]
+            header = lines[0][1][0].lower()
+            for sign in _OTHER_SEPARATORS if len(lines[0][1]) == 1 else ():
+                if find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
+                    raise unknown_separator(sign, self._file)
+            names = header.split()
             if len(lines[0][1]) == 1 and find_view_by_columns(names) is not None:
                 why = (
                     f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(names)}"

@@ -371,6 +371,7 @@ def test_an_unknown_encoding_is_refused() -> None:
             "to_service_name,transmission_status\n//a,x\n",
             "export it with SELECT * FROM sys.transmission",
         ),
+        ("services.csv", "name~service_id~service_queue_id\n//a~1~2\n", "its separator '~' is not one of"),
         ("services.csv", "name service_id service_queue_id\n//a 1 2\n", "columns are separated only by blanks"),
         ("services.txt", "name\nservice_id\nservice_queue_id\n//a\n1\n2\n", "on a line of its own"),
         (
