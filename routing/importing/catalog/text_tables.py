@@ -65,7 +65,8 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
     Raises InputError without a header or a layout that fits the rows, and for lines that sqlcmd wrapped.
     """
     layout, text = find_layout(text, file)
-    return _TextReader(file, view, layout, is_plain=text.isascii()).read(split_lines(text, layout))
+    reader = _TextReader(file, view, layout, is_plain=text.isascii(), has_zeros="\x00" in text)
+    return reader.read(split_lines(text, layout))
 
 
 @dataclass
@@ -84,8 +85,11 @@ class _Table:
 
 
 class _TextReader:
-    def __init__(self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool) -> None:
-        self._file, self._view, self._layout, self._is_plain = file, view, layout, is_plain
+    def __init__(
+        self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool, has_zeros: bool
+    ) -> None:
+        self._file, self._view, self._layout = file, view, layout
+        self._is_plain, self._has_zeros = is_plain, has_zeros
         self._is_separated = layout.form is TextForm.SEPARATED
         self._tables: list[_Table] = []
         self._table: _Table | None = None
@@ -342,6 +346,8 @@ class _TextReader:
                 above = cells
             if twice and not isinstance(row, str):
                 row = _find_clash(twice, names, row) or row
+            if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
+                row = "it has characters of the code 0, as text in another encoding has"
             if not self._is_separated and table.fixed is None and not isinstance(row, str):
                 row = _find_cut(names, row) or row
             if isinstance(row, str):

@@ -224,8 +224,6 @@ def _check_text(value: object, column: ViewColumn) -> None:
         raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
     if value.startswith(_TYPOGRAPHIC) and value.endswith(_TYPOGRAPHIC):
         raise ValueError(f"{quote(value)} has the quotation marks of a word processor around it")
-    if "\ufffd" in value or "\x00" in value:
-        raise ValueError(f"{quote(value)} has lost letters, since a tool read it in another encoding")
     if value.startswith("#") and _FORMULA_ERROR(value):
         raise ValueError(f"{quote(value)} is an error of a spreadsheet, so it is not the name itself")
 
