@@ -176,8 +176,8 @@ class ReadLog:
 
     ``rows_of`` counts the rows by view and instance. By view, ``rows_read`` counts all rows, and ``rows_rejected``
     and ``rows_left_out`` the unused ones. ``left_out`` (statements on exported objects), ``rejected`` and
-    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows and files (``unread_queues``) of
-    queues, whose messages have no result.
+    ``notes`` are sentences. ``refused_messages`` counts the unreadable rows of queues. ``unread_queues`` has the
+    unreadable files of queues, and ``unread_scripts`` sentences on scripts without a readable statement.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -190,6 +190,7 @@ class ReadLog:
     notes: tuple[str, ...] = ()
     refused_messages: int = 0
     unread_queues: tuple[str, ...] = ()
+    unread_scripts: tuple[str, ...] = ()
     files_read: int = 0
     files_skipped: int = 0
 
@@ -257,17 +258,16 @@ def weigh(
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
-    notes, refused_messages = (
-        _note_future_times(export, scripts, options),
-        export.rejected_of[_QUEUE] + len(export.unread_queues),
-    )
+    notes = _note_future_times(export, scripts, options)
+    refused_messages = export.rejected_of[_QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
     named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
+    unread_scripts: list[str] = []
     instances = _known_instances(evidence, options)
-    for instance, script in read_scripts(scripts, instances, options, notes, scripted_at):
+    for instance, script in read_scripts(scripts, instances, options, notes, scripted_at, unread=unread_scripts):
         evidence = _with_script(evidence, script, instance)
         if script.file not in named:
             for key, statement in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
@@ -280,6 +280,7 @@ def weigh(
         notes=(*evidence.log.notes, *notes),
         refused_messages=refused_messages,
         unread_queues=tuple(export.unread_queues),
+        unread_scripts=tuple(unread_scripts),
         files_read=export.files_read + scripts_read,
         files_skipped=export.files_skipped + len(set(scripts.every)) - scripts_read,
     )

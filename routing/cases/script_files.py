@@ -29,6 +29,7 @@ from routing.importing.tsql.servers import find_instance, is_local, is_same_serv
 
 _SCRIPT = ".sql"
 _SCRIPTS = (_SCRIPT, _PROJECT)
+_NO_STATEMENT = "no T-SQL statement is found in it"
 KnownInstances = Mapping[str, Sequence[str]]
 """The instances that scripts may be for, each with its network addresses."""
 
@@ -92,7 +93,11 @@ _Outlines = dict[Path, ScriptOutline]
 
 
 def _choose(
-    scripts: ScriptFiles, known_instances: KnownInstances, options: FileOptions, notes: list[str]
+    scripts: ScriptFiles,
+    known_instances: KnownInstances,
+    options: FileOptions,
+    notes: list[str],
+    skip: Callable[[Path, str], None],
 ) -> tuple[list[Path], _Outlines]:
     """Return the scripts of folders to apply, in order and with their outlines. ``notes`` explains the choice."""
     chosen: list[Path] = []
@@ -102,7 +107,7 @@ def _choose(
         dialects: dict[str, list[str]] = defaultdict(list)
         own_outlines: _Outlines = {}
         for file in files:
-            outline = _outline(file, options, notes)
+            outline = _outline(file, options, skip)
             if outline is None:
                 continue
             dialect = find_dialect(outline.text, PurePath(file.relative_to(folder)))
@@ -122,13 +127,13 @@ def _choose(
     return chosen, outlines
 
 
-def _outline(file: Path, options: FileOptions, notes: list[str]) -> ScriptOutline | None:
+def _outline(file: Path, options: FileOptions, skip: Callable[[Path, str], None]) -> ScriptOutline | None:
     try:
         return outline_of(file, options.variables)
     except OSError as error:
         raise unreadable_script(str(file), error) from error
     except ValueError as error:
-        notes.append(f"{file}: not read, {error}")
+        skip(file, str(error))
         return None
 
 
@@ -185,14 +190,22 @@ def read_scripts(
     notes: list[str],
     scripted_at: datetime | None = None,
     instance: str | None = None,
+    unread: list[str] | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield scripts with their instances, in the order of the files. A script for several instances is split.
 
     A batch belongs to the first instance that exists: of its ``:connect``, of ``instance``, of a folder with the
     name of one in ``known_instances``, or of ``--instance``. Times are as in `read_file`. ``notes`` gets the
-    skipped files of folders, and servers with almost known names. Raises InputError if a script has no instance,
-    or if a named file is not a script.
+    skipped files of folders, and servers with almost known names. ``unread`` gets those of them that hold more
+    than comments. Raises InputError if a script has no instance, or if a named file is not a script.
     """
+
+    def skip(file: Path, why: str) -> None:
+        sentence = f"{file}: not read, {why}"
+        notes.append(sentence)
+        if unread is not None and why != _NO_STATEMENT:
+            unread.append(sentence)
+
     reader = _ScriptReader(known_instances, options, notes, scripted_at)
     for file in scripts.named:
         outline = None
@@ -204,16 +217,16 @@ def read_scripts(
             yield from reader.read(file, outline, instance)
         except OtherFileError as none:
             if scripts.is_lenient and outline is not None:
-                notes.append(f"{file}: not read, {none.why}")
+                skip(file, none.why)
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):
                 raise
-    chosen, outlines = _choose(scripts, known_instances, options, notes)
+    chosen, outlines = _choose(scripts, known_instances, options, notes, skip)
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])
         except OtherFileError as none:
-            notes.append(f"{file}: not read, {none.why}")
+            skip(file, none.why)
 
 
 def _holds_only_comments(file: Path) -> bool:
@@ -323,7 +336,7 @@ def _split_by_instance(
         wrong = [
             f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
         ]
-        raise _no_script(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
+        raise _no_script(file, f"{_NO_STATEMENT}{next(iter(wrong), '')}")
     named = next(iter(scripts.values())).servers
     rows = [{"instance_name": name, "addresses": addresses} for name, addresses in known_instances.items()]
     # A script without an instance is named by its file, which no server name resembles.

@@ -195,7 +195,9 @@ def _is_found(done: Check, condition: str) -> bool:
         severities = count_severities(done.findings)
         return severities["error"] > 0 or (condition == "warning" and severities["warning"] > 0)
     if condition == "not-known":
-        return done.evidence.log.refused_messages > 0 or any(result.verdict is None for result in done.results)
+        log = done.evidence.log
+        is_unread = log.refused_messages > 0 or bool(log.unread_queues)
+        return is_unread or any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if condition == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

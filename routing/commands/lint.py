@@ -106,7 +106,7 @@ def tell_files(
             describe_findings(findings, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
         )
     else:
-        not_judged = [*done.rejected, *done.not_taken]
+        not_judged = [*done.rejected, *done.not_taken, *done.unread]
         console.result(report(options, findings, rules, not_judged=not_judged, is_judged=done.is_judged))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from routing.errors import InputError, join_bounded, quote
@@ -83,10 +84,13 @@ def _deployed(path: PurePosixPath) -> str | None:
 
 
 _UNDO_WORDS = re.compile(
-    r"(?i:roll[ _-]?back|(?:un|d[e\u00e9]s?)instal|undeploy|downgrade|back[ _-]?out)"
+    r"(?i:r(?:ue|\u00fc)ckg(?:ae|\u00e4)ngig|zur(?:ue|\u00fc)ckrollen|deshacer|revertir|desfazer|reverter|wycofa"
+    r"|\u043e\u0442\u043a\u0430\u0442|\u56de\u6eda|\u30ed\u30fc\u30eb\u30d0\u30c3\u30af)"
+    r"|(?i:roll[ _-]?back|(?:un|d[e\u00e9]s?)instal|undeploy|downgrade|back[ _-]?out)"
     r"|(?<![A-Za-z])(?i:undo|revert|teardown)(?![a-z])|Undo"
 )
-_UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert)", re.IGNORECASE)
+_UNDO_PART = re.compile(r"(?:.*[._-])?(?:down|undo|revert|backward)", re.IGNORECASE)
+_UNDO_ENDING = re.compile(r".*\.(?:down|undo|revert|roll[_-]?back)", re.IGNORECASE)
 _UNDO_FOLDERS = re.compile(
     r"[ _-]*(?:down|downs|undo|revert|roll[ _-]?backs?|uninstall)(?:[ _-]?(?:scripts?|sql))?", re.IGNORECASE
 )
@@ -96,11 +100,28 @@ def is_undo(path: PurePosixPath) -> bool:
     """Return whether the name of a script says that it undoes, rolls back or uninstalls something."""
     flyway, callback = _FLYWAY.fullmatch(path.stem), _CALLBACK.fullmatch(path.stem)
     if flyway is not None and flyway["kind"]:
-        return flyway["kind"].upper() == "U"
+        return flyway["kind"].upper() == "U" or _UNDO_ENDING.fullmatch(path.stem) is not None
     if callback is not None and callback["what"] not in _APPLYING:
         return True
-    is_named = _UNDO_WORDS.search(path.stem) or _UNDO_PART.fullmatch(path.stem)
-    return bool(is_named) or any(_UNDO_FOLDERS.fullmatch(folder) for folder in path.parts[:-1])
+    return _is_named_undo(path.stem) or any(_UNDO_FOLDERS.fullmatch(folder) for folder in path.parts[:-1])
+
+
+def _is_named_undo(stem: str) -> bool:
+    return bool(_UNDO_WORDS.search(stem) or _UNDO_PART.fullmatch(stem))
+
+
+def _find_undo(paths: Iterable[PurePosixPath]) -> Iterator[PurePosixPath]:
+    """Yield the scripts that undo others. Of two migrations with one version, one may be named as undo."""
+    of_version: dict[object, list[PurePosixPath]] = defaultdict(list)
+    for path in paths:
+        flyway = _FLYWAY.fullmatch(path.stem)
+        if is_undo(path):
+            yield path
+        elif flyway is not None and flyway["kind"]:
+            of_version[path.parent, _version(flyway["version"])].append(path)
+    for same in of_version.values():
+        named = [path for path in same if _is_named_undo(path.stem)]
+        yield from named if len(named) < len(same) else ()
 
 
 _SECTION = re.compile(
@@ -140,47 +161,81 @@ _ENVIRONMENTS = re.compile(
     r"|nonprod|non[_-]?prod|beta|trn|ppd)[a-z]?[0-9]{0,2}",
     re.IGNORECASE,
 )
-_PARTS = re.compile(r"([._-])")
+# Alone, other words are also names of schemas and departments, as in Production.Orders.sql.
+_UNAMBIGUOUS = re.compile(r"(?:dev|devel|prod|prd|uat|qa|preprod|nonprod|hml|homolog)[0-9]{0,2}", re.IGNORECASE)
+_BETWEEN_WORDS = re.compile(r"[^\w]+|_+")
+_IN_CAPITALS = re.compile(
+    r"(?<=[A-Za-z0-9])(?:PreProd|NonProd|Dev|Prod|Test|Staging|Uat|UAT|QA)(?![a-z])"
+    r"|\b(?:PreProd|NonProd|Dev|Prod|Test|Staging|Uat|UAT|QA)(?=[A-Z][a-z])"
+)
 _MARK = "env"
+Rest = tuple[PurePosixPath, tuple[str, ...]]
+
+
+def _fold(environment: str) -> str:
+    return "".join(filter(str.isalnum, environment.casefold()))
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name, with pre and non as part of the next word."""
+    words: list[str] = []
+    for word in filter(None, _BETWEEN_WORDS.split(_IN_CAPITALS.sub(r" \g<0> ", name))):
+        if words and word.casefold().startswith("prod") and words[-1].casefold() in ("pre", "non"):
+            words[-1] += word
+        else:
+            words.append(word)
+    return words
+
+
+def _rest(parent: PurePosixPath, words: Iterable[str]) -> Rest:
+    """Return what scripts for several environments have in common: a folder, and words that are no numbers."""
+    return parent, tuple(word.casefold() for word in words if not word.isdigit())
 
 
 @dataclass(frozen=True)
 class _EnvironmentName:
     """A part of a file's path that may be an environment, and the rest of the path.
 
-    ``without`` is the name of a file that would be for every environment. A folder's name has none.
+    ``is_certain`` if the name needs no sibling to be an environment.
     """
 
     environment: str
-    rest: tuple[PurePosixPath, tuple[str, ...]]
-    is_marked: bool = False
-    is_last: bool = False
-    without: str = ""
+    rest: Rest
+    is_certain: bool = False
 
 
 def _environment_names(
-    path: PurePosixPath, wanted_name: str | None, instances: Collection[str]
+    path: PurePosixPath, wanted_name: str | None, instances: Collection[str], common_folder: int
 ) -> Iterator[_EnvironmentName]:
     """Yield every way to read an environment from a file's path.
 
-    Folders have usual names or the wanted one, but not of instances. Parts of a file's name may have any name if
-    one is wanted.
+    Folders have usual names or the wanted one, but not of instances. Words of a file's name may be any name if one
+    is wanted. ``common_folder`` counts the folders that have all scripts.
     """
-    for place, folder in enumerate(map(str.casefold, path.parts[:-1])):
-        if folder not in instances and (_ENVIRONMENTS.fullmatch(folder) or folder == wanted_name):
-            yield _EnvironmentName(folder, (PurePosixPath(*path.parts[:place]), ("*", "/")))
+    words = _words(path.stem)
+    for place, folder in enumerate(path.parts[:-1]):
+        name = _fold(folder)
+        if folder.casefold() not in instances and (_ENVIRONMENTS.fullmatch(folder) or name == wanted_name):
+            above = PurePosixPath(*path.parts[:place])
+            is_certain = place >= common_folder and _UNAMBIGUOUS.fullmatch(name) is not None
+            yield _EnvironmentName(name, (above, ("*", "/")), is_certain)
+            yield _EnvironmentName(name, _rest(above.joinpath(*path.parts[place + 1 : -1]), words))
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
-        yield _EnvironmentName(dotted[0], (path.parent, tuple(dotted[1:])), is_marked=True)
+        yield _EnvironmentName(_fold(dotted[0]), _rest(path.parent, dotted[1:]), is_certain=True)
         return
-    parts = _PARTS.split(path.stem)
-    for place in range(0, len(parts), 2) if len(parts) > 1 else ():
-        if wanted_name is None and not _ENVIRONMENTS.fullmatch(parts[place]):
+    last = dotted[-1] if len(dotted) > 1 else ""
+    if any(map(_UNAMBIGUOUS.fullmatch, last.split("-")[1:] and last.split("-"))):
+        yield _EnvironmentName(_fold(last), _rest(path.parent, dotted[:-1]), is_certain=True)
+        return
+    for place, word in enumerate(words):
+        name, rest = _fold(word), _rest(path.parent, (*words[:place], *words[place + 1 :]))
+        if wanted_name is None and not _ENVIRONMENTS.fullmatch(name):
             continue
-        remaining_parts = tuple(map(str.casefold, (*parts[:place], "*", *parts[place + 1 :])))
-        is_last = place == len(parts) - 1 and parts[place - 1] == "."
-        without = "".join(parts[:-2] if place == len(parts) - 1 else (*parts[:place], *parts[place + 2 :]))
-        yield _EnvironmentName(parts[place], (path.parent, remaining_parts), False, is_last, without + path.suffix)
+        is_at_end = not _rest(path.parent, words[:place])[1] or place == len(words) - 1
+        is_plain = is_at_end and _UNAMBIGUOUS.fullmatch(name) is not None
+        is_last = _fold(last) == name and bool(_ENVIRONMENTS.fullmatch(name))
+        yield _EnvironmentName(name, rest, bool(rest[1]) and (is_plain or is_last))
 
 
 def _find_environments(
@@ -188,25 +243,39 @@ def _find_environments(
 ) -> dict[PurePosixPath, str]:
     """Return the scripts of single environments with their environment.
 
-    A script has an environment if its name is certain, or if there are siblings with other names. Siblings of a
-    script for the wanted environment always belong to other environments.
+    A script has an environment if its name is certain, or if there are siblings with other names or without one.
+    Siblings of a script for the wanted environment always belong to other environments.
     """
-    named_paths = [(path, name) for path in paths for name in _environment_names(path, wanted_name, instances)]
-    wanted_scripts = {name.rest for _, name in named_paths if name.environment.casefold() == wanted_name}
-    existing_paths, certain = set(paths), dict[PurePosixPath, str]()
-    siblings: dict[object, dict[PurePosixPath, str]] = defaultdict(dict)
+    common_folder = _count_common_folders(paths)
+    named_paths = [
+        (path, name) for path in paths for name in _environment_names(path, wanted_name, instances, common_folder)
+    ]
+    wanted_scripts = {name.rest for _, name in named_paths if name.environment == wanted_name}
+    existing = {_rest(path.parent, _words(path.stem)) for path in paths}
+    # What runs before and after something else is for every environment.
+    posts = {(above, tuple(w for w in words if w != "post")) for above, words in existing if "post" in words}
+    found: dict[PurePosixPath, str] = {}
+    siblings: dict[Rest, dict[PurePosixPath, str]] = defaultdict(dict)
     for path, name in named_paths:
-        if name.is_marked or name.rest in wanted_scripts:
-            certain.setdefault(path, name.environment)
-        elif _ENVIRONMENTS.fullmatch(name.environment):
+        if name.environment == "pre" and name.rest in posts:
+            continue
+        is_usual = _ENVIRONMENTS.fullmatch(name.environment) is not None
+        if name.is_certain or name.rest in wanted_scripts or (is_usual and name.rest in existing):
+            found.setdefault(path, name.environment)
+        if is_usual:
             siblings[name.rest][path] = name.environment
-            if name.is_last or (name.without and path.with_name(name.without) in existing_paths):
-                certain.setdefault(path, name.environment)
-    for environments in siblings.values():
-        if len({name.casefold() for name in environments.values()}) > 1:
+    for (_, words), environments in siblings.items():
+        is_doubtful = not words and not any(map(_UNAMBIGUOUS.fullmatch, environments.values()))
+        if len(set(environments.values())) > 1 and not is_doubtful:
             for path, environment in environments.items():
-                certain.setdefault(path, environment)
-    return certain
+                found.setdefault(path, environment)
+    return found
+
+
+def _count_common_folders(paths: Sequence[PurePosixPath]) -> int:
+    """Count the folders that all paths begin with."""
+    levels = zip(*(path.parts[:-1] for path in paths), strict=False)
+    return len(list(takewhile(lambda names: len(set(names)) == 1, levels)))
 
 
 def arrange(
@@ -223,14 +292,14 @@ def arrange(
     with the names of ``instances`` are not of environments.
     """
     paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
-    undo = [path for path in paths if is_undo(path)]
+    undo = list(_find_undo(paths))
     if undo:
         notes.append(f"skipped, since they undo other scripts (name them to apply them): {_names(paths, undo)}")
     remaining = _without(paths, undo)
-    folded_name = None if environment is None else environment.casefold()
+    folded_name = None if environment is None else _fold(environment)
     of_environments = _find_environments(remaining, folded_name, {name.casefold() for name in instances})
-    environments.update(name.casefold() for name in of_environments.values())
-    other_environments = [path for path, name in of_environments.items() if name.casefold() != folded_name]
+    environments.update(of_environments.values())
+    other_environments = [path for path, name in of_environments.items() if name != folded_name]
     if other_environments:
         names = ", ".join(sorted({of_environments[path].upper() for path in other_environments}))
         which = f"skipped, scripts for environments (--environment applies one of {names})"
@@ -271,7 +340,7 @@ def _names(paths: dict[PurePosixPath, Path], named_paths: Sequence[PurePosixPath
 
 def refuse_unknown(environment: str | None, environments: set[str]) -> None:
     """Raise InputError if no script of a folder belongs to the environment of ``--environment``."""
-    if environment is not None and environment.casefold() not in environments:
+    if environment is not None and _fold(environment) not in environments:
         shown = ", ".join(sorted(map(str.upper, environments))) or "none"
         raise InputError(
             f"--environment {quote(environment)}: no script in the folders is for it",

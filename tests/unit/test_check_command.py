@@ -98,6 +98,7 @@ KEYS = (
     "refused",
     "decided_at",
     "refused_messages",
+    "unread_queues",
     "messages",
     "outcomes",
     "ends",

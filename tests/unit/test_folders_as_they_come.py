@@ -101,6 +101,11 @@ WEB = {
     "package.json": '{"name": "shop"}',
     "services.csv": '"Name","DisplayName"\n"MSSQLSERVER","SQL Server (MSSQLSERVER)"\n',
     "win/services.csv": '"Status","Name","State"\n"Running","Spooler","Running"\n',
+    "tls/certificates.csv": "Subject,Thumbprint\nCN=x,AB\n",
+    "web/tcp_endpoints.json": '[{"name": "x", "port": 80}]',
+    "win/sub/services.csv": '"Name"\n"Spooler"\n"MSSQLSERVER"\n',
+    "win/table/services.txt": "\nName\n----\nSpooler\n\n",
+    "win/json/services.json": '[{"Name": "Spooler"}]',
     "node_modules/x/routes.json": "[]",
     "web/routes.json": '[{"path": "/", "name": "home", "address": "x"}]',
 }
@@ -214,6 +219,13 @@ def test_reports_list_skipped_statements(tmp_path: Path, capsys: pytest.CaptureF
     assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
     file.write_text("-- nothing to do\n", encoding="utf-8")
     assert json.loads(report("sarif", "--fail-on", "error", status=0))["runs"]
+    for unread in ("--liquibase formatted sql\nCREATE ROUTE R;\n", "# Notes\n\nCREATE ROUTE R\n"):
+        file.write_text(unread, encoding="utf-8")
+        [run] = json.loads(report("sarif", "--fail-on", "error", status=1))["runs"]
+        [invocation] = run["invocations"]
+        assert invocation["executionSuccessful"] is False
+        assert "r.sql: not read" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+        assert ElementTree.fromstring(report("junit", "--fail-on", "error", status=1)).get("errors") == "1"
 
 
 PORTS = (

@@ -50,6 +50,10 @@ def test_an_unread_file_of_a_queue_is_unknown(
     )
     assert "the outcome of its messages is not known." in out
     assert err.splitlines()[-1].endswith("1 skipped, 0 rows refused")
+    done = json.loads(check(tmp_path, capsys, "--format", "json")[1])
+    # The number of its rows is not known.
+    assert done["refused_messages"] == 0
+    assert done["unread_queues"] == [f"{tmp_path}/transmission_queue Stock.txt"]
     assert "Stock.txt:notread" in out.replace(" ", "").partition("rejected:")[2]
 
 
@@ -70,7 +74,7 @@ def test_scripts_in_a_code_page(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (tmp_path / "r.sql").write_bytes(text.encode(encoding))
         cli.main(["lint", str(tmp_path / "r.sql"), *options])
         printed = capsys.readouterr()
-        return printed.out, printed.err
+        return " ".join(printed.out.split()), printed.err
 
     out, err = lint("\u0444\u0438\u043b", "cp1251")
     assert "line 3: read as Windows-1252, since it is not UTF-8 (--encoding names another)" in err

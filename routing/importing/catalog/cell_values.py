@@ -22,7 +22,11 @@ _TIME = re.compile(
     r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
 )
 # Times as spreadsheets show and save them: minutes, a number of days, or nothing in a narrow column.
-_SHOWN_TIME = re.compile(r"\d{1,3}:\d{2}(?:[.,]\d{1,7})?|\d{5}(?:[.,]\d+)?|#+")
+_SHOWN_TIME = re.compile(
+    r"\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,7})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?|\d{5}(?:[.,]\d+)?|#+"
+)
+_DATE_SIGNS = re.compile(r"[\w., /-]{6,24}")
+_DIGITS = re.compile(r"\d+")
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 # Spreadsheets write a flag in the language of their user.
@@ -78,6 +82,11 @@ def is_shown_time(cell: object) -> bool:
     return isinstance(cell, str) and _SHOWN_TIME.fullmatch(cell.strip()) is not None
 
 
+def is_only_date(cell: object) -> bool:
+    """Return whether a cell has a date without a time of day."""
+    return isinstance(cell, str) and bool(_DATE_SIGNS.fullmatch(cell)) and len(_DIGITS.findall(cell)) in (2, 3)
+
+
 class UnknownTime(datetime):
     """A time that a cell does not show. Its value is the time of the export."""
 
@@ -100,11 +109,16 @@ def time(cell: object, form: TimeForm | None = None) -> datetime:
     return by_form.astimezone(timezone.utc) if by_form.tzinfo else by_form
 
 
+def shown_time(text: str) -> ValueError:
+    """Return the error that a cell has only a part of a time."""
+    remedy = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
+    return ValueError(f"{quote(text)} is only the part of a time that a spreadsheet shows: {remedy}")
+
+
 def _iso_time(text: str, form: TimeForm | None) -> datetime:
     match = _TIME.fullmatch(text)
     if is_shown_time(text):
-        remedy = "export the view again, as sbroute import queries does, and do not save it with a spreadsheet"
-        raise ValueError(f"{quote(text)} is only the part of a time that a spreadsheet shows: {remedy}")
+        raise shown_time(text)
     if match is None:
         format_hint = "(--date-format names another)" if form is None else f"nor of {form.text}"
         raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {format_hint}")

@@ -12,6 +12,8 @@ _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\u
 # SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
 _MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
 _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
+# The marks around text of fixed width in Markdown, Jira and Confluence.
+_FENCE = re.compile(r"[`~]{3,}\w*|\{(?:code|noformat)[^{}]*\}")
 # Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too.
 _COMMA = r"(?:, |[\uff0c、] ?)"
 _ERROR = re.compile(
@@ -19,9 +21,22 @@ _ERROR = re.compile(
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
+# The forms of DataGrip, DBeaver, FreeTDS, ODBC, PowerShell, Java, Python and Go, and of a query without an end.
+_TOOL_ERROR = re.compile(
+    r"\[[0-9A-Z]{5}\] ?\[\d+\]|[\w-]{1,20} ?\w{0,20} ?\[\d{1,10}\] ?\[[0-9A-Z]{5}\]"
+    r"|(?i:msg|error|fehler|erreur|errore|erro|ошибка|błąd|hata)[: ]{1,3}\d+"
+    r"|(?i:error|fehler|fatal) ?[:=] |(?i:warning: fatal error|sql ?state)\b"
+    r"|[\w.]{0,80}(?:Exception|Error)\b ?:|(?i:invoke-\w{1,20}|mssql) ?:|(?i:exception calling) "
+    r"|A severe error|Transaction \(Process|Unexpected EOF"
+    r"|(?i:execution |query )?(?i:time-?out (?:expired|.{0,20}abgelaufen)|zeitüberschreitung|tiempo de espera)\b"
+    r"|(?i:délai d.{0,40}expir|tempo limite.{0,40}(?:expir|esgot)|query failed|время ожидания)"
+    r"|.{0,60}(?i:cancell?ed by|vom benutzer abgebrochen|cancelad[ao] p|annulée? par|annullat[ao] da"
+    r"|отменен\w* польз|anulowan\w* przez"
+    r"|用户.{0,3}取消|キャンセルされ)|.{0,40}(?i:execution failed)"
+)
 _CONTEXT = re.compile(
-    r"(?i:[^'\"«“]{0,80}(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|내용|컨텍스트)[^'\"«“]{0,80})"
-    r"['\"«“](?P<name>.{1,200})['\"»”][^'\"»”]{0,40}"
+    r"(?i:[^'\"«“„]{0,80}(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|資料庫內容|내용|컨텍스트)"
+    r"[^'\"«“„]{0,80})['\"«“„](?P<name>.{1,200})['\"»”“][^'\"»”“]{0,40}"
 )
 _DATABASE = (
     r"databas\w*|datenbank|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
@@ -35,7 +50,9 @@ _BEGIN = re.compile(
 # Tools add the id of a database to its name, as in Orders (id 7). Without the word it may be part of the name.
 _ID = re.compile(r"[-,;(\[|] ?(?:db|database)?[ _]?id ?[:=#]? ?\d+ ?[)\]]?$", re.IGNORECASE)
 _CERTAIN = re.compile(
-    r"\[[^\[\]]+\]|'[^']+'|\"[^\"]+\"|(?!.*\bid\W*\d+$)\w[\w@$#.-]*(?: \w[\w@$#.-]*)*", re.IGNORECASE
+    r"\[[^\[\]]+\]|'[^']+'|\"[^\"]+\"|(?!.*\bid\W*\d+$)(?!.* (?:on|at|from|auf|von|sur|en|em|su|na) )"
+    r"\w[\w@$#.-]*(?: \w[\w@$#.-]*)*",
+    re.IGNORECASE,
 )
 
 
@@ -49,7 +66,9 @@ def lines_of(text: str) -> list[str]:
 def is_remark(line: str) -> bool:
     """Return whether a line is blank, a heading, a count of rows or a closing time: no row in any language."""
     text = line.strip()
-    return not text or bool(_COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text))
+    return not text or bool(
+        _FENCE.fullmatch(text) or _COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text)
+    )
 
 
 def find_error(line: str) -> str | None:
@@ -58,6 +77,11 @@ def find_error(line: str) -> str | None:
     if match is not None:
         return match.group(1)
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
+
+
+def is_tool_error(line: str) -> bool:
+    """Return whether a line outside tables is an error of a tool, or says that the query was cancelled."""
+    return _TOOL_ERROR.match(line.strip()) is not None
 
 
 class DatabaseMark(NamedTuple):
@@ -75,7 +99,7 @@ def find_database(line: str) -> DatabaseMark | None:
     text = line.strip()
     match = _CONTEXT.fullmatch(text)
     if match is not None:
-        return DatabaseMark(match["name"])
+        return DatabaseMark(match["name"].strip())
     match = _BEGIN.fullmatch(text)
     if match is None:
         return None

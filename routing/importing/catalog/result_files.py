@@ -256,7 +256,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     if not any(views):
         return []
     if forced is None and view is not None and views == [view]:
-        _refuse_other_columns(file, sets[0], view)
+        _refuse_other_columns(file, sets[0], view, "" if decoded is None else decoded.text)
     if forced is None:
         notes += _say_by_columns(file, sets, views, view)
     known_sets = [
@@ -310,6 +310,7 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
             part.rows.reject_all("several JSON results are in the file, and no member says of which database")
     for parts in parts_by_view.values():
+        _refuse_repeated(parts)
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
             kind = "database" if parts[0].view.per_database else "instance"
@@ -320,6 +321,17 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
                 rows.reject_all(f"{why} of which {kind} this one is")
 
 
+def _refuse_repeated(parts: Sequence[FoundResultSet]) -> None:
+    """Reject result sets below another one of the same database, since a line between them may not be known."""
+    first_by_database: dict[str, ResultSet] = {}
+    for part in parts:
+        name = part.rows.database
+        if name is not None and part.view.per_database:
+            first = first_by_database.setdefault(name.casefold(), part.rows)
+            if first is not part.rows and not _are_equal([first, part.rows]):
+                part.rows.reject_all(f"it is the second result set below a line with the database {quote(name)}")
+
+
 def _are_equal(sets: Sequence[ResultSet]) -> bool:
     """Return whether result sets have the same rows, so that their order does not matter."""
     first, *other_sets = [(part.columns, [row for _, row in part.rows]) for part in sets]
@@ -328,6 +340,7 @@ def _are_equal(sets: Sequence[ResultSet]) -> bool:
 
 # Names of columns that files of any program have.
 _COMMON = frozenset(["name", "address", "port", "lifetime"])
+_NAME = re.compile(r"\bname\b", re.IGNORECASE)
 
 
 def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
@@ -338,17 +351,23 @@ def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
     return any(names - _COMMON if is_json else len(names) > 1 for names in known_columns)
 
 
-def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView) -> None:
+def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: str) -> None:
     """Raise OtherFileError for a file named like a view, but with the columns of another program."""
     columns, own_names = set(rows.columns), {*view.exported, *view.layout}
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
+    heading = _NAME.search(text)
+    if columns - {*OF_A_DATA_ROW} == {"name"} and heading is not None and heading[0] != "name":
+        # SQL Server writes name.
+        why = f"its only column is {heading[0]}, as other programs write it"
+        raise OtherFileError.of_file(file, why, f"export it with {query_of(view)}")
     foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
+    has_required, telling = required <= columns, columns & own_names - _COMMON
     # One column may be called so by chance.
-    expected = 1 if required <= columns else 2
-    if foreign and len(columns & own_names - _COMMON) < expected:
-        shown = ", ".join(foreign)[:_LONGEST]
+    expected = 1 if required and has_required else 2
+    if columns and (len(telling) < expected if foreign else not (telling or has_required)):
+        shown = ", ".join(foreign or rows.columns)[:_LONGEST]
         why = f"it is named like sys.{view.name}, but its columns are others: {shown}"
         raise OtherFileError.of_file(file, why)
 

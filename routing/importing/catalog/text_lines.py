@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from html.parser import HTMLParser
 
-from routing.errors import quote
+from routing.errors import InputError, quote
 from routing.importing.catalog.fixed_width import is_fixed_width
 from routing.importing.catalog.printed_lines import lines_of
 from routing.importing.catalog.views import NAMES
@@ -38,18 +38,22 @@ _EMPTY_TEXT = "\x00"
 # SQL Server's tools, DataGrip, DBeaver and Oracle's tools show NULL in these forms.
 _NULLS = frozenset(["<null>", "[null]", "(null)"])
 # Editors of Markdown show a value as code, in bold or as a link.
-_DECORATED = re.compile(r"`+([^`]+)`+|\*\*([^*]+)\*\*|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)")
+_DECORATED = re.compile(r"`+([^`]+)`+|\*{1,3}([^*]+)\*{1,3}|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
 _TRIED = 100
 _HEAD = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TYPE_LINE = "#TYPE "
-_TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
+_TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([_*])")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+# A mail quotes each line of the mail before it.
+_MARKS = re.compile("^\ufeff+", re.MULTILINE)
+_INDENTED_DASHES = re.compile(r"^([ \t]+)-+(?: -+)+ *\r?$", re.MULTILINE)
+_QUOTE_SIGNS = re.compile(r"^[ \t]*(?:> ?)+", re.MULTILINE)
 
 
 class TextForm(Enum):
@@ -76,6 +80,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
 
     Raises InputError for an invalid separator.
     """
+    text = _without_margin(text)
     if _TABLE.search(text, 0, _HEAD) is not None:
         return TextLayout(TextForm.HTML), text
     if is_fixed_width(text):
@@ -95,10 +100,26 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
 
 
+def _without_margin(text: str) -> str:
+    """Return a text without marks of files, and without what mails and pages put before each line."""
+    if "\ufeff" in text:
+        # The mark of a file that was added to another one.
+        text = _MARKS.sub("", text)
+    if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
+        text = _QUOTE_SIGNS.sub("", text)
+    indented = _INDENTED_DASHES.search(text)
+    return text if indented is None else text.replace("\n" + indented[1], "\n").removeprefix(indented[1])
+
+
 def _known_separator(character: str, file: str) -> str:
     if character not in SEPARATORS:
-        raise unreadable_file(file, f"its separator {quote(character)} is not one of , ; | and tab")
+        raise unknown_separator(character, file)
     return character
+
+
+def unknown_separator(character: str, file: str) -> InputError:
+    """Return the error that a file has cells between other signs."""
+    return unreadable_file(file, f"its separator {quote(character)} is not one of , ; | and tab")
 
 
 def _find_separator(text: str) -> tuple[str, str]:

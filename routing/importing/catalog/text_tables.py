@@ -14,7 +14,14 @@ from routing.importing.catalog import row_check
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.fixed_width import FixedColumns, find_columns
-from routing.importing.catalog.printed_lines import DatabaseMark, are_dashes, find_database, find_error, is_remark
+from routing.importing.catalog.printed_lines import (
+    DatabaseMark,
+    are_dashes,
+    find_database,
+    find_error,
+    is_remark,
+    is_tool_error,
+)
 from routing.importing.catalog.text_lines import (
     TextForm,
     TextLayout,
@@ -24,9 +31,11 @@ from routing.importing.catalog.text_lines import (
     find_layout,
     is_plain_cell,
     split_lines,
+    unknown_separator,
 )
 from routing.importing.catalog.views import (
     KEPT,
+    LONGEST,
     NAMES,
     VIEW_NAME,
     VIEWS,
@@ -44,7 +53,9 @@ _MANY_BLANKS = "  "
 _STATUS = "transmission_status"
 _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
-_ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*")
+_ELLIPSES = ("...", "\u2026")
+_OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
+_ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
 _NO_LINE: TextLine = (0, [""])
 
 
@@ -54,7 +65,8 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
     Raises InputError without a header or a layout that fits the rows, and for lines that sqlcmd wrapped.
     """
     layout, text = find_layout(text, file)
-    return _TextReader(file, view, layout, is_plain=text.isascii()).read(split_lines(text, layout))
+    reader = _TextReader(file, view, layout, is_plain=text.isascii(), has_zeros="\x00" in text)
+    return reader.read(split_lines(text, layout))
 
 
 @dataclass
@@ -73,8 +85,11 @@ class _Table:
 
 
 class _TextReader:
-    def __init__(self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool) -> None:
-        self._file, self._view, self._layout, self._is_plain = file, view, layout, is_plain
+    def __init__(
+        self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool, has_zeros: bool
+    ) -> None:
+        self._file, self._view, self._layout = file, view, layout
+        self._is_plain, self._has_zeros = is_plain, has_zeros
         self._is_separated = layout.form is TextForm.SEPARATED
         self._tables: list[_Table] = []
         self._table: _Table | None = None
@@ -176,6 +191,7 @@ class _TextReader:
         if not self._is_separated and table.fixed is None and len(line[1]) == 1 < table.width:
             # A line outside a frame, or a text below an HTML table.
             self._table = None
+            self._take_outside(line)
             return
         table.lines.append(line)
         if len(table.lines) >= _AT_ONCE:
@@ -184,6 +200,9 @@ class _TextReader:
     def _take_outside(self, line: TextLine) -> None:
         """Skip a printed line outside tables, unless it can be a row of the table above."""
         number, cells = line
+        if not self._is_separated and is_tool_error(cells[0]):
+            self._reject(number, f"a tool reports an error, so the export is incomplete: {cells[0].strip()[:100]}")
+            return
         if not self._tables:
             if self._is_separated:
                 self._table = _Table(self._result_set(()), len(cells), is_printed=False, padded=_is_padded(cells))
@@ -220,6 +239,8 @@ class _TextReader:
         dashes = self._dashes(below[1], len(cells))
         has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
         is_separated = self._is_separated
+        if is_separated and self._is_first and len(cells) == len(below[1]) == 1:
+            self._refuse_lines_of_cells(names[0], cell_text(below[1][0]).lower())
         if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
             return False
         if not is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
@@ -229,6 +250,11 @@ class _TextReader:
         self._skipped = below[0] if has_dashes else None
         return True
 
+    def _refuse_lines_of_cells(self, name: str, below: str) -> None:
+        if name != below and {name, below} <= NAMES:
+            why = "each of its cells is on a line of its own"
+            raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
+
     def _dashes(self, cells: Sequence[str], width: int) -> bool:
         """Return True if cells are the dashes below a header; psql has a cross between them."""
         if len(cells) == 1 < width and cells[0].count("+") == width - 1:
@@ -237,7 +263,7 @@ class _TextReader:
         if len(texts) > 1 and not texts[-1]:
             # DBeaver ends each line with a separator.
             texts.pop()
-        return len(cells) == width and all(text and not text.strip("-") for text in texts)
+        return len(cells) == width and all("-" in text and not text.strip("-:") for text in texts)
 
     def _names_columns(self, names: Sequence[str]) -> bool:
         """Return whether half of the cells are names of columns, and at least two except in the first line.
@@ -320,6 +346,10 @@ class _TextReader:
                 above = cells
             if twice and not isinstance(row, str):
                 row = _find_clash(twice, names, row) or row
+            if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
+                row = "it has characters of the code 0, as text in another encoding has"
+            if not self._is_separated and table.fixed is None and not isinstance(row, str):
+                row = _find_cut(names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
                 if above_number is not None and len(cells) < len(names) and self._is_separated:
@@ -398,7 +428,11 @@ class _TextReader:
     def _find_layout(self, lines: Sequence[TextLine]) -> tuple[str, ...]:
         fitting = self._find_layouts(lines)
         if len(fitting) != 1:
-            names = [name.lower() for name in lines[0][1][0].split()]
+            header = lines[0][1][0].lower()
+            for sign in _OTHER_SEPARATORS if len(lines[0][1]) == 1 else ():
+                if find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
+                    raise unknown_separator(sign, self._file)
+            names = header.split()
             if len(lines[0][1]) == 1 and find_view_by_columns(names) is not None:
                 why = (
                     f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(names)}"
@@ -438,6 +472,13 @@ def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]
         if len({cell.strip() for column, cell in zip(names, cells, strict=True) if column == name}) > 1:
             return f"{name} is in several columns, and their values differ"
     return None
+
+
+def _find_cut(names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason to reject a row of a drawn table with a name that was cut off, else None."""
+    cut = (name for name, cell in zip(names, cells, strict=True) if name in LONGEST and cell.endswith(_ELLIPSES))
+    name = next(cut, None)
+    return None if name is None else f"{name} ends in an ellipsis: the tool may have cut it off"
 
 
 def _is_padded(cells: Sequence[str]) -> bool:

@@ -16,10 +16,12 @@ from routing.importing.catalog.cell_values import (
     TimeForm,
     UnknownTime,
     is_iso_time,
+    is_only_date,
     is_shown_time,
     moment_of,
     plain_guid,
     read_cell,
+    shown_time,
     time,
     twofold,
 )
@@ -36,7 +38,7 @@ from routing.terms import TableRow
 # The cells of a row → typed values, and where and when the row is from.
 
 
-_EXPORTED_AT = "exported_at"
+_EXPORTED_AT, _ENQUEUED_AT = "exported_at", "enqueue_time"
 # A route with a lifetime is another matter: whether it counts depends on that.
 _LENIENT = {"transmission_queue": ("enqueue_time",), "conversation_endpoints": ("lifetime",)}
 _FAULT = object()
@@ -137,7 +139,7 @@ class RowReader:
             if (
                 is_lenient
                 and name in _LENIENT.get(self.view.name, ())
-                and (is_untold or is_shown_time(cells.get(name)))
+                and (is_untold or _is_shown(name, cells.get(name)))
             ):
                 row[name] = UnknownTime.of_export(exported_at) if column.required else None
                 if is_untold:
@@ -175,8 +177,10 @@ class RowReader:
         try:
             if name == _EXPORTED_AT:
                 return self._exported_at(cell)
+            if name == _ENQUEUED_AT and isinstance(cell, str) and _is_shown(name, cell):
+                raise shown_time(cell)
             value = read_cell(cell, column.kind, self.times.form)
-            _check_literal(value, column)
+            _check_text(value, column)
             _check_length(value, column)
             _check_range(value, column)
         # A time may lie before the first year, or after the last, once its zone counts.
@@ -204,13 +208,29 @@ class RowReader:
 
 
 # A text or a name as T-SQL writes it, also with the parenthesis of a row of VALUES.
+_TYPOGRAPHIC = ("\u201c", "\u201d", "\u201e", "\u2018", "\u2019", "\u00ab", "\u00bb")
 _LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*|\s*\[[^\[\]]*\]\s*", re.DOTALL).fullmatch
 
 
-def _check_literal(value: object, column: ViewColumn) -> None:
-    is_name = column.longest is not None and column.name != "transmission_status"
-    if is_name and isinstance(value, str) and ("'" in value or "[" in value) and _LITERAL(value):
+# A formula that a spreadsheet could not calculate, in any language.
+_FORMULA_ERROR = re.compile(r"#[^\W_]+(?:[/ ]\w+)?[!?]|#N/[AV]|#NV").fullmatch
+
+
+def _check_text(value: object, column: ViewColumn) -> None:
+    """Raise ValueError for a text that is not a name, but what a tool made of it."""
+    if not isinstance(value, str) or column.longest is None or column.name == "transmission_status":
+        return
+    if ("'" in value or "[" in value) and _LITERAL(value):
         raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
+    if value.startswith(_TYPOGRAPHIC) and value.endswith(_TYPOGRAPHIC):
+        raise ValueError(f"{quote(value)} has the quotation marks of a word processor around it")
+    if value.startswith("#") and _FORMULA_ERROR(value):
+        raise ValueError(f"{quote(value)} is an error of a spreadsheet, so it is not the name itself")
+
+
+def _is_shown(name: str, cell: object) -> bool:
+    """Return whether a cell has only the part of a time that a spreadsheet shows."""
+    return is_shown_time(cell) or (name == _ENQUEUED_AT and is_only_date(cell))
 
 
 def _check_length(value: object, column: ViewColumn) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
-from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_misspelt, name_character
+from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, as_written, find_misspelt, name_character
 
 NOT_BLOCKS = frozenset(["TRAN", "TRANSACTION", "WORK", "DIALOG", "CONVERSATION", "DISTRIBUTED"])
 """Words behind a BEGIN that opens no block."""
@@ -146,6 +146,13 @@ _ENGLISH = _ARTICLES | {
 }
 _HEADING = re.compile(r"#{1,6}(?=\s)")
 _NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
+# What a template leaves out or repeats is not known, as in Jinja, Go, Handlebars and Octopus.
+_TEMPLATE_BLOCK = re.compile(
+    r"\{%[^{}]*\}?|(?:\{\{[-~]?\s*|#\{)(?:[#/^]|(?:if|else|end|range|with|each|unless)\b)[^{}]*\}\}?"
+)
+_LONGEST_BLOCK = 200
+_BLOCK_BEGINNINGS = ("{", "\ue003", "\ue004")
+"""A sign, or the mark of a placeholder in braces."""
 _LEAST_WORDS = 4
 _CALLED = 3
 _ENDS_OF_SENTENCES = (".", ":", "!", "?")
@@ -175,6 +182,11 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
 
 
 def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
+    is_place = lexeme.kind in (LexemeKind.WORD, LexemeKind.SIGN) and lexeme.text.startswith(_BLOCK_BEGINNINGS)
+    part = as_written(tokens.text[lexeme.start : lexeme.start + _LONGEST_BLOCK]) if is_place else ""
+    block = _TEMPLATE_BLOCK.match(part)
+    if block is not None:
+        return f"the template block {quote(block[0])} was not evaluated: let its tool do so first"
     if lexeme.kind is LexemeKind.SIGN and lexeme.text == "`":
         is_fence = tokens.text.startswith("```", lexeme.start)
         return _FENCE if is_fence else "SQL Server cannot parse a backtick here"

@@ -14,11 +14,12 @@ _PIPE = re.compile(r"\\\\(?P<host>[^\\]+)\\pipe\\(?:MSSQL\$(?P<instance>[^\\]+)\
 _QUOTED = re.compile(r"""\s*("[^"]*"|'[^']*')""")
 _COMMA = re.compile(r"(?<!\s)\s*,\s*(?=[0-9])")
 _LOCAL_HOSTS = frozenset([".", "(local)", "localhost", "127.0.0.1", "::1"])
+_PORTS = 65_536
 _DEFAULT_INSTANCE, _DEFAULT_PORT = "mssqlserver", "1433"
 # Letters and digits of any language, and the signs that names of machines and instances have. A name does not
 # begin with a hyphen, as options do, and a blank would end it.
 _CONNECTABLE = re.compile(
-    r"(?:\(local\)|\[?[0-9a-f]*:[0-9a-f:.]+(?:%\w+)?\]?|[\w.][\w.\-&#@$]*)(?:\\\w[\w\-&#@$]*)?(?:\s*,\s*[0-9]{1,5})?",
+    r"(?:\(local(?:db)?\)|\[?[0-9a-f]*:[0-9a-f:.]+(?:%\w+)?\]?|[\w.][\w.\-&#@$]*)(?:\\\w[\w\-&#@$]*)?(?:\s*,\s*[0-9]{1,5})?",
     re.IGNORECASE,
 )
 
@@ -69,8 +70,18 @@ def instance_name(written: str) -> str:
     ('HUB', 'the hub')
     """
     name = _PROTOCOL.sub("", written, count=1)
-    is_server = _CONNECTABLE.fullmatch(name) is not None or _PIPE.fullmatch(name) is not None
-    return read_server(name) if is_server else written
+    return read_server(name) if is_server(name) else written
+
+
+def is_server(name: str) -> bool:
+    """Return whether a text can be the name of a server.
+
+    >>> is_server("HUB,1435"), is_server("HUB;"), is_server("HUB,99999")
+    (True, False, False)
+    """
+    port = split_server(name).port
+    is_port = not port or (port.isdecimal() and int(port) < _PORTS)
+    return is_port and any(form.fullmatch(name) for form in (_CONNECTABLE, _PIPE))
 
 
 def write_server(instance: str) -> str | None:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from routing.importing.tsql.script_statements import StatementProblem, phrase_unknown, quote
-from routing.importing.tsql.servers import read_server
+from routing.importing.tsql.servers import is_server, read_server
 from routing.importing.tsql.tokens import CODE, COMMENTS, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import (
     VARIABLE,
@@ -164,7 +164,7 @@ class BatchLines:
         self._state = CODE
         self._server: str | None = None
         self._connection = 0
-        self._over = self._exits = False
+        self._over = self._exits = self._is_lost = False
         self._includes = 0
         self._filled_in = 0
 
@@ -186,7 +186,9 @@ class BatchLines:
         """End the batch."""
         pending = self._drop()
         text = pending.join()
-        if text and not text.isspace():
+        if self._is_lost and speaks_of_routing(text):
+            self._report(*pending.places[0], "its server is unknown, because the :connect above cannot be read")
+        elif not self._is_lost and text and not text.isspace():
             self._take(SqlBatch(text, pending.places, self._server, self._exits, self._connection))
 
     def _drop(self) -> _PendingText:
@@ -293,8 +295,13 @@ class BatchLines:
 
     def _connect(self, argument: str, file: str, number: int) -> None:
         server = read_server(self._fill(argument, file, number))
-        if server == "":
-            self._report(file, number, "this :connect cannot be read: the name of a server expected")
+        missing = find_unknown_variable(server)
+        if missing is not None:
+            self._is_lost, why = True, phrase_unknown(missing)
+        else:
+            self._is_lost, why = not is_server(server), "the name of a server expected"
+        if self._is_lost:
+            self._report(file, number, f"this :connect cannot be read: {why}")
             return
         self._server = server
         self._connection += 1

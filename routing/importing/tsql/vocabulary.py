@@ -109,7 +109,9 @@ _UNFILLED = re.compile(
     r"|%(?![0-9A-Fa-f]{2}%)[A-Za-z_][\w.-]*%"
     r"|@@?[A-Za-z_][\w.-]*@@?"
     r"|(?<![\w$])\$[A-Za-z_]\w*(?=[:/\s]|$)"
-    r"|(?<!\w)([~!|^])[A-Za-z_]\w*\1(?!\w)|%\([A-Za-z_]\w*\)s|\(\([A-Za-z_][\w.-]*\)\)|\u00ab[^\u00ab\u00bb]+\u00bb"
+    r"|(?<!\w)__[A-Z][A-Z0-9]*__|\$\[[\w.-]+\]|\[\[[\w.-]+\]\]|\{%[^{}]*%\}"
+    r"|(?<![\w$#])(##?|\$\$)[A-Za-z_]\w*\1(?![\w$#])"
+    r"|(?<!\w)([~!|^*])[A-Za-z_]\w*\2(?!\w)|%\([A-Za-z_]\w*\)s|\(\([A-Za-z_][\w.-]*\)\)|\u00ab[^\u00ab\u00bb]+\u00bb"
 )
 """A placeholder of other tools and installers, such as ``{0}``, ``{Name}`` or ``<name>``. It may also be
 ``__NAME__``, ``%NAME%``, ``@NAME@`` or ``$name``. In T-SQL outside names and texts these signs have other

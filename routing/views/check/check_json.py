@@ -38,6 +38,7 @@ def as_object(done: Check) -> JsonObject:
         "refused": [refusal._asdict() for refusal in shown.evidence.server.list_refusals()],
         "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(shown.estate.times.items())},
         "refused_messages": done.evidence.log.refused_messages,
+        "unread_queues": list(done.evidence.log.unread_queues),
         "messages": len(shown.results),
         "outcomes": dict(shown.outcomes),
         "ends": dict(shown.ends),

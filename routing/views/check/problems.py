@@ -295,7 +295,7 @@ def _state_refused(problems: Sequence[MessageProblem], total: int, log: ReadLog)
     files = [f"the queue in {quote(file)}" for file in log.unread_queues]
     if len(files) > 1:
         files = [f"{files[0]} and {count(len(files) - 1, 'more queue')}"]
-    rows = log.refused_messages - len(log.unread_queues)
+    rows = log.refused_messages
     unread = " and ".join([*([f"{count(rows, 'row')} of the transmission queues"] if rows else []), *files])
     if not unread:
         return _state_messages(problems, total)

@@ -23,7 +23,7 @@ ROWS = {
         "conversation_handle": GUID,
         "to_service_name": "//s",
         "from_service_name": "//f",
-        "enqueue_time": "2026-01-05",
+        "enqueue_time": "2026-01-05 10:00:00",
         "message_sequence_number": "0",
     },
 }

@@ -56,6 +56,12 @@ UNDO = [
         "_rollback/1.sql",
         "undo_scripts/1.sql",
         "desinstalar.sql",
+        "R\u00fcckg\u00e4ngig_1.sql",
+        "deshacer_rutas.sql",
+        "\u043e\u0442\u043a\u0430\u0442.sql",
+        "fix-backward.sql",
+        "V3__x.undo.sql",
+        "V3__x.Rollback.sql",
     ),
 ]
 PLAIN = [
@@ -80,6 +86,11 @@ def test_undo_scripts_are_left_out() -> None:
     assert notes == [f"{which}: 2 files: /scripts/down/b.sql; /scripts/U1__a.sql"]
 
 
+def test_of_two_migrations_with_one_version_one_may_undo() -> None:
+    names = ["V1__undo_log.sql", "V2__a.sql", "V2__a_rollback.sql", "V3__undo_x.sql", "V3__x.sql"]
+    assert arranged(*names)[0] == ["V1__undo_log.sql", "V2__a.sql", "V3__x.sql"]
+
+
 def test_a_baseline_replaces_earlier_migrations() -> None:
     files, [note], _ = arranged("V1__a.sql", "V2__b.sql", "B2__all.sql", "V3__c.sql", "B1__old.sql")
     assert files == ["B2__all.sql", "V3__c.sql"]
@@ -96,13 +107,27 @@ def test_a_baseline_replaces_earlier_migrations() -> None:
         (["BERLIN.0002_r.ENV.sql", "0002_r.sql"], {"berlin"}, ["0002_r.sql"]),
         (["01_dev_routes.sql", "01_prod_routes.sql"], {"dev", "prod"}, []),
         (["dev-routes.sql", "staging-routes.sql"], {"dev", "staging"}, []),
-        (["a/r_prod.sql", "a/r_qa.sql", "b/r_prod.sql"], {"prod", "qa"}, ["b/r_prod.sql"]),
+        (["a/r_acc.sql", "a/r_test.sql", "b/r_test.sql"], {"acc", "test"}, ["b/r_test.sql"]),
+        (["routes-dev.sql", "s.sql"], {"dev"}, ["s.sql"]),
+        (["qa_routes.sql", "s.sql"], {"qa"}, ["s.sql"]),
+        (["r-dev.sql", "r.test.sql", "local r.sql"], {"dev", "test", "local"}, []),
+        (["r (dev).sql", "RTest.sql", "test2/r.sql"], {"dev", "test", "test2"}, []),
+        (["r-preprod.sql", "r-pre-prod2.sql", "r-prod.sql"], {"preprod", "preprod2", "prod"}, []),
+        (["r.prod-eu.sql", "r.us-prod.sql", "r.sql"], {"prodeu", "usprod"}, ["r.sql"]),
+        (["1_routes_test.sql", "2_routes_acc.sql"], {"test", "acc"}, []),
+        (["dev/r.sql", "s.sql"], {"dev"}, ["s.sql"]),
+        (["r/dev.sql", "r/test.sql", "s.sql"], {"dev", "test"}, ["s.sql"]),
         (["r.sql", "r_prod.sql", "test-r.sql"], {"prod", "test"}, ["r.sql"]),
         (["PROD/r.sql", "TEST/r.sql", "TEST/s.sql", "all/r.sql"], {"prod", "test"}, ["all/r.sql"]),
         (["r.hml.sql", "r.homolog.sql"], {"hml", "homolog"}, []),
         (["shop.account.sql", "shop.stock.sql"], set(), ["shop.account.sql", "shop.stock.sql"]),
         # These may be names of anything else.
-        (["create_test.sql", "prod.sql", "test.sql"], set(), ["create_test.sql", "prod.sql", "test.sql"]),
+        (["create_test.sql", "prod.sql"], set(), ["create_test.sql", "prod.sql"]),
+        (["demo.sql", "test.sql"], set(), ["demo.sql", "test.sql"]),
+        (["Order.sql", "AcceptOrder.sql"], set(), ["AcceptOrder.sql", "Order.sql"]),
+        (["pre_r.sql", "post_r.sql", "r.sql"], set(), ["post_r.sql", "pre_r.sql", "r.sql"]),
+        (["dev/r.sql", "dev/x/s.sql"], set(), ["dev/r.sql", "dev/x/s.sql"]),
+        (["Production.Orders.sql", "Sales.Orders.sql"], set(), ["Production.Orders.sql", "Sales.Orders.sql"]),
         (["dbo.Orders.sql", "dbo.Items.sql"], set(), ["dbo.Items.sql", "dbo.Orders.sql"]),
         (["test_r.sql", "test_s.sql"], set(), ["test_r.sql", "test_s.sql"]),
     ],
@@ -120,6 +145,8 @@ def test_those_of_one_environment_are_asked_for() -> None:
     files, _, found = arranged(*names, environment="K1")
     assert files == ["r.sql", "s.K1.sql"]
     refuse_unknown("k2", found)
+    assert arranged("r-pre-prod.sql", "r-prod.sql", environment="Pre-Prod")[0] == ["r-pre-prod.sql"]
+    assert arranged("r.prod-eu.sql", "r.prod-us.sql", environment="prod-eu")[0] == ["r.prod-eu.sql"]
     paths = [TOP / "PROD/r.sql", TOP / "TEST/r.sql"]
     assert arrange(TOP, paths, None, [], set(), ["prod", "Test"]) == paths
     assert arranged("K1/r.sql", "PROD/r.sql", "s.sql", environment="K1")[0] == ["K1/r.sql", "s.sql"]

@@ -98,6 +98,28 @@ def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -
         assert "the server reports error 916, so the export is incomplete" in why, line
 
 
+TOOL_ERRORS = [
+    *("Timeout expired", "[S0001][916] Line 1: No access", "SQL Error [916] [S0001]: No access", "Error 916: No"),
+    *("SQL-Fehler [916] [S0001]: Kein Zugriff", "Invoke-Sqlcmd : No access", "x.y.SQLServerException: No"),
+    *(
+        "mssql: login error",
+        "Msg 916 (severity 14, state 1) from HUB Line 1:",
+        "SQLState = 08S01, NativeError = 1",
+    ),
+    *("Query was canceled by user.", "Die Abfrage wurde vom Benutzer abgebrochen.", "Query execution failed"),
+]
+
+
+@pytest.mark.parametrize("line", TOOL_ERRORS)
+def test_an_error_of_a_tool_makes_an_export_incomplete(tmp_path: Path, line: str) -> None:
+    for table in (services(), MARKDOWN.format(*(" | ".join(row) for row in (HEADER, *ROWS)))):
+        export = read(tmp_path, "services.txt", f"{table}\n{line}\n")
+        assert names(export) == ["//orders", "//a b"]
+        assert [why.partition(": ")[2][:26] for why in told(export)] == ["a tool reports an error, s"]
+    for printed in ("Query completed with no errors", "Error log entries", "Failed logins", "Timeout settings: 5"):
+        assert told(read(tmp_path, "services.txt", f"{services()}\n{printed}\n")) == []
+
+
 def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_path: Path) -> None:
     rows = services(ROWS[0], ("no number", "x", "1", "2"), ("//collapsed 1 2 3", "", "", ""))
     export = read(tmp_path, "services.txt", rows + "Done with it\n")
@@ -143,12 +165,31 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
         ("||name||service_id||\n|//a|1|\n|//b|2|\n", ["//a", "//b"]),
         ("name    |service_id|\n--------+----------+\n//a     |         1|\n[NULL]  |         2|\n", ["//a"]),
         ("|**name**|`service_id`|\n|---|---|\n|`//a`|1|\n|[//b](x)|2|\n|//c&nbsp;|3|\n", ["//a", "//b", "//c"]),
-        ("|name|service\\_id|\n|---|---|\n|//a\\_b|1|\n", ["//a_b"]),
+        ("|name|service\\_id|\n|---|---|\n|//a\\_b|1|\n|*//c\\~d*|2|\n", ["//a_b", "//c~d"]),
+        ("name | service_id\n:---|---:\n//a | 1\n", ["//a"]),
+        ("> | name | service_id |\n> |---|---|\n> | //a | 1 |\n>\n", ["//a"]),
+        ("Output:\n\n" + "".join(f"    {line}\n" for line in services().splitlines()), ["//orders", "//a b"]),
+        ("```sql\n" + services() + "```\n", ["//orders", "//a b"]),
+        ("<table border=0>\n <col width=64>\n <tr><td>name</td></tr><tr><td>//a</td></tr></table>", ["//a"]),
+        ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a..|1|\n|//b...|2|\n", ["//a.."]),
+        ("\ufeffname,service_id\n//a,1\n\ufeff//b,2\n", ["//a", "//b"]),
         ("name, service_id, service_queue_id\n//a, 1, 7\n", ["//a"]),
         ("service_id, name\n1, //a\n", ["//a"]),
         ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a |1         |\n|/b  |          |\n", []),
     ],
-    ids=["Jira", "DBeaver", "decorated Markdown", "escaped Markdown", "blanks", "blanks first", "wrapped rows"],
+    ids=[
+        *("Jira", "DBeaver", "decorated Markdown", "escaped Markdown", "Markdown without a frame", "quoted mail"),
+        "indented in a post",
+        *(
+            "fence",
+            "Excel's HTML",
+            "Spark cut a name off",
+            "two files in one",
+            "blanks",
+            "blanks first",
+            "wrapped rows",
+        ),
+    ],
 )
 def test_tables_of_other_tools(tmp_path: Path, text: str, expected: list[str]) -> None:
     export = read(tmp_path, "services.txt", text)
@@ -176,6 +217,11 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
         ("Changed database context to 'A'.", "Changed database context to 'B'."),
         ("Der Datenbankkontext wurde in 'A' ge\u00e4ndert.", "Der Datenbankkontext wurde in 'B' ge\u00e4ndert."),
         ("-- Base de datos: A --", "-- Base de datos: B --"),
+        (
+            "Contexte de base de donn\u00e9es chang\u00e9 en \u00ab\u00a0A\u00a0\u00bb.",
+            "... kontekst \u201eB\u201d.",
+        ),
+        ("\u5df2\u5c07\u8cc7\u6599\u5eab\u5167\u5bb9\u8b8a\u66f4\u70ba 'A'\u3002", "Database: B"),
     ]
     for before, between in forms:
         export = read(tmp_path, "services.out", f"{before}\n\n{first}\n\n{between}\n{second}")
@@ -257,6 +303,13 @@ def test_cells_damaged_by_a_spreadsheet(tmp_path: Path) -> None:
         ),
         (5, "########", "is only the part of a time that a spreadsheet shows"),
         (5, "46027.4583", "is only the part of a time that a spreadsheet shows"),
+        (5, "11:00:15 AM", "is only the part of a time that a spreadsheet shows"),
+        (5, "2026-01-05", "is only the part of a time that a spreadsheet shows"),
+        (5, "5. Jan 2026", "is only the part of a time that a spreadsheet shows"),
+        (1, "#NAME?", "to_service_name: '#NAME?' is an error of a spreadsheet"),
+        (1, "#N/A", "is an error of a spreadsheet"),
+        (1, "\u201c//a\u201d", "has the quotation marks of a word processor around it"),
+        (3, "//\x00a\x00", "as text in another encoding has"),
         (6, "1.23E+18", "message_sequence_number: '1.23E+18' is not an integer"),
         (8, "perhaps", "is_conversation_error: 'perhaps' is not 0 or 1"),
         (0, HANDLE[1:], "is not a GUID"),
@@ -317,7 +370,9 @@ def test_an_unknown_encoding_is_refused() -> None:
             "to_service_name,transmission_status\n//a,x\n",
             "export it with SELECT * FROM sys.transmission",
         ),
+        ("services.csv", "name~service_id~service_queue_id\n//a~1~2\n", "its separator '~' is not one of"),
         ("services.csv", "name service_id service_queue_id\n//a 1 2\n", "columns are separated only by blanks"),
+        ("services.txt", "name\nservice_id\nservice_queue_id\n//a\n1\n2\n", "on a line of its own"),
         (
             "x.txt",
             "name service_id principal_id service_queue_id\n" + services().partition("\n")[2],
@@ -414,6 +469,7 @@ def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: st
         ("Orders Old-2", "Orders Old-2"),
         ("Orders (7)", None),
         ("Orders - 7", None),
+        ("Orders on HUB", None),
         ("Orders (READ_WRITE)", None),
     ],
 )
@@ -423,6 +479,15 @@ def test_a_mark_names_a_database_without_its_id(tmp_path: Path, mark: str, datab
     found = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
     assert list(found) == ([] if database is None else [database]) + ["Shop"]
     assert bool(told(export)) == (database is None)
+
+
+def test_a_second_result_set_below_one_mark_is_refused(tmp_path: Path) -> None:
+    first, second = services(ROWS[0]), services(ROWS[1])
+    text = f"Database: A\n{first}\nProcessing B now\n{second}\nDatabase: C\n{second}"
+    export = read(tmp_path, "services.txt", text)
+    rows = [(row["database_name"], row["name"]) for row in export.rows["services"] if "is_empty" not in row]
+    assert rows == [("A", "//orders"), ("C", "//a b")]
+    assert told(export) == ["9: it is the second result set below a line with the database 'A'"]
 
 
 @pytest.mark.parametrize("written", ["database", "DB_Name", "Database Name"])

@@ -95,6 +95,10 @@ def test_a_file_of_only_foreign_text_is_not_a_script(text: str, line: int, why: 
         (f"{ROUTE}\nGO\nThen do this on HUB", [3]),
         ("CREATE ROUTE r WITH ADDRESS = \u2018TCP://h:4022\u2019", [1]),
         (f"PRINT \u201cx\u201d\n{ROUTE} \u2014 the route", [1, 2]),
+        (f"{{% if env == 'prod' %}}\n{ROUTE}\n{{%- else %}}\n{ROUTE}\n{{% endif %}}", [1, 3, 5]),
+        (f"{{{{- if .Values.prod }}}}\n{ROUTE}\n{{{{- end }}}}", [1, 3]),
+        (f"{ROUTE}\n{{{{#each hosts}}}}\n{ROUTE}\n{{{{/each}}}}", [2, 4]),
+        (f"#{{if Broker}}\n{ROUTE}\n#{{/if}}", [1, 3]),
     ],
 )
 def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int]) -> None:

@@ -146,6 +146,7 @@ UNFILLED = (
         "<<Name>>",
     ),
     *("~Name~", "!Name!", "|Name|", "^Name^", "%(name)s", "((name))", "\u00abname\u00bb"),
+    *("##Name##", "#Name#", "$$Name$$", "{% name %}", "*Name*", "__ENV__x"),
     *("<%= name %>", "{{x}}", "${x}", "#{x}", "$(x)"),
 )
 REAL = ("a$b$c", "MSSQL$X", "my__service__x", "a%20b", "{1F5DB6A9-20FA-4114-BFD9-35FE8B8BE40B}", "a@b.example")
