@@ -58,13 +58,13 @@ class EstateTrouble:
     """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
 
     kind: TroubleKind
-    what: str
+    summary: str
     count: int
     remedy: Remedy
 
     def as_object(self) -> JsonObject:
         """Return its JSON values. See docs/reference/json.md for the keys."""
-        return {"kind": str(self.kind), "what": self.what, "count": self.count, **self.remedy.as_object()}
+        return {"kind": str(self.kind), "what": self.summary, "count": self.count, **self.remedy.as_object()}
 
 
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:

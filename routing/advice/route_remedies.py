@@ -142,7 +142,9 @@ def _missed_routes(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]
     if stuck.came_back:
         return
     for near in stuck.near:
-        route = stuck.missed_route(near) if near.what == ROUTE and near.database == stuck.last.scope else None
+        route = (
+            stuck.missed_route(near) if near.object_type == ROUTE and near.database == stuck.last.scope else None
+        )
         if route is not None and stuck.would_lead_on(route) and _would_match(stuck, route):
             yield near, route
 

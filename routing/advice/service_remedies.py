@@ -122,7 +122,7 @@ def make_event_notification(server: ServerEvidence, place: RemedyPlace, service:
 
 def name_spellings(stuck: StuckMessage) -> Remedy | None:
     """Advise senders to use the name of a nearly equal service, because a service cannot be renamed."""
-    near = [miss for miss in stuck.near if miss.what == SERVICE and miss.service != stuck.service]
+    near = [miss for miss in stuck.near if miss.object_type == SERVICE and miss.service != stuck.service]
     if not near:
         return None
     miss = near[0]
@@ -139,7 +139,7 @@ def name_spellings(stuck: StuckMessage) -> Remedy | None:
 
 def begin_anew(stuck: StuckMessage) -> Remedy | None:
     """Advise to begin new dialogs for those bound to a broker instance which no known database has."""
-    near = [miss for miss in stuck.near if miss.what == SERVICE and miss.differences == (OTHER_BROKER,)]
+    near = [miss for miss in stuck.near if miss.object_type == SERVICE and miss.differences == (OTHER_BROKER,)]
     if not near or stuck.last.pick is not None:
         return None
     miss = near[0]

@@ -236,7 +236,7 @@ class StuckMessage:
 
     def missed_route(self, near: NearMiss) -> EstateRoute | None:
         """Return the last version of the route of a near miss, or None if it is not about a route."""
-        if near.what != ROUTE:
+        if near.object_type != ROUTE:
             return None
         naming = self.here.routes.get(near.database, {}).get(near.service, ())
         route_versions = [route for route in naming if (route.name, route.broker) == (near.name, near.broker)]

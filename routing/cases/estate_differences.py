@@ -17,7 +17,7 @@ from typing import Any
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.plan.checked_inputs import instances_of, network_of, requests_of
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
-from routing.rules.judging import PathWay
+from routing.rules.judging import PossiblePath
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.requesting import RouteRequest
@@ -187,12 +187,12 @@ class PathDifference:
         """Return True if the path of a sender's messages before may be another one after."""
         back_to = None if sender.back_to is None else sender.back_to.name
         return any(
-            self._may_path_differ(path_way, back_to if path_way.is_return else to.name)
-            for path_way in path.judged.all_ways
+            self._may_path_differ(possible_path, back_to if possible_path.is_return else to.name)
+            for possible_path in path.judged.all_paths
         )
 
-    def _may_path_differ(self, path_way: PathWay, service: str | None) -> bool:
-        path = path_way.hop_path
+    def _may_path_differ(self, possible_path: PossiblePath, service: str | None) -> bool:
+        path = possible_path.hop_path
         if any(self.affected.may_differ(hop.instance_name, service) for hop in path.hops):
             return True
         if self.affected.may_differ(path.instance, service):

@@ -308,7 +308,7 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     for requested_route, known_gaps in {
         (_requested_route(result), result.gaps) for result in results if _requested_route(result) in asking
     }:
-        gaps[requested_route] |= {gap for gap in known_gaps if gap.what in _MAY_COME}
+        gaps[requested_route] |= {gap for gap in known_gaps if gap.missing in _MAY_COME}
     changed = ChangedCases()
     ordered = {
         requested_route: SharedTuple(sorted(known_gaps, key=lambda gap: gap.place))

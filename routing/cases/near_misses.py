@@ -26,12 +26,12 @@ ROUTE, SERVICE = "route", "service"
 class NearMiss:
     """A route or a service that a message just missed, with all differences.
 
-    ``what`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is its service name. ``broker`` is the route's
-    broker instance or the id of the service's database. ``differences`` are words of `differing`. They begin with
-    SPELLINGS and OTHER_BROKER. Then come EXPIRED or NOT_YET for a route, BROKER_OFF for a service.
+    ``object_type`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is its service name. ``broker`` is the
+    route's broker instance or the id of the service's database. ``differences`` are words of `differing`. They
+    begin with SPELLINGS and OTHER_BROKER. Then come EXPIRED or NOT_YET for a route, BROKER_OFF for a service.
     """
 
-    what: str
+    object_type: str
     instance: str
     database: str
     name: str

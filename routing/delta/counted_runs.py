@@ -58,10 +58,10 @@ def refuse_newer(releases: Iterable[str], location: str) -> None:
         raise OutputError.newer_release(location, newest, release())
 
 
-def newer_than(own_release: str, others: Iterable[str]) -> str | None:
+def newer_than(own_release: str, releases: Iterable[str]) -> str | None:
     """Return the newest of the releases if it is newer than the own one. Other texts are skipped."""
     own_version = read_version(own_release)
-    versions = [(version, text) for text in others if (version := read_version(text)) is not None]
+    versions = [(version, text) for text in releases if (version := read_version(text)) is not None]
     if own_version is None or not versions:
         return None
     version, text = max(versions)
@@ -288,9 +288,9 @@ def _differences(
     ignored: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield a phrase for each setting that a run had and does not have now, apart from ``ignored`` keys."""
-    for section, others in _DECIDING.items():
+    for section, other_keys in _DECIDING.items():
         before, after = then.get(section, {}), now.get(section, {})
-        for key in sorted({*before, *after} - {*others, *ignored}):
+        for key in sorted({*before, *after} - {*other_keys, *ignored}):
             # An older release did not record settings that it did not have.
             default = _DEFAULTS.get(key) if section == "resolve" else None
             old, new = before.get(key, default), after.get(key, default)

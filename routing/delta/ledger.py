@@ -245,13 +245,15 @@ def _marking(spark: SparkSession, location: TableLocation, commit_mark: CommitMa
             spark.conf.set(_METADATA, before)
 
 
-def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -> dict[str, dict[str, str]]:
+def identities_of(
+    session_owner: HasSession, inputs: Mapping[str, spark_tables.Input]
+) -> dict[str, dict[str, str]]:
     """Return the table_ids and commit_identities of inputs in a row of ``runs``, by key.
 
     Nothing of one that has no versions.
     """
     read = {key: snapshot for key, snapshot in inputs.items() if isinstance(snapshot, spark_tables.TableSnapshot)}
-    logs = {key: snapshot.open_log(asked) for key, snapshot in read.items()}
+    logs = {key: snapshot.open_log(session_owner) for key, snapshot in read.items()}
     identities = {key: logs[key].identity(snapshot.version) for key, snapshot in read.items()}
     return {
         "table_ids": {key: log.table_id for key, log in logs.items()},
@@ -259,13 +261,13 @@ def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -
     }
 
 
-def is_same_input(asked: HasSession, last: LastRun, key: str, now: spark_tables.Input | None) -> bool:
+def is_same_input(session_owner: HasSession, last: LastRun, key: str, now: spark_tables.Input | None) -> bool:
     """Return whether an input is the table and version of the last run, or missing in both runs."""
     if now is None:
         return key not in last.input_versions and json.loads(last.settings)["tables"].get(key) is None
     if not isinstance(now, spark_tables.TableSnapshot) or now.version != last.input_versions.get(key):
         return False
-    identities = identities_of(asked, {key: now})
+    identities = identities_of(session_owner, {key: now})
     before = {"table_ids": last.table_ids, "commit_identities": last.commit_identities}
     return all(key in values and values[key] == before[name].get(key) for name, values in identities.items())
 

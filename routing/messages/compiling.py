@@ -88,8 +88,8 @@ def join_lookups(
     dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
     dialogs = None
     if lookups.dialogs is not None:
-        what, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
-        dialogs = broadcasts.of_size(what, lookups.dialogs, size)
+        rows_name, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
+        dialogs = broadcasts.of_size(rows_name, lookups.dialogs, size)
     return MessageSource(messages, lookups, context, broadcasts, is_exact, dialog_hash, dialogs)
 
 

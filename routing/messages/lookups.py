@@ -75,14 +75,14 @@ class RunLookups:
             "the broker instances of the configuration", named, _texts("instance_name", "broker")
         )
 
-    def _join_side(self, what: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
+    def _join_side(self, rows_name: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
         frame = frames.frame_of_tuples(self.spark, many, schema)
         # Without Arrow rows are read by Python workers, in every job that uses them.
         is_stored = len(many) > self.frame_cache.limits.held_rows or not frames.has_arrow()
         stored = self.frame_cache.store(frame) if is_stored else frame
         return self.broadcasts.of_size(
-            what, stored, len(many) * bytes_of_columns(frame.schema) + _characters(many)
+            rows_name, stored, len(many) * bytes_of_columns(frame.schema) + _characters(many)
         )
 
 

@@ -158,12 +158,12 @@ class MessageSource:
         valid = messages.where(F.col("own_addresses").isNotNull()) if checks_scopes else messages
         return keying.add_keys(valid, self.lookups)
 
-    def keep(self, what: str, rows: DataFrame, most_rows: int | None = None) -> JoinSide:
+    def keep(self, rows_name: str, rows: DataFrame, most_rows: int | None = None) -> JoinSide:
         """Keep rows that several passes read, at most ``most_rows``, and choose how they are joined."""
         cached = self.lookups.frame_cache.keep_sized(rows, most_rows)
         if cached.size is None:
-            return self.broadcasts.join_side(what, cached.rows)
-        return self.broadcasts.of_size(what, cached.rows, cached.size)
+            return self.broadcasts.join_side(rows_name, cached.rows)
+        return self.broadcasts.of_size(rows_name, cached.rows, cached.size)
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Bind messages of `keying.add_dialog` and add their keys, in their scope for addresses in names."""

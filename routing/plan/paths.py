@@ -14,8 +14,8 @@ from routing.rules import hashing
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import SqlInstance
 from routing.rules.following import (
+    MOST_PATHS,
     MOST_PICKS,
-    MOST_WAYS,
     Deciding,
     FollowedTrace,
     HopPath,
@@ -148,7 +148,7 @@ class _PathsAtTime:
 class PathPlanner:
     """The paths of messages of an estate. Equivalent keys share decisions.
 
-    ``is_exact`` is that of `Planner`. At most ``most_ways`` paths of a message or a reply are followed.
+    ``is_exact`` is that of `Planner`. At most ``most_paths`` paths of a message or a reply are followed.
     """
 
     def __init__(
@@ -156,10 +156,10 @@ class PathPlanner:
         network: EstateNetwork,
         *,
         is_exact: bool = False,
-        most_ways: int = MOST_WAYS,
+        most_paths: int = MOST_PATHS,
         most_keys: int = MOST_KEYS,
     ) -> None:
-        self.network, self._most_ways = network, most_ways
+        self.network, self._most_paths = network, most_paths
         self._deciding = Planner(is_exact=is_exact, most_keys=most_keys).at
 
     def timeline(self, sender: PathSender, to: ServiceAddress, broker: str | None) -> PathTimeline:
@@ -171,7 +171,7 @@ class PathPlanner:
         to = ServiceAddress.of_name(message.service)
         traced_message = TracedMessage(to, message.is_initiator, message.t, hashed, sender.conversation_id)
         scope = scope_of(message.database)
-        args = (traced_message, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
+        args = (traced_message, sender.instance, verdict, scope, message.hops_remaining, self._most_paths)
         return follow(self.network, self._deciding, *args)
 
     def follow_sent(
@@ -208,7 +208,7 @@ class PathPlanner:
 
     def follow_reply(self, sender: PathSender, delivered: HopPath, t: int) -> MessageTrace | None:
         """Return the trace of the reply from the end of a path, or None if the sender is unknown."""
-        back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_ways)
+        back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_paths)
         return None if back is None else back.trace
 
 

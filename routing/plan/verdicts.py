@@ -123,20 +123,20 @@ class AskingMessages:
 
     requests: InstanceRequests
     _first: dict[tuple[str, str], AskingMessage] = field(default_factory=dict)
-    _others: list[AskingMessage] = field(default_factory=list)
+    _in_any_order: list[AskingMessage] = field(default_factory=list)
 
     def add(self, asking: AskingMessage) -> None:
         """Store a message if it may open a request. Messages come in any order."""
         databases = asking.databases
         if len(databases) > 1:
-            self._others.append(asking)
+            self._in_any_order.append(asking)
             return
         place = databases[0], asking.message.service
         scope = self.requests.of(*place)
         if scope.is_pending_on_record(*asking.position):
             return
         if scope.is_on_record(*asking.position):
-            self._others.append(asking)
+            self._in_any_order.append(asking)
         elif place not in self._first or _order(asking) < _order(self._first[place]):
             self._first[place] = asking
 
@@ -147,7 +147,7 @@ class AskingMessages:
 
     def _all(self) -> Iterator[AskingMessage]:
         yield from self._first.values()
-        yield from self._others
+        yield from self._in_any_order
 
 
 def _order(asking: AskingMessage) -> SortKey:

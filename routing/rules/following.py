@@ -109,7 +109,7 @@ class MessageTrace:
         return next((path for path in self.hop_paths if path.ending is Ending.DELIVERED), None)
 
 
-MOST_WAYS = 100
+MOST_PATHS = 100
 """The most paths that are followed for one message."""
 MOST_PICKS = 1000
 """The most combined picks (section 2.3) that distinguish the dialogs of a key."""
@@ -180,14 +180,14 @@ def follow(
     verdict: Verdict,
     scope: str,
     hops_remaining: int | None,
-    most_ways: int = MOST_WAYS,
+    most_paths: int = MOST_PATHS,
 ) -> FollowedTrace:
     """Follow a message after the decision of its first instance, with all hops decided at one time.
 
-    ``scope`` is the database of the first search. At most ``most_ways`` paths are followed, in the order of the
+    ``scope`` is the database of the first search. At most ``most_paths`` paths are followed, in the order of the
     rules: the chosen route before its alternatives, an address before its mirror, instances by name.
     """
-    walk = _Walk(network, deciding, message, most_ways)
+    walk = _Walk(network, deciding, message, most_paths)
     searches = _searches(verdict, instance)
     start = _Ahead((), instance, verdict.broker_instance, hops_remaining, 0, searches, ())
     return walk.run(start, verdict, scope)
@@ -200,14 +200,14 @@ def follow_sent(
     sender: SqlInstance,
     address: str,
     broker: str | None,
-    most_ways: int = MOST_WAYS,
+    most_paths: int = MOST_PATHS,
 ) -> FollowedTrace:
     """Follow a message that an instance sent to an address.
 
     Each path begins with the sender's hop. The number of remaining hops is unknown, so no limit applies.
     """
     hop = PathHop(sender.name, ARRIVALS, None, None, address, Outcome.SENT, Reason.NETWORK_ADDRESS, broker)
-    return _Walk(network, deciding, message, most_ways).run_from(hop, sender)
+    return _Walk(network, deciding, message, most_paths).run_from(hop, sender)
 
 
 def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
@@ -244,8 +244,10 @@ def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]
 class _Walk:
     """A depth-first walk. ``targets`` collects the broker instances behind each choice of an open dialog."""
 
-    def __init__(self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_ways: int) -> None:
-        self.network, self.deciding, self.message, self._most_ways = network, deciding, message, most_ways
+    def __init__(
+        self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_paths: int
+    ) -> None:
+        self.network, self.deciding, self.message, self._most_paths = network, deciding, message, most_paths
         self.paths: list[HopPath] = []
         self.targets: list[set[str | None]] = []
         self.until: int | None = None
@@ -261,7 +263,7 @@ class _Walk:
         return self._walk([_Ahead((hop,), owner, hop.broker_instance, None, 0, (), ()) for owner in owners[::-1]])
 
     def _walk(self, ahead: list[_Ahead]) -> FollowedTrace:
-        while ahead and len(self.paths) < self._most_ways:
+        while ahead and len(self.paths) < self._most_paths:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS
         has_several_targets = any(len(reached) > 1 for reached in self.targets)
@@ -319,7 +321,7 @@ class _Walk:
             hops_remaining -= 1
         onward = step._replace(hops_remaining=hops_remaining, tested=tested, nodes=self._nodes(step, last))
         # Each step is at least one path, so one step above the limit shows that there are more.
-        remaining_paths = self._most_ways - len(self.paths) + 1
+        remaining_paths = self._most_paths - len(self.paths) + 1
         return list(islice(self._onward(onward, instance, hop, last), remaining_paths))[::-1]
 
     def _onward(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.following import (
-    MOST_WAYS,
+    MOST_PATHS,
     Deciding,
     FollowedTrace,
     HopPath,
@@ -96,7 +96,7 @@ def trace_reply(
     sender: PathSender,
     delivered: HopPath,
     t: int,
-    most_ways: int = MOST_WAYS,
+    most_paths: int = MOST_PATHS,
 ) -> FollowedTrace | None:
     """Follow the reply from a delivery to the sending service, bound to the sender's broker instance.
 
@@ -112,7 +112,7 @@ def trace_reply(
     [decision] = timed.choices
     message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
     verdict, until = _reply(network, decision, receiver, key, message)
-    back = follow(network, deciding, message, receiver, verdict, key.scope, None, most_ways)
+    back = follow(network, deciding, message, receiver, verdict, key.scope, None, most_paths)
     return replace(back, until=earliest(timed.valid_to, until, back.until))
 
 

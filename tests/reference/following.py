@@ -18,7 +18,7 @@ from .text import LOOPBACK_HOSTS, address_key
 from .times import utc
 from .ways import Hop, Path, Trace, Way
 
-MOST_WAYS = 100
+MOST_PATHS = 100
 MOST_PICKS = 1000
 _OPEN_STEPS = (2, 5)
 _ON_ITS_WAY = ("SENT", "FORWARDED")
@@ -118,8 +118,8 @@ class Network:
         made = searches(message, requests)
         brought = [(message.broker, message.database or MSDB), (made[0].broker, MSDB)][: len(made)]
         seen = frozenset((message.instance.name, broker, scope) for broker, scope in brought)
-        ways = list(islice(self._go_on(message, made, brought[-1][1], _Trail(seen=seen), picks), MOST_WAYS + 1))
-        return Trace(tuple(ways[:MOST_WAYS]), len(ways) > MOST_WAYS or picks.together > MOST_PICKS)
+        ways = list(islice(self._go_on(message, made, brought[-1][1], _Trail(seen=seen), picks), MOST_PATHS + 1))
+        return Trace(tuple(ways[:MOST_PATHS]), len(ways) > MOST_PATHS or picks.together > MOST_PICKS)
 
     def _go_on(
         self, message: Message, made: list[Decision], scope: str, trail: _Trail, picks: _Picks

@@ -36,13 +36,13 @@ def ends(done: Check) -> list[tuple[str, str | None, str | None]]:
 
 
 def gaps(done: Check) -> list[tuple[str, str | None, str]]:
-    return [(gap.instance, gap.database, gap.what.name) for gap in done.gaps]
+    return [(gap.instance, gap.database, gap.missing.name) for gap in done.gaps]
 
 
 def needed(done: Check) -> list[tuple[str, str | None, str]]:
     """Return the missing exports of the one message."""
     [result] = done.results
-    return [(gap.instance, gap.database, gap.what.name) for gap in result.gaps]
+    return [(gap.instance, gap.database, gap.missing.name) for gap in result.gaps]
 
 
 def test_every_message_is_decided_as_of_the_newest_export(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_listener_whose_primary_listens_on_another_port(tmp_path: Path) -> Non
     [group] = check([str(tmp_path)]).groups
     # The listener leads to the primary: the secondary is no stop on the path.
     assert group.path is not None
-    assert not group.path.failing
+    assert not group.path.failing_paths
     [advice] = group.advice
     assert advice.remedy.place == ("NODEB", "master")
     assert advice.remedy.statement == "USE [master];\nALTER ENDPOINT [NODEB Broker] AS TCP (LISTENER_PORT = 4022);"

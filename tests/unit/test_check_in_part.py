@@ -82,7 +82,7 @@ def test_a_verdict_stays_the_same_with_more_exports(done: Check, instances: dict
 
 def test_whole_exports_leave_nothing_open(done: Check, instances: dict[str, Exported]) -> None:
     whole, _ = by_variant(done, instances)
-    assert {gap.what.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
+    assert {gap.missing.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
     assert sum(result.verdict is not None for result in whole.values()) > 0.8 * len(whole)
 
 
@@ -99,9 +99,9 @@ def test_needed_exports_are_the_omitted_ones(done: Check, instances: dict[str, E
     for instance, result in in_part:
         assert (result.verdict is None) == bool(result.gaps)
         for gap in result.gaps:
-            seen[gap.what.name] += 1
-            view = gap.what.view.removeprefix("sys.")
-            is_of_estate = gap.what.name in OF_THE_ESTATE
+            seen[gap.missing.name] += 1
+            view = gap.missing.view.removeprefix("sys.")
+            is_of_estate = gap.missing.name in OF_THE_ESTATE
             assert gap.instance == instance.name
             assert is_of_estate or was_left_out(instance, view, gap.database), (instance, gap)
     expected = {
@@ -120,10 +120,10 @@ def test_all_that_is_missing_is_listed(done: Check, instances: dict[str, Exporte
     """The list of gaps names every missing export behind an undecided message once."""
     listed = done.gaps
     assert len(set(listed)) == len(listed)
-    needed = {gap for result in done.results for gap in result.gaps if gap.what.name not in OF_THE_ESTATE}
+    needed = {gap for result in done.results for gap in result.gaps if gap.missing.name not in OF_THE_ESTATE}
     # An endpoint of which nothing is known is one line of the list, not two.
-    whole = {(gap.instance, gap.database, gap.what.view) for gap in listed}
-    assert {(gap.instance, gap.database, gap.what.view) for gap in needed} <= whole
+    whole = {(gap.instance, gap.database, gap.missing.view) for gap in listed}
+    assert {(gap.instance, gap.database, gap.missing.view) for gap in needed} <= whole
 
 
 def test_every_row_of_the_queues_has_a_result(done: Check) -> None:
@@ -139,7 +139,7 @@ def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | 
     done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])
     [result] = [each for each in done.results if each.row["database_name"] == "Orders"]
     if result.verdict is None:
-        return [(gap.database, gap.what.name) for gap in result.gaps]
+        return [(gap.database, gap.missing.name) for gap in result.gaps]
     return str(result.verdict.outcome), str(result.verdict.reason), result.verdict.destination_database
 
 

@@ -73,8 +73,8 @@ def test_at_most_100_paths_of_a_group_with_unknown_ids_are_followed(
     more = {"transmission_queue": {"Orders": queue}, "conversation_endpoints": {"Orders": ends}}
     shop(to("R", "//s0", "hub0")).write(folder, "SHOP", **more)
     done, _ = counted(folder, monkeypatch)
-    followed = [result for result in done.results if result.path is not None and result.path.there]
-    cut = [result for result in done.results if result.path is not None and not result.path.there]
+    followed = [result for result in done.results if result.path is not None and result.path.forward_paths]
+    cut = [result for result in done.results if result.path is not None and not result.path.forward_paths]
     assert (len(followed), len(cut)) == (100, 500)
     assert {result.end for result in cut} == {"NOT_KNOWN"}
     assert all(result.path is not None and result.path.is_cut for result in cut)
@@ -85,7 +85,7 @@ def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pyt
     done = check([str(write(tmp_path, 1, hubs=12))])
     [result] = done.results
     assert result.path is not None
-    assert (len(result.path.there), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
+    assert (len(result.path.forward_paths), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
     assert main(["check", str(tmp_path), "--all", *UNWRAPPED]) == 0
     told = capsys.readouterr().out
     assert "there, by 100 or more paths that the transport may take; none fail:" in told
@@ -94,9 +94,9 @@ def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pyt
 
 def test_a_test_may_follow_fewer(tmp_path: Path) -> None:
     done = check([str(write(tmp_path, 1, hubs=3))])
-    [result] = follow_results(done.estate, decide_all(done.estate), most_ways=4)
+    [result] = follow_results(done.estate, decide_all(done.estate), most_paths=4)
     assert result.path is not None
-    assert (len(result.path.there), result.path.is_cut) == (4, True)
+    assert (len(result.path.forward_paths), result.path.is_cut) == (4, True)
 
 
 # What is followed, options, and the exit code.

@@ -654,7 +654,7 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:
     """Return where and why each path fails. A delivered path without acknowledgement fails on its return path."""
     assert group.path is not None
-    ways = [one for one in group.path.failing if one.is_return or one.hop_path.ending.value != "DELIVERED"]
+    ways = [one for one in group.path.failing_paths if one.is_return or one.hop_path.ending.value != "DELIVERED"]
     return [
         (
             one.hop_path.instance or "",

@@ -34,7 +34,7 @@ def shop_by_script(folder: Path, script: str, *queue: dict[str, Any], **views: A
     whole_shop(folder, queue, routes={"msdb": [route("AutoCreatedLocal")]}, **views)
     (folder / "SHOP" / "routes.sql").write_text(USE + script)
     results = sorted(check([str(folder)]).results, key=lambda result: result.row["enqueue_time"])
-    return [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results]
+    return [(result.outcome, [gap.missing.name for gap in result.gaps]) for result in results]
 
 
 def test_an_implied_route_is_not_one_of_a_script(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_an_unreadable_row_may_decide_a_message(
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
     results = sorted(check([str(tmp_path)]).results, key=lambda result: result.row["enqueue_time"])
-    assert [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results] == outcomes
+    assert [(result.outcome, [gap.missing.name for gap in result.gaps]) for result in results] == outcomes
 
 
 def test_each_message_has_the_handle_of_its_conversation(

@@ -81,7 +81,7 @@ def test_a_near_route_has_its_differences(
     found = NearMisses(estate([("Orders", one)], [])).of(HUB, "Orders", "S", broker, NOW)
     assert [miss.differences for miss in found] == ([] if expected is None else [expected])
     for miss in found:
-        assert (miss.what, miss.instance, miss.database, miss.name) == ("route", HUB, "Orders", "r")
+        assert (miss.object_type, miss.instance, miss.database, miss.name) == ("route", HUB, "Orders", "r")
         assert (miss.service, miss.broker) == (one.service, one.broker)
 
 
@@ -96,7 +96,7 @@ def test_a_near_service_has_its_differences(
     assert [(miss.instance, miss.database, miss.service, miss.differences) for miss in found] == expected
     ids = {name: each for _, name, each, _ in DATABASES}
     for miss in found:
-        assert (miss.what, miss.name, miss.broker) == ("service", miss.service, ids[miss.database])
+        assert (miss.object_type, miss.name, miss.broker) == ("service", miss.service, ids[miss.database])
 
 
 def test_routes_come_first_then_services_of_the_own_instance() -> None:
@@ -109,7 +109,7 @@ def test_routes_come_first_then_services_of_the_own_instance() -> None:
     ]
     services = [(SHOP, "Parts", "s"), (HUB, "Stock", "s/"), (HUB, "msdb", "s")]
     found = NearMisses(estate(routes, services)).of(HUB, "Orders", "S", None, NOW)
-    assert [(miss.what, miss.database, miss.name) for miss in found] == [
+    assert [(miss.object_type, miss.database, miss.name) for miss in found] == [
         ("route", "Orders", "a"),
         ("route", "Orders", "b"),
         ("route", "Orders", "c"),

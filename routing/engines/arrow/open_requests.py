@@ -221,7 +221,7 @@ def find_requests(
     returning = pyarrow.array([], pyarrow.large_string())
     for asking in read():
         openers = record.find_openers(asking)
-        firsts.add(openers.others)
+        firsts.add(openers.new_requests)
         owns.add(openers.own_requests)
         words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
         returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))

@@ -109,7 +109,7 @@ class NamedRows:
                 setattr(state_copy, name, value.copy())
         return state_copy
 
-    def tells(self, view: str, database: str, name: str = "") -> bool:
+    def knows(self, view: str, database: str, name: str = "") -> bool:
         """Return True if the import or the script shows whether an object with this name exists."""
         database = database.casefold()
         key = (view, database, name if view == SERVICES else name.casefold())
@@ -242,7 +242,7 @@ class NamedRows:
         routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
         services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
         database = self.database(name)
-        is_whole = [view for view in (ROUTES, SERVICES) if self.tells(view, name)]
+        is_whole = [view for view in (ROUTES, SERVICES) if self.knows(view, name)]
         self.remove_database(name)
         self._spellings[new_name.casefold()] = new_name
         if database is not None:

@@ -75,7 +75,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
         *report.answer(problems, _state_trial(done)),
         *_list_changes(done, limits),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
-        *report.others(listed_problems[len(shown) :]),
+        *report.unshown_problems(listed_problems[len(shown) :]),
         *report.troubles(),
         *report.lint(),
         *report.not_known(),
@@ -110,13 +110,15 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
             if remedy.statement is not None:
                 key = remedy.instance, remedy.statement
                 remedies.setdefault(key, remedy)
-                about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
+                about = f"{problem.headline}: {problem.state_messages()}{_whose(problem, advice)}."
                 reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
     for trouble in done.shown.troubles if selected is None else ():
         if trouble.remedy.statement is not None:
             key = trouble.remedy.instance, trouble.remedy.statement
             remedies.setdefault(key, trouble.remedy)
-            reasons[key].append("\n".join([f"{trouble.kind}: {trouble.what}.", *list_sentences(trouble.remedy)]))
+            reasons[key].append(
+                "\n".join([f"{trouble.kind}: {trouble.summary}.", *list_sentences(trouble.remedy)])
+            )
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
@@ -155,7 +157,7 @@ class _Report:
 
     def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
         """Yield a problem: its messages, waiting time, cause and actions, then its evidence."""
-        problem_text = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
+        problem_text = TonedText(problem.headline, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", problem_text, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
         yield from self.evidence(number, problem)
@@ -190,7 +192,7 @@ class _Report:
             return
         yield from list_remedy(remedy, label, problem.why, indent=1)
 
-    def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+    def unshown_problems(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the number of problems that are not shown."""
         if problems:
             messages = count(sum(problem.count for problem in problems), "message")
@@ -206,7 +208,7 @@ class _Report:
         yield DocumentHeading("Beside the messages")
         for trouble in troubles[: self._limits.problems]:
             place = where(trouble.remedy.place.instance, trouble.remedy.place.database)
-            yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.what} ({place})"))
+            yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.summary} ({place})"))
             yield from list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}", indent=1)
         hidden_count = len(troubles) - len(troubles[: self._limits.problems])
         if hidden_count:
@@ -439,13 +441,13 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
     path, verdict = result.path, result.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
-    path_way = path.first_failure or next(
-        (candidate for candidate in path.there if str(candidate.end) == str(path.end)), None
+    possible_path = path.first_failure or next(
+        (candidate for candidate in path.forward_paths if str(candidate.end) == str(path.end)), None
     )
-    if path_way is None or path.end is PathEnd.NOT_KNOWN:
+    if possible_path is None or path.end is PathEnd.NOT_KNOWN:
         return None, None
-    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else path_way.hop_path.reason
-    return None if reason is None else str(reason), path_way.hop_path.instance
+    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else possible_path.hop_path.reason
+    return None if reason is None else str(reason), possible_path.hop_path.instance
 
 
 def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
@@ -456,7 +458,7 @@ def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
     for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
         counted = Counter(ends[id(result)] for result in problem.whole.results)
         yield ReportProblem(
-            f"{number}. {problem.what}: {problem.state_messages()}",
+            f"{number}. {problem.headline}: {problem.state_messages()}",
             counted.most_common(1)[0][0],
             tuple(report.describe(number, problem)),
             tuple(report.evidence(number, problem))[1:],

@@ -30,7 +30,7 @@ from routing.lint.server_rules import find_in_servers
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
-from routing.rules.judging import PathWay
+from routing.rules.judging import PossiblePath
 from routing.rules.resolving import Verdict
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import INPUTS
@@ -89,7 +89,7 @@ class BearingFindings:
         self._by_group: dict[int, list[LintFinding]] = {}
         self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
         # Ids of objects are unique here, because the groups and their paths live as long as this object.
-        self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
+        self._by_path: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
         for number, finding in enumerate(self._findings):
             self._by_place[finding.instance_name, finding.database_name, finding.object].append(number)
             if finding.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
@@ -110,8 +110,8 @@ class BearingFindings:
 
     def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
         numbers = self._at(_own_places(group)) | self._near(group.near)
-        for path_way in () if group.path is None else group.path.all_ways:
-            numbers |= self._on_path(path_way, group)
+        for possible_path in () if group.path is None else group.path.all_paths:
+            numbers |= self._on_path(possible_path, group)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for finding in (self._findings[number] for number in sorted(numbers)):
             # Even if a message certainly waits for a route, the path of its request may be uncertain.
@@ -128,11 +128,14 @@ class BearingFindings:
             self._by_near[near] = frozenset(self._at(places))
         return self._by_near[near]
 
-    def _on_path(self, path_way: PathWay, group: MessageGroup) -> set[int]:
+    def _on_path(self, possible_path: PossiblePath, group: MessageGroup) -> set[int]:
         """Return the findings about objects on a path. Groups share paths, but not their services."""
-        if id(path_way) not in self._by_way:
-            self._by_way[id(path_way)] = frozenset(self._at(_places_on(path_way))), _databases_on(path_way)
-        numbers, databases = self._by_way[id(path_way)]
+        if id(possible_path) not in self._by_path:
+            self._by_path[id(possible_path)] = (
+                frozenset(self._at(_places_on(possible_path))),
+                _databases_on(possible_path),
+            )
+        numbers, databases = self._by_path[id(possible_path)]
         row = group.first.row
         names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
         return self._at((instance, database, name) for instance, database in databases for name in names) | numbers
@@ -157,9 +160,9 @@ def _own_places(group: MessageGroup) -> Iterator[_Place]:
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
 
 
-def _places_on(path_way: PathWay) -> Iterator[_Place]:
+def _places_on(possible_path: PossiblePath) -> Iterator[_Place]:
     """Yield instance, database and name of every object that any message passes on a path."""
-    for hop in path_way.hop_path.hops:
+    for hop in possible_path.hop_path.hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
             yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
         scopes = {None, hop.scope, *_databases_at(hop)}
@@ -167,11 +170,11 @@ def _places_on(path_way: PathWay) -> Iterator[_Place]:
         yield from ((hop.instance_name, database, name) for database, name in product(scopes, names))
 
 
-def _databases_on(path_way: PathWay) -> set[tuple[str, str | None]]:
+def _databases_on(possible_path: PossiblePath) -> set[tuple[str, str | None]]:
     """Return the databases on a path with their instances. None is the instance itself."""
     return {
         (hop.instance_name, database)
-        for hop in path_way.hop_path.hops
+        for hop in possible_path.hop_path.hops
         for database in (None, hop.scope, *_databases_at(hop))
     }
 
@@ -187,7 +190,7 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 def _brokers(group: MessageGroup) -> set[str]:
     """Return the broker instances that the messages are bound to, and their acknowledgements."""
     back = (
-        (hop.verdict for path_way in group.path.back for hop in path_way.hop_path.hops)
+        (hop.verdict for possible_path in group.path.return_paths for hop in possible_path.hop_path.hops)
         if group.path is not None
         else ()
     )
@@ -417,8 +420,8 @@ def _note_older_exports(done: Check) -> Iterator[str]:
     passed_pairs = {
         (message_group.first.case.instance, hop.instance_name)
         for message_group in done.groups
-        for path_way in (() if message_group.path is None else message_group.path.all_ways)
-        for hop in path_way.hop_path.hops
+        for possible_path in (() if message_group.path is None else message_group.path.all_paths)
+        for hop in possible_path.hop_path.hops
     }
     for sender, name in sorted(passed_pairs):
         sent_at, exported_at = (done.evidence.views.newest(instance_name) for instance_name in (sender, name))

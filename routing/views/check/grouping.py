@@ -179,7 +179,7 @@ class MessageGroup:
     @property
     def is_failing(self) -> bool:
         """True if the messages leave their instance and do not arrive or are not acknowledged."""
-        return self.path is not None and bool(self.path.failing)
+        return self.path is not None and bool(self.path.failing_paths)
 
     @property
     def needs_somebody(self) -> bool:
@@ -202,7 +202,7 @@ class MessageGroup:
         if not self.first.case.is_on_its_way:
             is_dropped = self.verdict.outcome is Outcome.DROPPED
             return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
-        if self.path is not None and self.path.failing:
+        if self.path is not None and self.path.failing_paths:
             return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
         if self.is_silent:
             return ProblemKind.NOT_ACKNOWLEDGED
@@ -317,7 +317,7 @@ class _Adviser:
         verdict = case.verdict
         if verdict is None:
             return self._help_in_common(case, facts)
-        if case.is_on_its_way and (case.path is None or not case.path.failing):
+        if case.is_on_its_way and (case.path is None or not case.path.failing_paths):
             return _NearMissesAndRemedies()
         alike = (facts, verdict.broker_instance, verdict.matching_step, case.from_service)
         if alike not in self._known:
@@ -375,7 +375,7 @@ class _Adviser:
 
     def _is_about_routes(self, gaps: tuple[KnowledgeGap, ...]) -> bool:
         if gaps not in self._about_routes:
-            self._about_routes[gaps] = any(gap.what in OF_ROUTES for gap in gaps)
+            self._about_routes[gaps] = any(gap.missing in OF_ROUTES for gap in gaps)
         return self._about_routes[gaps]
 
     def make(self, results: Iterable[MessageResult], helped: _NearMissesAndRemedies) -> MessageGroup:

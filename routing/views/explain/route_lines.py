@@ -195,7 +195,7 @@ class ListedRoutes:
     """The lines of routes by step, and the number of other routes in the table."""
 
     by_step: dict[MatchingStep, list[Line]]
-    others: list[Line]
+    other_lines: list[Line]
 
 
 def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:

@@ -183,7 +183,7 @@ class TableFiller:
 
 
 def _count_others(kind: str, names: ShownNames) -> str:
-    return count(names.others, f"other {kind}") if names.names else f"all {count(names.others, kind)}"
+    return count(names.other_count, f"other {kind}") if names.names else f"all {count(names.other_count, kind)}"
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def test_a_trace_has_the_joint_end_of_its_paths(
 
     judged = judge_path(MessageTrace(tuple(map(_way, there))), ("a", "Sales"), reply)
     assert judged.end == end
-    assert [one.hop_path.instance for one in judged.spared] == spared
+    assert [one.hop_path.instance for one in judged.spared_paths] == spared
 
 
 def test_a_path_of_one_hop_ends_with_its_decision() -> None:
