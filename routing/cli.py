@@ -252,10 +252,10 @@ class CommandConsole:
         with nullcontext() if self._line_below is None else self._line_below.during(text, final_line or text):
             yield
 
-    def say(self, text: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Show how far the activity has come."""
         if self._line_below is not None:
-            self._line_below.say(text)
+            self._line_below.show_progress(text)
 
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""

@@ -130,7 +130,7 @@ class LogsInMemory:
         """Open one log, None if there is no table: `look` opens one after the other."""
         return OpenedLog(key, self.logs[key], self.cleaned.get(key, 0)) if key in self.logs else None
 
-    def look(self, keys: Iterable[str]) -> dict[str, OpenedLog]:
+    def open_logs(self, keys: Iterable[str]) -> dict[str, OpenedLog]:
         return {key: log for key in keys if (log := self.look_at(key)) is not None}
 
     def last_run(self, coming: str | None = None) -> tuple[OpenedLog | None, LastRun | None]:

@@ -100,7 +100,7 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
 
 
 def _log(tables: OutputTables) -> OutputLog:
-    return tables.look([KEY])[KEY]
+    return tables.open_logs([KEY])[KEY]
 
 
 def _told(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:

@@ -451,7 +451,7 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
     """Return the database of the sender's instance in the text, or None if it names no known one."""
-    known_databases = {*status.here.databases, status.database}
+    known_databases = {*status.sender_instance.databases, status.database}
     quoted_databases = [name for name in status.quoted_names if name in known_databases]
     return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
 
@@ -481,12 +481,12 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the sending database."""
-    return enable_database(status.estate, status.here, status.database, _entry(status).cause)
+    return enable_database(status.estate, status.sender_instance, status.database, _entry(status).cause)
 
 
 def enable_msdb_broker(status: ReportedStatus) -> Remedy:
     """Advise to enable the broker of msdb."""
-    return enable_database(status.estate, status.here, MSDB, _entry(status).cause)
+    return enable_database(status.estate, status.sender_instance, MSDB, _entry(status).cause)
 
 
 def open_target(status: ReportedStatus) -> Remedy:

@@ -51,7 +51,7 @@ def find_remedies(
     remedies = dict.fromkeys(copies)
     for possible_path in path.failing_paths:
         for stuck, remedy in _remedies_of(possible_path, sent, estate):
-            near |= dict.fromkeys(stuck.near)
+            near |= dict.fromkeys(stuck.near_misses)
             remedies[remedy] = None
     return list(near), list(remedies)
 
@@ -216,5 +216,5 @@ def _by_route(verdict: Verdict, name: str | None) -> Verdict:
         route_name=reported_route.name,
         address=reported_route.address,
         mirror_address=reported_route.mirror_address,
-        decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
+        decision=decision._replace(first=last) if decision.second is None else decision._replace(second=last),
     )

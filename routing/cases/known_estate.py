@@ -174,8 +174,8 @@ class EstateKnowledge:
             return ()
         searches = [decision.first]
         is_requested = verdict.requested_in is not None
-        if decision.again is not None and verdict.requested_in != decision.first.scope:
-            searches.append(decision.again)
+        if decision.second is not None and verdict.requested_in != decision.first.scope:
+            searches.append(decision.second)
         gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
         if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
             gaps.add(KnowledgeGap(instance, None, self._addresses(instance)))

@@ -255,10 +255,12 @@ SAID_EVERY = 1_000
 """The number of judged messages between two reports of progress."""
 
 
-def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:
+def decide_all(
+    estate: CheckedEstate, on_progress: Callable[[str], None] = lambda text: None
+) -> list[MessageResult]:
     """Return the results of all messages of the queues: every row that was read, and not rejected, is one.
 
-    ``say`` is called with how many messages are judged.
+    ``on_progress`` is called with how many messages are judged.
     """
     evidence, knowledge = estate.evidence, estate.knowledge
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
@@ -275,7 +277,7 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
         messages.find_openers(read)
         for (row, observed), (message, dialog) in zip(of_instance, read, strict=True):
             if len(results) % SAID_EVERY == 0:
-                say(f"judged {len(results):,} of {count:,} messages")
+                on_progress(f"judged {len(results):,} of {count:,} messages")
             results.append(messages.judge(row, message, dialog, observed))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _remove_uncertain_requests(results)

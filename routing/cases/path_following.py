@@ -100,17 +100,17 @@ def follow_results(
     results: Sequence[MessageResult],
     most_paths: int = MOST_PATHS,
     *,
-    say: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[str], None] = lambda text: None,
 ) -> list[MessageResult]:
     """Return the results. Messages that leave their instance get their paths.
 
-    At most ``most_paths`` branches are followed for messages of one database to one service by one route. ``say``
-    gets the number of followed messages.
+    At most ``most_paths`` branches are followed for messages of one database to one service by one route.
+    ``on_progress`` gets the number of followed messages.
     """
     follower, followed, cases = MessageFollower(estate, most_paths), list[MessageResult](), ChangedCases()
     for number, result in enumerate(results):
         if number % SAID_EVERY == 0:
-            say(f"followed {number:,} of {len(results):,} messages")
+            on_progress(f"followed {number:,} of {len(results):,} messages")
         path = follower.follow(result)
         followed.append(result if path is None else cases.change(result, path, path=path))
     return followed

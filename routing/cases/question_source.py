@@ -392,12 +392,12 @@ def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | 
 class PosedQuestion:
     """A question with the rows to answer it.
 
-    ``near`` are the columns of the message's instance. ``other_count`` is as in `Explanation.others`.
+    ``instance_tables`` are the columns of the message's instance. ``other_count`` is as in `Explanation.others`.
     ``read_facts`` reads the facts for the remedy.
     """
 
     question: QuestionedMessage
-    near: Mapping[str, TableColumns]
+    instance_tables: Mapping[str, TableColumns]
     known_tables: KnownTables
     read_facts: Callable[[], RemedyFacts]
     other_count: int = 0

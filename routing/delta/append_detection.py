@@ -140,7 +140,7 @@ class FeedDetection:
     Only the commits of these versions are read, and the feed separates inserts from all other changes.
     """
 
-    def look(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
+    def find_obstacle(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
         """Return the reason why the change data feed cannot find new rows, or None if it can."""
         return None if table.detail.is_on(FEED_PROPERTY) else ClosedDetection("its change data feed is off")
 
@@ -149,7 +149,7 @@ class FeedDetection:
 
         Raises InputError for a commit that is neither an append nor a delete, and if files of the feed are gone.
         """
-        off = self.look(spark, table)
+        off = self.find_obstacle(spark, table)
         if off is not None:
             return off
         try:
@@ -250,7 +250,7 @@ class LogDetection:
     may read their paths.
     """
 
-    def look(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
+    def find_obstacle(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
         """Return the reason why the log cannot find new rows, or None if it can."""
         if table.detail.has_column_mapping:
             return _closed_by_mapping()

@@ -168,7 +168,7 @@ class OutputTables(Protocol):
     def place(self, key: str) -> str:
         """Return a table's location, for sentences and marks."""
 
-    def look(self, keys: Iterable[str]) -> Mapping[str, OutputLog]:
+    def open_logs(self, keys: Iterable[str]) -> Mapping[str, OutputLog]:
         """Open the logs of the tables that exist, by key, as they are now; in any order."""
 
     def last_run(self, coming: str | None = None) -> tuple[OutputLog | None, LastRun | None]:

@@ -73,11 +73,11 @@ class JobTables(OutputTables):
         """Return a table's location."""
         return str(self.config.output[key])
 
-    def look(self, keys: Iterable[str]) -> dict[str, TableLog]:
+    def open_logs(self, keys: Iterable[str]) -> dict[str, TableLog]:
         """Open the logs of the tables that exist, by key, as they are now. Raises OutputError, StorageError."""
         locations = {key: self.config.output[key] for key in keys}
-        opened = spark_tables.each_at_once(
-            self, lambda key: spark_tables.look_at_output(self, locations[key]), locations
+        opened = spark_tables.call_concurrently(
+            self, lambda key: spark_tables.open_output_log(self, locations[key]), locations
         )
         logs = {key: log for key, log in opened.items() if log is not None}
         self._logs |= logs
@@ -88,7 +88,7 @@ class JobTables(OutputTables):
 
         Raises RecordedAlready where the one that is to come does, by its id.
         """
-        log = self.look(["runs"]).get("runs")
+        log = self.open_logs(["runs"]).get("runs")
         self._runs = None if log is None else self._open("runs")
         return log, counted_runs.read_last_run(self._runs, self.config.output["runs"], coming)
 
@@ -100,7 +100,7 @@ class JobTables(OutputTables):
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
         for key in self.config.output:
-            self._look_at(key, self._runs if key == "runs" else self._open(key))
+            self._check_columns(key, self._runs if key == "runs" else self._open(key))
 
     def _open(self, key: str) -> OpenedTable | None:
         """Return a table at the version at which it was last seen, None if it was not there."""
@@ -110,20 +110,20 @@ class JobTables(OutputTables):
     def _is_recorded(self, commit_mark: CommitMark) -> bool:
         """Return True if ``runs`` has a commit of a mark, among those since it was last looked at."""
         before = self._logs.get("runs")
-        log = self.look(["runs"]).get("runs")
-        known = -1 if before is None else before.version
-        newer = takewhile(lambda commit: commit.version > known, () if log is None else log.history())
+        log = self.open_logs(["runs"]).get("runs")
+        known_version = -1 if before is None else before.version
+        newer = takewhile(lambda commit: commit.version > known_version, () if log is None else log.history())
         return any(commit.commit_mark == commit_mark for commit in newer)
 
-    def look_at_columns(self, key: str) -> None:
+    def note_missing_columns(self, key: str) -> None:
         """Remember a table that lacks columns, and note added ones.
 
         Raises OutputError where it is no table of this job.
         """
-        self.look([key])
-        self._look_at(key, self._open(key))
+        self.open_logs([key])
+        self._check_columns(key, self._open(key))
 
-    def _look_at(self, key: str, opened: OpenedTable | None) -> None:
+    def _check_columns(self, key: str, opened: OpenedTable | None) -> None:
         shape = find_shape(opened, key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
         if shape is None:
             return
@@ -184,7 +184,7 @@ class DeltaTables(JobTables):
                 sql_statements.restore(self.spark, location, version)
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
-        self.look_at_columns(key)
+        self.note_missing_columns(key)
 
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
@@ -274,7 +274,7 @@ def is_same_input(session_owner: HasSession, last: LastRun, key: str, now: spark
 
 def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:
     """Return the messages of an incremental run, which must have versions. Raises InputError."""
-    if isinstance(messages, spark_tables.AsItIs):
+    if isinstance(messages, spark_tables.UnversionedTable):
         raise InputError.without_versions(str(messages.location))
     return messages
 
@@ -342,14 +342,14 @@ class LocalOutputs(JobTables):
                     table.restore(version, commit_mark.as_text())
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
-        self.look_at_columns(key)
+        self.note_missing_columns(key)
 
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
         location = self.config.output["runs"]
         try:
             rows = table_of([row], schemas.RUNS.optional())
-            newest = self.look(["runs"]).get("runs")
+            newest = self.open_logs(["runs"]).get("runs")
             known_version = -1 if newest is None else newest.version
             with creating(location, str(location)), self._believe_log("runs", commit_mark, known_version):
                 append_once(location, rows, commit_mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)

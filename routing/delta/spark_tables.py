@@ -123,7 +123,7 @@ class TableSnapshot:
 
 
 @dataclass(frozen=True)
-class AsItIs:
+class UnversionedTable:
     """A view, or a table of a catalog that cannot be read at a version: two reads of it may see other rows."""
 
     location: TableLocation
@@ -134,7 +134,7 @@ class AsItIs:
         return sql_statements.read_named(spark.read, self.location)
 
 
-Input = TableSnapshot | AsItIs
+Input = TableSnapshot | UnversionedTable
 
 
 @checked
@@ -161,13 +161,13 @@ def find(session_owner: HasSession, location: TableLocation) -> Input | None:
 
     Raises StorageError if this cannot be determined, for example without permission.
     """
-    log = look(session_owner, location)
+    log = open_log(session_owner, location)
     return None if log is None else find_in(session_owner, location, log)
 
 
-def find_in(session_owner: HasSession, location: TableLocation, log: TableLog | AsItIs) -> Input:
+def find_in(session_owner: HasSession, location: TableLocation, log: TableLog | UnversionedTable) -> Input:
     """Return the newest version in a table's log, or its rows as they are. Raises StorageError as `find` does."""
-    newest = log if isinstance(log, AsItIs) else TableSnapshot(location, log.version, log)
+    newest = log if isinstance(log, UnversionedTable) else TableSnapshot(location, log.version, log)
     if not location.is_name:
         return newest
     try:
@@ -175,12 +175,12 @@ def find_in(session_owner: HasSession, location: TableLocation, log: TableLog | 
         _ = newest.read(session_owner.spark).schema
     except Exception as error:
         if isinstance(newest, TableSnapshot) and has_no_versions(error, location):
-            return AsItIs(location)
+            return UnversionedTable(location)
         raise StorageError.failed(f"reading {location}", first_sentence(error)) from error
     return newest
 
 
-def look(session_owner: HasSession, location: TableLocation) -> TableLog | AsItIs | None:
+def open_log(session_owner: HasSession, location: TableLocation) -> TableLog | UnversionedTable | None:
     """Open the log of a table; None where none stands. Raises StorageError as `find` does."""
     if commits.is_local(location) and not commits.has_commits(location):
         return None
@@ -191,14 +191,14 @@ def look(session_owner: HasSession, location: TableLocation) -> TableLog | AsItI
         if is_absent(error, location) or (is_no_delta(error) and _is_gone(session_owner.spark, location)):
             return None
         if has_no_versions(error, location):
-            return AsItIs(location)
+            return UnversionedTable(location)
         raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
 
 
 def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
     """Return whether only the name of a table is left in the catalog."""
     try:
-        _ = AsItIs(location).read(spark).schema
+        _ = UnversionedTable(location).read(spark).schema
     except Exception as error:  # noqa: BLE001
         # What else is wrong is told when it is read.
         return is_absent(error, location)
@@ -216,20 +216,20 @@ def holds_files(spark: SparkSession, location: TableLocation) -> bool:
     return True
 
 
-def look_at_output(session_owner: HasSession, location: TableLocation) -> TableLog | None:
+def open_output_log(session_owner: HasSession, location: TableLocation) -> TableLog | None:
     """Open the log of a Delta table to write to, or return None without a table.
 
     Raises OutputError if a view or another kind of table is there, and StorageError as `find` does.
     """
-    log = look(session_owner, location)
-    if isinstance(log, AsItIs):
+    log = open_log(session_owner, location)
+    if isinstance(log, UnversionedTable):
         raise OutputError.without_versions(str(location))
     return log
 
 
 def current_version(session_owner: HasSession, location: TableLocation) -> int | None:
-    """Return the newest version of a Delta table that is to be written to, as `look_at_output` does."""
-    log = look_at_output(session_owner, location)
+    """Return the newest version of a Delta table that is to be written to, as `open_output_log` does."""
+    log = open_output_log(session_owner, location)
     return None if log is None else log.version
 
 
@@ -249,7 +249,7 @@ def find_inputs(session_owner: HasSession, tables: Mapping[str, TableLocation]) 
     """Return the inputs that exist, as `snapshots` does. Raises StorageError."""
     *first, last = reading_steps(tables)
     inputs = {key: find(session_owner, tables[key]) for keys in first for key in keys}
-    inputs |= each_at_once(
+    inputs |= call_concurrently(
         session_owner, lambda key: find(session_owner, tables[key]), {key: tables[key] for key in last}
     )
     return {key: newest for key in tables if (newest := inputs[key]) is not None}
@@ -265,7 +265,7 @@ def check_inputs(inputs: Mapping[str, Input], tables: Mapping[str, TableLocation
 T = TypeVar("T")
 
 
-def each_at_once(
+def call_concurrently(
     session_owner: HasSession, do: Callable[[str], T], tables: Mapping[str, TableLocation]
 ) -> dict[str, T]:
     """Call a function for the key of each table and return the results; all at the same time if Spark is asked.
@@ -275,9 +275,9 @@ def each_at_once(
     keys = list(tables)
     if all(commits.is_local(location) for location in tables.values()):
         return {key: do(key) for key in keys}
-    from routing.tables.frames import at_once
+    from routing.tables.frames import run_concurrently
 
-    return dict(zip(keys, at_once(session_owner.spark, do, keys), strict=True))
+    return dict(zip(keys, run_concurrently(session_owner.spark, do, keys), strict=True))
 
 
 ORDER_OF_RUNS = "sbroute"

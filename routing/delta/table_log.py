@@ -151,14 +151,14 @@ class TableLog:
 
     def _read_back(self, after: int) -> bool:
         """Read older commits, at once all those after a version. Return False without any."""
-        known = len(self._rows)
-        while len(self._rows) == known and not self._is_whole:
+        known_count = len(self._rows)
+        while len(self._rows) == known_count and not self._is_whole:
             if self._is_read:
                 # With room for commits that were added meanwhile.
                 wanted = self._rows[0][0] - after + self._limit if after >= 0 else 0
                 self._limit = max(self._limit * _GROWTH, wanted)
             self._read_block()
-        return len(self._rows) > known
+        return len(self._rows) > known_count
 
     def _read_block(self) -> None:
         rows = sql_statements.describe_history(self._session_owner.spark, self.location, self._limit)

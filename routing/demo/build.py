@@ -411,7 +411,7 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
         frame = frames.frame_of(spark, rows[key], schemas[key])
         spark_tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
-    frames.at_once(spark, store, list(INPUTS))
+    frames.run_concurrently(spark, store, list(INPUTS))
 
 
 def read_resolved(opener: TableOpener, config: Config, version: int) -> list[TableRow]:

@@ -36,10 +36,10 @@ from routing.terms import ReadRow
 class RequiredKnowledge(NamedTuple):
     """The knowledge that a kind of finding requires, about its own place or other instances.
 
-    ``in_scope`` is ``here`` without the endpoint, ``in_instance`` the same for all databases of the instance.
+    ``in_scope`` is ``own_place`` without the endpoint, ``in_instance`` the same for all databases of the instance.
     """
 
-    here: bool = False
+    own_place: bool = False
     in_scope: bool = False
     in_instance: bool = False
     services_of_all: bool = False
@@ -47,14 +47,14 @@ class RequiredKnowledge(NamedTuple):
     of_paths: bool = False
 
 
-_HERE = RequiredKnowledge(here=True)
+_HERE = RequiredKnowledge(own_place=True)
 _IN_SCOPE = RequiredKnowledge(in_scope=True)
 # All other rules judge existing rows, whatever else is missing.
 _REQUIRED_BY_CODE: Mapping[str, RequiredKnowledge] = {
     "SBR015": RequiredKnowledge(of_paths=True),
     "SBR016": RequiredKnowledge(services_of_all=True),
     "SBR018": _HERE,
-    "SBR020": RequiredKnowledge(here=True, services_of_all=True),
+    "SBR020": RequiredKnowledge(own_place=True, services_of_all=True),
     **dict.fromkeys(("SBR021", "SBR022", "SBR023", "SBR024", "SBR025", "SBR027", "SBR033", "SBR040"), _HERE),
     "SBR026": RequiredKnowledge(of_paths=True),
     "SBR032": RequiredKnowledge(endpoints_of_all=True),
@@ -106,9 +106,9 @@ class FileKnowledge:
 
     def _find_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> Iterator[SharedGaps]:
         """Yield the gaps in the knowledge required for a database of an instance."""
-        if rests.here:
+        if rests.own_place:
             yield _set_of(self._knowledge.endpoint(instance))
-        if rests.here or rests.in_scope:
+        if rests.own_place or rests.in_scope:
             yield self._services[instance]
             if database is not None:
                 yield _set_of(self._knowledge.routes(instance, database))
@@ -303,7 +303,7 @@ def lint_files(
 def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options)
-    if not export.rows and not scripts.every:
+    if not export.rows and not scripts.all_files:
         raise InputError(
             f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
             "name files of exports, files that end in .sql, or folders of them",

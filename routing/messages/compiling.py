@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
 from routing.messages.distributed_plan import decide_by_instance
-from routing.messages.lookups import RunLookups, look_into
+from routing.messages.lookups import RunLookups, build_lookups
 from routing.messages.openers import find_requests, find_waiting
 from routing.messages.route_plan import MessageSource, RoutePlan, as_frames, may_reject
 from routing.messages.setting_frames import DistributedInputs, open_settings, prepare_frames
@@ -75,7 +75,7 @@ def open_source(
     The frames in ``frame_cache`` must stay until the frames of the plan have been read.
     """
     with context.clock.stage("lookups"):
-        lookups = look_into(messages.sparkSession, checked, frame_cache, context)
+        lookups = build_lookups(messages.sparkSession, checked, frame_cache, context)
         return join_lookups(messages, lookups, context, is_exact=is_exact)
 
 

@@ -86,7 +86,7 @@ class RunLookups:
         )
 
 
-def look_into(
+def build_lookups(
     spark: SparkSession, checked: CheckedTables, frame_cache: FrameCache, context: RunContext
 ) -> RunLookups:
     """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""

@@ -92,7 +92,7 @@ def read(
     def read_at_once() -> InputTables:
         dialogs: Any = tables["dialogs"]
         reads: list[Callable[[], Any]] = [read_configuration, lambda: _carry_dialogs(dialogs, limits)]
-        configuration, carried = frames.at_once(dialogs.sparkSession, lambda read: read(), reads)
+        configuration, carried = frames.run_concurrently(dialogs.sparkSession, lambda read: read(), reads)
         read: InputTables = replace(configuration, frame=carried.rows, in_arrow=carried.values)
         return read
 

@@ -100,7 +100,7 @@ class AskingMessage(NamedTuple):
     def databases(self) -> tuple[str, ...]:
         """The databases in which it asks, in order: its scope, and msdb after it has come back."""
         decision = self.decision
-        searches = (decision.first, decision.again)
+        searches = (decision.first, decision.second)
         return tuple(search.scope for search in searches if search is not None and search.asks)
 
 

@@ -39,7 +39,7 @@ from routing.schemas import (
 )
 from routing.tables import spark_forms
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
-from routing.tables.frames import at_once, with_columns_of
+from routing.tables.frames import run_concurrently, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
 from routing.tables.table_columns import Table
@@ -127,7 +127,7 @@ class StoredOutputs:
         """Return where an output table is, at the version that the runs so far left."""
         return TableSnapshot(self.config.output[key], self.versions[key])
 
-    def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
+    def read_kept(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
         """Read some columns of an output table for several passes, and count its rows, or return None."""
         known_count = count_by_files(self.open(key))
         count = self.read(spark, key).count() if known_count is None else known_count
@@ -263,7 +263,7 @@ def _with_left(
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
     # All are tables as they stand: where they are large nothing is gained by keeping them.
-    left = at_once(spark, lambda key: stored.left(spark, key, wanted[key]), list(wanted))
+    left = run_concurrently(spark, lambda key: stored.read_kept(spark, key, wanted[key]), list(wanted))
     arrived = replace(arrived, requests=left[0][0])
     if "pending_messages" in wanted:
         rows, count = left[1]

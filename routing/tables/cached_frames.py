@@ -335,20 +335,20 @@ class JoinSide:
     """The smaller side of a join and its join hint."""
 
     rows: DataFrame
-    how: str
+    join_hint: str
 
     @property
     def fits(self) -> bool:
         """Whether the side is broadcast. Otherwise both sides are shuffled."""
-        return self.how == _BROADCAST
+        return self.join_hint == _BROADCAST
 
     def with_hint(self) -> DataFrame:
         """Return the rows with Spark's join hint. A later select keeps the hint."""
-        return self.rows.hint(self.how)
+        return self.rows.hint(self.join_hint)
 
     def with_rows(self, rows: DataFrame) -> JoinSide:
         """Return other rows of the same size, to be joined in the same way."""
-        return JoinSide(rows, self.how)
+        return JoinSide(rows, self.join_hint)
 
 
 def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:

@@ -63,7 +63,7 @@ def spark_type(kind: AnyKind) -> DataType:
     return _SPARK_TYPES[kind]
 
 
-def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def run_concurrently(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """Apply a function to all items at the same time and return the results in order.
 
     Spark spends most of a small query on planning, which uses only a part of a machine. Before pyspark 4.0 threads

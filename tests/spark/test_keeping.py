@@ -306,7 +306,7 @@ def test_a_cache_that_outlives_its_block_is_released_on_failure(spark: SparkSess
 
 
 def test_at_once_keeps_the_order_and_raises_errors(spark: SparkSession) -> None:
-    assert frames.at_once(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
-    assert frames.at_once(spark, str, []) == []
+    assert frames.run_concurrently(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
+    assert frames.run_concurrently(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):
-        frames.at_once(spark, lambda n: 1 // n, [1, 0])
+        frames.run_concurrently(spark, lambda n: 1 // n, [1, 0])

@@ -275,7 +275,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     folder = whole_shop(tmp_path / "shop", [waiting(1, "//mine"), waiting(2, "//stock"), waiting(3, "//mine")])
     file = script(tmp_path / "fix.sql", SCRIPT + "DROP ROUTE Nothing;\n")
     done = checked(folder, then=[str(file)], instance="SHOP")
-    assert done.tried is not None
+    assert done.with_scripts is not None
     assert done.trial is not None
     [change] = done.trial.changes
     assert change.effect == "mended"
@@ -285,7 +285,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     )
     assert [result.row["conversation_id"] for result in change.results] == [conversation(1), conversation(3)]
     assert done.trial.unchanged == 1
-    assert len(done.tried.evidence.log.rejected) == 1
+    assert len(done.with_scripts.evidence.log.rejected) == 1
 
 
 def test_groups_that_need_action_come_first(tmp_path: Path) -> None:

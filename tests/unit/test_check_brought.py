@@ -175,16 +175,16 @@ def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
     )
     done = check([str(tmp_path / "exports"), str(tmp_path / "scripts")], then=[str(tmp_path / "then.sql")])
     assert [script.instance for script in done.evidence.log.scripts] == ["exports"]
-    assert done.tried is not None
-    assert {row["name"] for row in done.tried.evidence.rows["routes"]} == {"r", "s"}
+    assert done.with_scripts is not None
+    assert {row["name"] for row in done.with_scripts.evidence.rows["routes"]} == {"r", "s"}
 
 
 def test_a_script_without_use_is_for_the_database_of_the_exports(tmp_path: Path) -> None:
     script = "CREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
     write(tmp_path, {"case/queue.txt": QUEUE, "case/r.sql": script, "then.sql": script.replace("E r", "E s")})
     done = check([str(tmp_path / "case")], then=[str(tmp_path / "then.sql")])
-    assert done.tried is not None
-    for evidence, names in ((done.evidence, ["r"]), (done.tried.evidence, ["r", "s"])):
+    assert done.with_scripts is not None
+    for evidence, names in ((done.evidence, ["r"]), (done.with_scripts.evidence, ["r", "s"])):
         rows = evidence.rows["routes"]
         whose = [(row["instance_name"], row["database_name"], row["name"]) for row in rows]
         assert whose == [("case", UNNAMED, name) for name in names]

@@ -700,8 +700,8 @@ def test_the_first_statement_mends_the_path(name: str, tmp_path: Path) -> None:
     fix = tmp_path / "fix.sql"
     fix.write_text(f":CONNECT {instance}\n{statement}\n")
     done = checked(tmp_path / "exports", case, then=[str(fix)])
-    assert done.tried is not None
-    assert [result.end for result in done.tried.results] == [case.mended]
+    assert done.with_scripts is not None
+    assert [result.end for result in done.with_scripts.results] == [case.mended]
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])

@@ -163,8 +163,8 @@ def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> Non
     assert dict(helped.brokers) == {None: 1, ORDERS: 1}
     assert other.remedy is not None
     assert not other.remedy.is_complete
-    assert done.tried is not None
-    assert [result.outcome for result in done.tried.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
+    assert done.with_scripts is not None
+    assert [result.outcome for result in done.with_scripts.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
 
 
 def test_messages_that_two_routes_led_back_are_two_groups(

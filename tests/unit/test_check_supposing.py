@@ -116,7 +116,7 @@ def test_remedies_for_every_case(
 ) -> None:
     group = only_group(tmp_path, **views)
     assert (group.first.outcome, group.verdict) == ("NOT_KNOWN", None)
-    assert [(miss.name, miss.differences) for miss in group.near] == near
+    assert [(miss.name, miss.differences) for miss in group.near_misses] == near
     assert (group.remedy and group.remedy.statement) == statement
 
 
@@ -124,7 +124,7 @@ def test_contradicted_remedies_are_left_out(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061(No connection could be made)'."
     routes = {"Orders": [LOCAL, route("To", "//Billing", FAR)]}
     group = only_group(tmp_path, transmission_queue=queue(transmission_status=refused), routes=routes)
-    assert [miss.name for miss in group.near] == ["To"]
+    assert [miss.name for miss in group.near_misses] == ["To"]
     assert not any("ALTER ROUTE" in (advice.remedy.statement or "") for advice in group.advice)
 
 

@@ -485,7 +485,7 @@ def test_the_tasks_of_all_active_stages(
 def test_progress_in_a_pipe_is_a_line_from_time_to_time(capsys: pytest.CaptureFixture[str]) -> None:
     lines = terminal_streams.PlainLines("check", pause=0.05)
     with lines.during("reading the files", "checked"):
-        lines.say("judged 120,000 of 200,000 messages")
+        lines.show_progress("judged 120,000 of 200,000 messages")
         time.sleep(0.4)
     lines.close()
     printed = capsys.readouterr().err.splitlines()
@@ -497,12 +497,12 @@ def test_progress_in_a_pipe_is_a_line_from_time_to_time(capsys: pytest.CaptureFi
 def test_a_fast_command_in_a_pipe_prints_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     lines = terminal_streams.PlainLines("check")
     with lines.during("reading the files", "checked"):
-        lines.say("judged 1 of 2 messages")
+        lines.show_progress("judged 1 of 2 messages")
     lines.close()
     assert capsys.readouterr().err == ""
 
 
 def test_check_reports_judged_messages(tmp_path: Path) -> None:
     said: list[str] = []
-    check([str(many_messages(tmp_path, 3, 1))], say=said.append)
+    check([str(many_messages(tmp_path, 3, 1))], on_progress=said.append)
     assert said == ["judged 0 of 3 messages", "followed 0 of 3 messages"]

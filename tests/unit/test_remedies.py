@@ -466,7 +466,7 @@ def test_a_route_used_by_other_messages_stays() -> None:
 def test_unknown_forwarding_is_named() -> None:
     stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
     assert "message forwarding is off" in remedy_of(stuck).cause
-    stuck.estate.instances["hub"] = replace(stuck.here, is_forwarding_known=False)
+    stuck.estate.instances["hub"] = replace(stuck.sql_instance, is_forwarding_known=False)
     assert "message forwarding is not known to be on" in remedy_of(stuck).cause
 
 

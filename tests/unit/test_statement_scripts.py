@@ -77,7 +77,7 @@ def try_own_statements(folder: Path) -> Tried:
     statements = list_statements(done)
     file = folder.parent / f"{folder.name}.sql"
     file.write_text(write_sql(statements, "There is nothing to paste."), encoding="utf-8")
-    after = check([str(folder)], then=[str(file)]).tried
+    after = check([str(folder)], then=[str(file)]).with_scripts
     assert after is not None
     return Tried(done, statements, file.read_text(encoding="utf-8"), after)
 

@@ -58,8 +58,8 @@ class InstanceState:
 
     ``endpoint`` is None without an endpoint, and ``Endpoint()`` if it is unknown. ``other_endpoints`` are the
     names of endpoints for other payloads. A view with rows is complete, except for the views ``in_part``, each
-    with its database (an empty text for the view of databases). ``whole`` names views that are complete without
-    rows.
+    with its database (an empty text for the view of databases). ``complete_views`` names views that are complete
+    without rows.
     """
 
     routes: tuple[RouteState, ...] = ()
@@ -68,7 +68,7 @@ class InstanceState:
     endpoint: EndpointState | None = None
     other_endpoints: frozenset[str] = frozenset()
     in_part: frozenset[tuple[str, str]] = frozenset()
-    whole: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+    complete_views: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
 
 # An instance's rows while statements change them; names are looked up as SQL Server does.
@@ -136,7 +136,7 @@ class NamedRows:
             endpoint=self.endpoint,
             other_endpoints=frozenset(self._others.values()),
             in_part=self._in_part,
-            whole=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
+            complete_views=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
         )
 
     def spell(self, database: str) -> str:
@@ -260,7 +260,7 @@ def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
     whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
     whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
     whole_views |= {(DATABASES, "")} if state.databases else set()
-    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.whole
+    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.complete_views
 
 
 def _find_named(rows: list[_Row], name: str) -> _Row | None:

@@ -30,7 +30,7 @@ def as_object(done: Check) -> JsonObject:
 
     With scripts to try, all but ``read``, ``notes`` and ``then`` is the state with these in force.
     """
-    shown = done.shown
+    shown = done.described
     return {
         "read": _read(done.evidence),
         "notes": find_notes(done),
@@ -45,7 +45,9 @@ def as_object(done: Check) -> JsonObject:
         "troubles": [trouble.as_object() for trouble in shown.troubles],
         "findings": [_finding(finding) for finding in shown.findings],
         "other_findings": dict(shown.other_findings),
-        "then": None if done.tried is None or done.trial is None else _trial(done, done.tried, done.trial),
+        "then": None
+        if done.with_scripts is None or done.trial is None
+        else _trial(done, done.with_scripts, done.trial),
     }
 
 
@@ -115,7 +117,7 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
             {"broker_instance": broker, "count": count} for broker, count in message_group.brokers.items()
         ],
         "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
-        "near_misses": [_near_miss(miss) for miss in message_group.near],
+        "near_misses": [_near_miss(miss) for miss in message_group.near_misses],
         "not_known": [gap_object(gap) for gap in message_group.gaps],
         "said": [
             _reported_status(message_group, status_text, count)

@@ -99,7 +99,7 @@ class BearingFindings:
                 # The finding has the first of the databases with that id.
                 self._by_broker[finding.object].append(number)
 
-    def on(self, group: MessageGroup) -> list[LintFinding]:
+    def findings_on(self, group: MessageGroup) -> list[LintFinding]:
         """Return the findings about objects on the paths of a group there and back, the worst first.
 
         Findings that depend on missing exports count if the reason of stuck messages is certain.
@@ -109,7 +109,7 @@ class BearingFindings:
         return self._by_group[id(group)]
 
     def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
-        numbers = self._at(_own_places(group)) | self._near(group.near)
+        numbers = self._at(_own_places(group)) | self._near(group.near_misses)
         for possible_path in () if group.path is None else group.path.all_paths:
             numbers |= self._on_path(possible_path, group)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
@@ -226,26 +226,26 @@ class Check:
     """The results of all waiting messages in files.
 
     ``at`` is the requested time. ``estate`` has the exports and the time of each instance. ``results`` has one
-    item for each message. ``tried`` has the same messages in the same order with the scripts applied, or is None
-    without scripts.
+    item for each message. ``with_scripts`` has the same messages in the same order with the scripts applied, or is
+    None without scripts.
     """
 
     at: datetime | None
     estate: CheckedEstate
     results: Sequence[MessageResult]
-    tried: Check | None = None
+    with_scripts: Check | None = None
 
     @property
-    def shown(self) -> Check:
+    def described(self) -> Check:
         """The state that is described: with the scripts in force, if there are any to try."""
-        return self.tried or self
+        return self.with_scripts or self
 
     @cached_property
     def trial(self) -> Trial | None:
         """The changes by scripts, or None without scripts."""
-        if self.tried is None:
+        if self.with_scripts is None:
             return None
-        return Trial.of(self.results, self.groups, self.tried.results, self.tried.groups)
+        return Trial.of(self.results, self.groups, self.with_scripts.results, self.with_scripts.groups)
 
     @property
     def evidence(self) -> FileEvidence:
@@ -280,7 +280,7 @@ class Check:
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return the findings of lint about objects on the path of a group, the worst first."""
-        return self._bearing.on(group)
+        return self._bearing.findings_on(group)
 
     @cached_property
     def _bearing(self) -> BearingFindings:
@@ -347,7 +347,7 @@ def check(
     notes: Sequence[str] = (),
     clock: datetime | None = None,
     environment: str | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
 
@@ -355,8 +355,8 @@ def check(
     complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
     the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
     decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
-    on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
-    with the progress.
+    on times in the future. ``environment`` selects the scripts of one environment in folders. ``on_progress`` is
+    called with the progress.
 
     Raises InputError if there is no queue among the files and the other exports show no trouble, if a queue cannot
     be read, or if the instance and database of a script cannot be determined.
@@ -372,7 +372,7 @@ def check(
     evidence = gather(paths, options)
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
-    results = follow_results(estate, decide_all(estate, say), say=say)
+    results = follow_results(estate, decide_all(estate, on_progress), on_progress=on_progress)
     done = Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
     if not evidence.has_queue and not done.troubles:
         raise no_queue(paths, evidence.log.notes[1:])
@@ -411,7 +411,7 @@ def find_notes(done: Check) -> list[str]:
     return [
         *done.evidence.log.notes,
         *notes_on_times(done, done.evidence.instances),
-        *_note_older_exports(done.shown),
+        *_note_older_exports(done.described),
     ]
 
 

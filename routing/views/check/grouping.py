@@ -66,13 +66,13 @@ class GroupAdvice:
 class MessageGroup:
     """Messages with one result, oldest first.
 
-    ``near`` are routes and services that almost matched. ``advice`` are the remedies with their places, and is
-    empty if the routing is correct and SQL Server reports no trouble. Without a verdict, both hold for each
+    ``near_misses`` are routes and services that almost matched. ``advice`` are the remedies with their places, and
+    is empty if the routing is correct and SQL Server reports no trouble. Without a verdict, both hold for each
     possible one.
     """
 
     results: Sequence[MessageResult]
-    near: Sequence[NearMiss]
+    near_misses: Sequence[NearMiss]
     advice: Sequence[GroupAdvice]
 
     @property
@@ -256,7 +256,7 @@ class _Facts(NamedTuple):
 class _NearMissesAndRemedies(NamedTuple):
     """The near misses of messages, and their remedies."""
 
-    near: SharedTuple[NearMiss] = NOTHING_NEAR
+    near_misses: SharedTuple[NearMiss] = NOTHING_NEAR
     remedies: tuple[Remedy, ...] = ()
 
 
@@ -330,7 +330,7 @@ class _Adviser:
             near, remedies = find_remedies(case.path, sent, self._estate)
             return _NearMissesAndRemedies(_shared(near), tuple(remedies))
         stuck = self._estate.describe_stuck(sent, verdict)
-        return _NearMissesAndRemedies(_shared(stuck.near), (remedy_of(stuck),))
+        return _NearMissesAndRemedies(_shared(stuck.near_misses), (remedy_of(stuck),))
 
     def _help_in_common(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
         """Find the near misses and remedies that all possible verdicts of a case have in common.
@@ -351,7 +351,7 @@ class _Adviser:
             common = remedies.pop() if len(remedies) == 1 else ()
             common = tuple(remedy.with_confidence_at_most(Confidence.LIKELY) for remedy in common)
             self._known[alike] = _NearMissesAndRemedies(
-                _shared(near_in_common([helped.near for helped in helps])), common
+                _shared(near_in_common([helped.near_misses for helped in helps])), common
             )
         helped = self._known[alike]
         is_contradicted = all(
@@ -383,7 +383,7 @@ class _Adviser:
         ordered = sorted(
             results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
         )
-        bare = MessageGroup(ordered, helped.near, ())
+        bare = MessageGroup(ordered, helped.near_misses, ())
         on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
         counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
         status_remedies = [
@@ -397,7 +397,7 @@ class _Adviser:
         all_advice = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
         server = self._estate.server
         allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
-        return MessageGroup(ordered, helped.near, tuple(allowed))
+        return MessageGroup(ordered, helped.near_misses, tuple(allowed))
 
     def _remedies_of_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case

@@ -93,8 +93,8 @@ def list_evidence(
     lines: dict[str, None] = {}
     for group in problem.groups:
         lines |= dict.fromkeys(_state_decision(group))
-        lines |= dict.fromkeys(_list_near(group.near, limits.evidence))
-    lines |= dict.fromkeys(_list_statuses(problem, problem.whole, limits.evidence))
+        lines |= dict.fromkeys(_list_near(group.near_misses, limits.evidence))
+    lines |= dict.fromkeys(_list_statuses(problem, problem.combined_group, limits.evidence))
     line_limit = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, line_limit))
     yield from _list_paths(number, problem, knowledge, places, limits)
@@ -123,7 +123,7 @@ def _table_of_groups(problem: MessageProblem, limits: ReportLimits) -> DataTable
 
 
 def _name_oldest(problem: MessageProblem) -> str:
-    name = name_result(problem.whole.first)
+    name = name_result(problem.combined_group.first)
     return name if problem.count == 1 else f"the oldest is {name}"
 
 

@@ -31,7 +31,7 @@ class MessageProblem:
     """Groups of messages with one outcome, one cause and one remedy, the largest first.
 
     ``headline`` is the outcome with its reason and end, ``why`` a sentence. ``advice`` is about all of them, and
-    ``whole`` is all of them as one group.
+    ``combined_group`` is all of them as one group.
     """
 
     kind: ProblemKind
@@ -39,12 +39,12 @@ class MessageProblem:
     why: str
     groups: Sequence[MessageGroup]
     advice: Sequence[GroupAdvice]
-    whole: MessageGroup
+    combined_group: MessageGroup
 
     @property
     def count(self) -> int:
         """The number of its messages."""
-        return len(self.whole.results)
+        return len(self.combined_group.results)
 
     @property
     def first(self) -> MessageGroup:
@@ -53,7 +53,7 @@ class MessageProblem:
 
     def keeps(self, result: MessageResult) -> bool:
         """Return True if this problem keeps the message."""
-        return any(kept is result for kept in self.whole.results)
+        return any(kept is result for kept in self.combined_group.results)
 
     def state_messages(self) -> str:
         """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
@@ -335,7 +335,7 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
     """Count the messages that are on their way to an unknown end."""
     on_their_way = (problem for problem in problems if problem.kind is ProblemKind.NOTHING)
-    return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.whole.results)
+    return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.combined_group.results)
 
 
 def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:

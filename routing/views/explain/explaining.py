@@ -412,7 +412,7 @@ def explain(
     posed = pose(source, question, as_of)
     kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
     latest = None if clock is None else micros_of(latest_time(clock))
-    background = MessageBackground.of_columns(posed.near, kept_tables, posed.question.row, latest)
+    background = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
     evidence = gather_beside(exports)
     read_facts = beside(posed.read_facts, evidence)
     answered = answer(posed.question, posed.known_tables, background, read_facts, evidence)

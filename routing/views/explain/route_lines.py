@@ -89,9 +89,9 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     # A request after the message came back shows the route that led back.
     ends_first = is_requested and verdict.rerouted_from is None
     first = ShownSearch(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
-    if decision.again is None or ends_first or first.is_undecided:
+    if decision.second is None or ends_first or first.is_undecided:
         return [first]
-    return [first, ShownSearch(2, decision.again, is_requested, _hangs_on_dialog(judged, decision.again))]
+    return [first, ShownSearch(2, decision.second, is_requested, _hangs_on_dialog(judged, decision.second))]
 
 
 def _hangs_on_dialog(judged: JudgedQuestion, route_search: RouteSearch) -> bool:

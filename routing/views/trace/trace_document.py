@@ -76,26 +76,29 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
 
 def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
     judged = path.judged
-    mark = mark_outcome(judged.end)
+    ending_text = mark_outcome(judged.end)
     if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
         possible_path = next(
             possible_path for possible_path in judged.forward_paths if possible_path.end is judged.end
         )
-        arrival = [mark, f": the message {_end_clause(possible_path)}"]
+        arrival = [ending_text, f": the message {_end_clause(possible_path)}"]
         if judged.end is PathEnd.NO_RETURN_PATH:
             return [*arrival, ", but ", *_state_lost(judged)]
         return [*arrival, *_state_reply(done, path)]
     if judged.is_cut and not judged.failing_paths:
-        return [mark, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
+        return [ending_text, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
     if judged.failing_paths:
-        return [mark, f": the message {_end_clause(judged.failing_paths[0])}."]
+        return [ending_text, f": the message {_end_clause(judged.failing_paths[0])}."]
     unknown = next(
         (possible_path for possible_path in judged.forward_paths if possible_path.end is PathEnd.NOT_KNOWN),
         judged.forward_paths[0],
     )
     if unknown.hop_path.ending is not Ending.DELIVERED:
-        return [mark, f": the message {_end_clause(unknown)}."]
-    sentence = [mark, f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known"]
+        return [ending_text, f": the message {_end_clause(unknown)}."]
+    sentence = [
+        ending_text,
+        f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known",
+    ]
     back = next(
         (possible_path for possible_path in judged.return_paths if possible_path.end is PathEnd.NOT_KNOWN), None
     )

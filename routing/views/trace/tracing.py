@@ -145,7 +145,7 @@ def trace(
     remedies = find_path_remedies(judged, judged_paths, read_facts)
     if evidence is not None and not any(path.failing_paths for path in judged_paths):
         kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
-        status = MessageBackground.of_columns(posed.near, kept_tables, posed.question.row).status
+        status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
         remedies = (*find_reported_remedies(judged, status, evidence, read_facts), *remedies)
     rows = way_rows(paths), hop_rows(paths)
     return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)

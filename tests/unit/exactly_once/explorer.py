@@ -47,7 +47,7 @@ class _Answers:
 
         return call
 
-    def look(self, keys: Iterable[str]) -> dict[str, Any]:
+    def open_logs(self, keys: Iterable[str]) -> dict[str, Any]:
         """Open the logs one by one: in between the other run may commit."""
         return {key: log for key in list(keys) if (log := self.look_at(key)) is not None}
 

@@ -398,7 +398,7 @@ def test_readers_go_as_far_as_maintenance_goes(tables: LogsInMemory) -> None:
     recorded = len(tables.logs[key].entries) - 1
 
     def settled() -> int:
-        return protocol.settled_version(tables.look([key])[key], key, recorded)
+        return protocol.settled_version(tables.open_logs([key])[key], key, recorded)
 
     assert settled() == recorded
     tables.by_hand(key, "OPTIMIZE")

@@ -100,4 +100,4 @@ def _said(search: RouteSearch) -> str:
 
 def ways(decision: Decision) -> str:
     """The searches of a decision."""
-    return " > ".join(_said(search) for search in (decision.first, decision.again) if search is not None)
+    return " > ".join(_said(search) for search in (decision.first, decision.second) if search is not None)

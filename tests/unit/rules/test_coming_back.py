@@ -69,6 +69,6 @@ def test_a_returning_message_is_an_arrival(
     )
     (decision,) = decide_at(key_of(hub, "Parts", service, broker, is_initiator=is_initiator), hub, 10)
     assert (ways(decision), decision.destination, decision.rerouted_from) == (said, destination, "back")
-    assert decision.last is decision.again
+    assert decision.last is decision.second
     assert decision.last.is_from_network
     assert (decision.last.scope, decision.last.sender) == ("msdb", None)
