@@ -143,8 +143,8 @@ class CommandParser(argparse.ArgumentParser):
         choices = list(action.choices)
         near = name_nearest(str(value), {choice: choice for choice in choices})
         which = f"did you mean {near}?" if near else f"known are {', '.join(choices)}"
-        what = (action.metavar if not action.option_strings else None) or "/".join(action.option_strings)
-        self.error(f"unknown {str(what).lower()} {quote(value)}, {which}")
+        argument = (action.metavar if not action.option_strings else None) or "/".join(action.option_strings)
+        self.error(f"unknown {str(argument).lower()} {quote(value)}, {which}")
 
 
 _FORMATS = ("table", "json")

@@ -164,8 +164,8 @@ class InputError(ContractError):
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
         """Say that a commit to the messages since the last run is neither an append nor a delete."""
-        what = f"version {version} of {quote(location)} is neither an append nor a delete ({operation})"
-        return cls.full_run_needed(f"{what}: it may have changed decided messages, or brought old ones back")
+        change = f"version {version} of {quote(location)} is neither an append nor a delete ({operation})"
+        return cls.full_run_needed(f"{change}: it may have changed decided messages, or brought old ones back")
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:

@@ -98,19 +98,19 @@ def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause
     if facts.is_in_group:
         feature, risk = "an availability group", _LEAVE_RISK
         removal = f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
-        back = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
+        rejoining = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
         joins = "Then restore it on each secondary and join it there, or let automatic seeding do so."
     else:
         feature, risk = "a mirroring session", _LEAVE_RISK
         removal = f"ALTER DATABASE {name} SET PARTNER OFF;"
-        back = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
+        rejoining = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
         joins = "Then restore it on the partner WITH NORECOVERY, and set the partner on both sides."
     actions = (
         f"{named(database)} is in {feature}, where SQL Server refuses ENABLE_BROKER (error 1468).",
         "On the primary, take it out, enable the broker, and put it back.",
         joins,
     )
-    lines = (None if name is None else removal, enabled, None if name is None else back)
+    lines = (None if name is None else removal, enabled, None if name is None else rejoining)
     return to_fill_in(place, cause, actions, *lines, risk=risk, confidence=Confidence.LIKELY)
 
 

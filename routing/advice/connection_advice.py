@@ -185,10 +185,10 @@ def _look_at_connection(status: ReportedStatus) -> Remedy | None:
     if status.address is None:
         return None
     place, peer = status.find_target(), status.find_peer()
-    there = f"The messages are sent to {named(status.address)}."
+    sent_to = f"The messages are sent to {named(status.address)}."
     return (
         server_remedies.start_endpoint(status.server, status.instance, _AWAY)
-        or (None if peer is None else server_remedies.start_endpoint(status.server, peer.name, there))
+        or (None if peer is None else server_remedies.start_endpoint(status.server, peer.name, sent_to))
         or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
@@ -437,16 +437,16 @@ def _master_key(status: ReportedStatus, place: RemedyPlace) -> Remedy:
         "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
     )
     if has_key is None:
-        which = (
+        master_key = (
             f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if it is missing, else OPEN and"
             " ALTER MASTER KEY."
         )
-        return to_fill_in(place, entry.cause, (*entry.actions, which), look, create, *encrypt)
-    which = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
+        return to_fill_in(place, entry.cause, (*entry.actions, master_key), look, create, *encrypt)
+    master_key = f"{named(place.database)} has {'a' if has_key else 'no'} master key."
     lines = encrypt if has_key else (create,)
     action = "Open the key, and encrypt it by the service master key." if has_key else "Create the key."
     actions = (action, *entry.actions[1:])
-    return to_fill_in(place, f"{entry.cause} {which}", actions, *lines, confidence=Confidence.LIKELY)
+    return to_fill_in(place, f"{entry.cause} {master_key}", actions, *lines, confidence=Confidence.LIKELY)
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:

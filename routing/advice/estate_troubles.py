@@ -104,10 +104,10 @@ def find_brokers_off(estate: AdviceEstate) -> list[EstateTrouble]:
         holder = estate.instances.get(instance)
         if facts.is_broker_on is not False or database in SYSTEM_DATABASES or holder is None:
             continue
-        what = f"the broker of {named(database)} is off"
+        summary = f"the broker of {named(database)} is off"
         cause = f"The broker of {named(database)} is off: it sends and takes no messages."
         troubles.append(
-            EstateTrouble(TroubleKind.BROKER_OFF, what, 1, enable_database(estate, holder, database, cause))
+            EstateTrouble(TroubleKind.BROKER_OFF, summary, 1, enable_database(estate, holder, database, cause))
         )
     return troubles
 
@@ -349,5 +349,5 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for name in server.endpoints:
         blocked = free_endpoint(server, name)
         if blocked is not None:
-            what = f"the endpoint of {named(name)} cannot listen on its port"
-            yield EstateTrouble(TroubleKind.PORT_SHARED, what, 1, blocked)
+            summary = f"the endpoint of {named(name)} cannot listen on its port"
+            yield EstateTrouble(TroubleKind.PORT_SHARED, summary, 1, blocked)

@@ -146,9 +146,9 @@ def _remedies_of(
         if at_replica is not None:
             yield stuck, at_replica
             return
-    anew = None if before is None or possible_path.is_return else pin_anew(before, stuck)
-    if anew is not None:
-        yield stuck, anew
+    rebinding = None if before is None or possible_path.is_return else pin_anew(before, stuck)
+    if rebinding is not None:
+        yield stuck, rebinding
         return
     past = None if before is None else lead_past(before, stuck)
     remedy = remedy_of(stuck)

@@ -263,8 +263,8 @@ def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
 
 def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
     """Return the oldest message of an end, from the rows of `ExplainSource.read_conversation`."""
-    same = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
-    [row] = messages.rows(same=same, order=AGE, limit=1).dicts()
+    other_columns = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
+    [row] = messages.rows(same=other_columns, order=AGE, limit=1).dicts()
     return row
 
 

@@ -280,11 +280,11 @@ class LogDetection:
         added = {row["add"]["path"]: row["records"] for row in appends}
         if not added:
             return table.no_rows(spark)
-        gone = {row["remove"]["path"] for row in log if row["remove"]}
+        removed_paths = {row["remove"]["path"] for row in log if row["remove"]}
         counts = [None if records is None else int(records) for records in added.values()]
         numbers = [count for count in counts if count is not None]
         partitions = {row["add"]["path"]: dict(row["add"]["partitionValues"] or {}) for row in appends}
-        rows = _read_files(spark, table, partitions, may_be_vacuumed=bool(gone.intersection(added)))
+        rows = _read_files(spark, table, partitions, may_be_vacuumed=bool(removed_paths.intersection(added)))
         return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None)
 
 

@@ -192,15 +192,17 @@ class DeltaTables(JobTables):
 
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
         order = spark_tables.order_since(spark_tables.ORDER_OF_RUNS, since)
-        how = spark_tables.WriteOptions(
+        options = spark_tables.WriteOptions(
             commit_mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
         )
-        self._put("runs", frame, how)
+        self._put("runs", frame, options)
         return self._is_recorded(commit_mark)
 
-    def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
+    def _put(self, key: str, rows: DataFrame, options: spark_tables.WriteOptions) -> None:
         exists = key in self._logs
-        _put_by_spark(rows, key, self.config.output[key], schemas.OUTPUTS[key], how, self.place("runs"), exists)
+        _put_by_spark(
+            rows, key, self.config.output[key], schemas.OUTPUTS[key], options, self.place("runs"), exists
+        )
         self.lacking.discard(key)
 
 
@@ -209,16 +211,16 @@ def _put_by_spark(
     key: str,
     location: TableLocation,
     schema: Schema,
-    how: spark_tables.WriteOptions,
+    options: spark_tables.WriteOptions,
     job: str,
     exists: bool,
 ) -> None:
     """Write an output of a job by Spark, in one commit that is marked; ``exists``: the table was there before."""
     with creating(location, job):
-        if not exists and (location.is_name or how.cluster_by):
+        if not exists and (location.is_name or options.cluster_by):
             # A catalog that makes a table together with its rows does not mark that commit.
-            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), how.cluster_by)
-        spark_tables.put(rows, key, location, how)
+            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), options.cluster_by)
+        spark_tables.put(rows, key, location, options)
 
 
 @contextmanager
@@ -417,8 +419,8 @@ class ReplacedOutput:
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the table by Spark, and return the version that made. Raises StorageError."""
-        how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        _put_by_spark(rows, self.key, self.location, self.schema, how, self.job, self.exists)
+        options = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
+        _put_by_spark(rows, self.key, self.location, self.schema, options, self.job, self.exists)
         history = TableLog(ExistingSession(spark), self.location).history()
         ours = next((commit.version for commit in history if commit.metadata == metadata), None)
         if ours is None:

@@ -461,13 +461,13 @@ class _RunsAccount:
     def notes(self) -> list[str]:
         """Return the notes that a full run prints on foreign commits to ``runs``."""
         if self.unknown_before is not None:
-            what = f"its log has been cleaned up before version {self.unknown_before}"
-            doubt = f"{what}, and its newest row may be no run's"
+            finding = f"its log has been cleaned up before version {self.unknown_before}"
+            doubt = f"{finding}, and its newest row may be no run's"
             return [f"output.runs: {doubt}; from now on the row of this run counts"]
         if self.foreign is None:
             return []
-        what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
-        return [f"output.runs: {what}; from now on the row of this run counts"]
+        finding = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
+        return [f"output.runs: {finding}; from now on the row of this run counts"]
 
 
 def _are_recorded(runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog]) -> bool:

@@ -308,20 +308,20 @@ class WriteOptions:
     within: TimeRange | None = None
 
 
-def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:
+def put(rows: DataFrame, key: str, location: TableLocation, options: WriteOptions) -> None:
     """Write an output table in one commit, or make none without changes. Raises StorageError."""
-    writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
-    writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
-    if how.turn is not None:
-        writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
-    if how.widens:
+    writer = rows.write.format("delta").mode("append" if options.adds else "overwrite")
+    writer = writer.option("userMetadata", options.metadata).option("compression", "zstd")
+    if options.turn is not None:
+        writer = writer.option("txnAppId", options.order).option("txnVersion", str(options.turn))
+    if options.widens:
         writer = writer.option("mergeSchema", "true")
-    properties = properties_of(key, how.cluster_by)
+    properties = properties_of(key, options.cluster_by)
     if properties:
         writer = writer.option("delta.dataSkippingStatsColumns", properties[_MEASURED])
     # Without a condition, an overwrite makes a table that is not clustered.
-    if how.within is not None or (how.cluster_by and not how.adds):
-        writer = sql_statements.replacing(writer, how.within)
+    if options.within is not None or (options.cluster_by and not options.adds):
+        writer = sql_statements.replacing(writer, options.within)
     _save(writer, f"output.{key}", location)
 
 

@@ -57,8 +57,8 @@ class RunLookups:
         if isinstance(self.checked, DistributedInputs):
             scopes = find_scopes(self.checked.frames)
             return self.broadcasts.join_side("the databases of the configuration", scopes)
-        own = Field("own_addresses", ArrayOf(ColumnKind.STRING))
-        columns = Schema((*_texts("instance_name", "database_name"), own))
+        addresses = Field("own_addresses", ArrayOf(ColumnKind.STRING))
+        columns = Schema((*_texts("instance_name", "database_name"), addresses))
         return self._join_side("the databases of the configuration", _scopes(self.in_driver), columns)
 
     @cached_property

@@ -202,9 +202,9 @@ class RoutePlan:
         on_record = self.source.lookups.request_count
         return None if on_record is None or self.options.may_change else on_record + self.counts.rows_read
 
-    def keep(self, what: str, rows: DataFrame) -> JoinSide:
+    def keep(self, rows_name: str, rows: DataFrame) -> JoinSide:
         """Keep rows of requests that several passes read, and choose how they are joined."""
-        return self.source.keep(what, rows, self.most_requests)
+        return self.source.keep(rows_name, rows, self.most_requests)
 
 
 def may_reject(source: MessageSource, counts: KeyCounts) -> bool:

@@ -59,8 +59,8 @@ class KnownDialogs:
             for (instance, database, conversation, is_initiator), row in zip(ends, rows, strict=True):
                 if conversation is None or is_initiator is None:
                     continue
-                there = by_database.setdefault((instance, database), ({}, {}))
-                there[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
+                by_end = by_database.setdefault((instance, database), ({}, {}))
+                by_end[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
         return cls(by_database)
 
     def ends_of(self, instance: str, database: str | None) -> DialogEnds:

@@ -218,12 +218,12 @@ def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
     decision = verdict.decision
     if decision is None:
         return ()
-    brought = verdict.broker_instance if decision.pick is None else None
-    first_search = (instance.name, brought, decision.first.scope)
+    broker = verdict.broker_instance if decision.pick is None else None
+    first_search = (instance.name, broker, decision.first.scope)
     if decision.second is None:
         return (first_search,)
     picked = decision.first.pick
-    return first_search, (instance.name, brought if picked is None else picked, decision.second.scope)
+    return first_search, (instance.name, broker if picked is None else picked, decision.second.scope)
 
 
 def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]) -> Iterator[FollowedTrace]:

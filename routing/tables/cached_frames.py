@@ -228,8 +228,8 @@ def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
         return CarriedFrame(frame, None)
     plain_values = [row[1:] for row in rows]
     plain_rows = spark.createDataFrame(plain_values, StructType(_nullable(plain.schema).fields[1:]))
-    kept = plain_rows.select(*_columns_as(frame.schema, _AS_READ))
-    return CarriedFrame(kept, _bytes_of(plain_values), row_count=len(plain_values))
+    carried = plain_rows.select(*_columns_as(frame.schema, _AS_READ))
+    return CarriedFrame(carried, _bytes_of(plain_values), row_count=len(plain_values))
 
 
 def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:

@@ -108,7 +108,7 @@ def read_rows(
     """
     if is_frame(table):
         return _read_frame(table, schema, last_by, limit, only or {})
-    names = {name: there for name, there in spell(table).items() if name in schema.names}
+    names = {name: spelling for name, spelling in spell(table).items() if name in schema.names}
     rows = select_arrow(table, list(names.values()), condition_of(table, only or {}))
     if last_by:
         rows = rows.sort_by([(names[name], "descending") for name in last_by])

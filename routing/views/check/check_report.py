@@ -79,7 +79,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
         *report.troubles(),
         *report.lint(),
         *report.not_known(),
-        *_Report(done, limits).read(),
+        *_Report(done, limits).list_inputs(),
     ]
 
 
@@ -232,7 +232,7 @@ class _Report:
             yield DocumentHeading("Not known")
             yield from _items(shorten(sentences, self._limits.sentences))
 
-    def read(self) -> Iterator[Block]:
+    def list_inputs(self) -> Iterator[Block]:
         """Yield the list of exports and scripts that were read, rejected or left out."""
         evidence, most = self._done.evidence, self._limits.sentences
         yield DocumentHeading("Read")

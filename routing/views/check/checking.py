@@ -189,12 +189,12 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 def _brokers(group: MessageGroup) -> set[str]:
     """Return the broker instances that the messages are bound to, and their acknowledgements."""
-    back = (
+    return_verdicts = (
         (hop.verdict for possible_path in group.path.return_paths for hop in possible_path.hop_path.hops)
         if group.path is not None
         else ()
     )
-    ids = (None if verdict is None else verdict.broker_instance for verdict in back)
+    ids = (None if verdict is None else verdict.broker_instance for verdict in return_verdicts)
     return {broker for broker in (*group.brokers, *ids) if broker is not None}
 
 

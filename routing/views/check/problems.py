@@ -53,7 +53,7 @@ class MessageProblem:
 
     def keeps(self, result: MessageResult) -> bool:
         """Return True if this problem keeps the message."""
-        return any(kept is result for kept in self.combined_group.results)
+        return any(one is result for one in self.combined_group.results)
 
     def state_messages(self) -> str:
         """State number, sender and service: "4 messages from 'A', database 'B' to …"."""

@@ -251,9 +251,9 @@ def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstan
     for step in (*(step.number for step in STEPS), MatchingStep.NO_MATCH):
         common = {"search": search.number, "step": int(step)}
         awaited = find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
-        asker = None if awaited is None else awaited.message_id
+        opening_message = None if awaited is None else awaited.message_id
         broker = search.route_search.broker
-        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=opening_message))
         lines += routes.by_step.get(step, [])
         if step is search.route_search.step:
             lines += id_lines(judged, search)

@@ -211,8 +211,10 @@ def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
         if len(near_routes) > SHOWN:
             unlisted = len(near_routes) - SHOWN
             by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=unlisted))
-    far = sum(not searched.is_near for searched in routes)
-    return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
+    far_count = sum(not searched.is_near for searched in routes)
+    return ListedRoutes(
+        by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far_count)] if far_count else []
+    )
 
 
 def _route_line(searched: SearchedRoute, number: int) -> Line:

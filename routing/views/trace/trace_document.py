@@ -99,10 +99,13 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
         ending_text,
         f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known",
     ]
-    back = next(
+    unknown_return = next(
         (possible_path for possible_path in judged.return_paths if possible_path.end is PathEnd.NOT_KNOWN), None
     )
-    return [*sentence, f": {_why_unknown(done)}." if back is None else f": it {_end_clause(back)}."]
+    return [
+        *sentence,
+        f": {_why_unknown(done)}." if unknown_return is None else f": it {_end_clause(unknown_return)}.",
+    ]
 
 
 def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
