@@ -57,7 +57,7 @@ def test_the_page_has_no_faults(shown: Browser, sample: Path, width: int, dark: 
     assert faults(shown) == {}
 
 
-def test_the_numbers_of_all(shown: Browser, sample: Path) -> None:
+def test_unfiltered_page_shows_all_counts(shown: Browser, sample: Path) -> None:
     shown.open(sample)
     assert tiles(shown) == dict(zip(ENDINGS, ("1,320", "158", "9", "405"), strict=True))
     assert times(shown) == [

@@ -62,7 +62,7 @@ def test_a_browser_that_does_not_run_is_passed_over(machine: Path) -> None:
     assert run(machine) == (0, [str(chrome), str(driver)], "")
 
 
-def test_a_driver_of_another_version_is_none(machine: Path) -> None:
+def test_a_driver_of_another_version_is_refused(machine: Path) -> None:
     chromium = program(machine / "chromium", f"echo '{BROWSER}'")
     driver = program(machine / "chromedriver", "echo 'ChromeDriver 155.0.1 (a)'")
     status, printed, said = run(machine)

@@ -170,7 +170,7 @@ def test_a_udf_that_would_hang_is_refused(settings: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("version", "settings"), [("4.2.0", {SETTING: "false"}), ("4.1.4", {}), ("4.2.1", {}), ("3.5.9", {})]
 )
-def test_a_udf_that_works_is_not(version: str, settings: dict[str, str]) -> None:
+def test_a_working_udf_is_accepted(version: str, settings: dict[str, str]) -> None:
     check_udf(_given(version, settings))
 
 

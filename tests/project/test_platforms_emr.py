@@ -168,7 +168,7 @@ def docker_faults(text: str) -> list[str]:
     return faults if any("python3.11" in line for line in lines) else [*faults, "there is no Python 3.11"]
 
 
-def test_the_image_brings_python_and_runs_as_the_platform_wants() -> None:
+def test_the_image_has_python_and_the_required_user() -> None:
     text = (EMR / "Dockerfile").read_text(encoding="utf-8")
     assert docker_faults(text) == []
     for old in ("ARG BASE", "USER hadoop:hadoop", "python3.11 &&"):

@@ -133,7 +133,7 @@ def test_steps_are_added_and_waited_for(submit: Callable[..., Ended]) -> None:
     assert [option(call, "--step-id") for call in calls[1:]] == ["s-1", "s-1", "s-2"]
 
 
-def test_a_run_has_an_id_of_its_own_or_the_callers(submit: Callable[..., Ended]) -> None:
+def test_a_run_uses_the_given_id_or_makes_one(submit: Callable[..., Ended]) -> None:
     answers = {"emr add-steps": ["s-1"], "emr describe-step": ["COMPLETED"]}
     for run_id, pattern in (("airflow-7", "airflow-7"), (None, r"hand-\d{8}T\d{6}Z")):
         _, _, calls = submit("ec2", answers=answers, RUN_ID=run_id)
@@ -148,7 +148,7 @@ def test_a_failed_step_is_exit_code_3(submit: Callable[..., Ended], state: str) 
     assert code == 3
 
 
-def test_an_end_that_cannot_be_learnt_is_exit_code_4(submit: Callable[..., Ended]) -> None:
+def test_an_unknown_result_is_exit_code_4(submit: Callable[..., Ended]) -> None:
     answers = {"emr-serverless start-job-run": ["run1"], "emr-serverless get-job-run": ["RUNNING", None]}
     assert submit("serverless", answers=answers)[0] == 4
 

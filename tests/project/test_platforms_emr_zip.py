@@ -78,7 +78,7 @@ def test_a_library_with_compiled_code_is_refused() -> None:
         package_script().files_of("fast", Compiled())
 
 
-def test_without_a_wheel_the_packing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packing_without_a_wheel_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert package_script().main(tmp_path) == 2
     assert "run make wheel" in capsys.readouterr().err
 

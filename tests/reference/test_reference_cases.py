@@ -115,7 +115,7 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         assert bags(resolve(shuffled)) == bags(resolve(estate))
 
 
-def test_estates_of_different_prefixes_do_not_meet() -> None:
+def test_joined_estates_are_resolved_independently() -> None:
     several = list(estates(seed=5, count=20))
     together = bags(resolve(joined(several)))
     apart = [bags(resolve(estate)) for estate in several]

@@ -89,7 +89,7 @@ def test_a_table_with_another_schema_stays_unchanged(spark: SparkSession, stored
     assert written(tmp_path) == before
 
 
-def test_without_a_place_spark_is_not_asked(
+def test_candidates_without_an_output_fail_before_spark_starts(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "job.yaml"

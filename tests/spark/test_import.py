@@ -170,7 +170,9 @@ def table_with(
 
 
 @pytest.mark.long
-def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
+def test_imports_keep_features_of_tables_made_by_spark(
+    spark: SparkSession, exported: Path, tmp_path: Path
+) -> None:
     """Spark handles deletion vectors and column mapping. Both keep times of Spark's files and any names."""
     from routing.delta.opening import TableOpener
     from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, ColumnKind, Field, Schema

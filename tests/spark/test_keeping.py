@@ -38,7 +38,7 @@ def _whole(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def test_held_rows_equal_the_rows_of_the_source(spark: SparkSession) -> None:
+def test_rows_held_by_the_client_equal_the_source(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
@@ -65,7 +65,7 @@ def test_held_rows_equal_the_rows_of_the_source(spark: SparkSession) -> None:
     assert not stored_frames["instances"].storageLevel.useMemory
 
 
-def test_long_rows_are_not_held(spark: SparkSession) -> None:
+def test_long_rows_are_not_held_by_the_client(spark: SparkSession) -> None:
     """A few rows may be many bytes: one name of a million characters is enough."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
@@ -86,7 +86,7 @@ def test_long_rows_are_not_held(spark: SparkSession) -> None:
             assert frame_cache.frames, what
 
 
-def test_a_session_that_keeps_nothing_has_its_client_carry_some(
+def test_without_caching_the_client_holds_small_frames(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
@@ -305,7 +305,7 @@ def test_a_cache_that_outlives_its_block_is_released_on_failure(spark: SparkSess
     assert seen == [True, False, False]
 
 
-def test_at_once_keeps_the_order_and_raises_errors(spark: SparkSession) -> None:
+def test_run_concurrently_keeps_the_order_and_raises_errors(spark: SparkSession) -> None:
     assert frames.run_concurrently(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
     assert frames.run_concurrently(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):

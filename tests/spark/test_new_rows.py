@@ -173,7 +173,7 @@ def test_tables_by_path_are_read(spark: SparkSession, story: list[str], post: Pa
 
 
 @pytest.mark.usefixtures("story", "paths_refused")
-def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
+def test_tables_in_a_catalog_without_path_access(spark: SparkSession) -> None:
     """The first run refuses a table that offers nothing and names the setting. So does a later one."""
     told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
     with pytest.raises(InputError, match=told) as caught:
@@ -197,7 +197,7 @@ def test_the_plan_moves_no_rows(spark: SparkSession) -> None:
 
 
 @pytest.mark.long
-def test_properties_that_were_switched_on_in_between(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+def test_table_properties_enabled_between_versions(spark: SparkSession, request: pytest.FixtureRequest) -> None:
     merged = "USING (SELECT 'd' AS message_id) AS s ON t.message_id = s.message_id WHEN MATCHED"
     _make(spark, "late")
     for statement in (
@@ -252,7 +252,7 @@ def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["incremental", "full"])
-def test_runs_over_such_a_catalog(
+def test_runs_in_a_catalog_without_path_access(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, mode: str
 ) -> None:
     """A run of either mode is followed by one over new messages, which retries the delayed ones."""
@@ -274,7 +274,7 @@ def test_runs_over_such_a_catalog(
 
 
 @pytest.mark.long
-def test_files_that_a_full_run_read_are_gone(
+def test_vacuumed_files_of_a_full_run_are_reported(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, post: Path
 ) -> None:
     """The delayed messages are read by name at the version that the run read."""

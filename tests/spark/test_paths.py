@@ -131,7 +131,7 @@ def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables,
 @pytest.mark.classic
 @pytest.mark.long
 @pytest.mark.usefixtures("planned_once")
-def test_over_the_limit_and_at_one_time_rows_are_as_followed(
+def test_paths_over_the_limit_and_at_one_time_equal_single_traces(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:
     input_tables = _with_stored(spark, tables, stored)

@@ -270,7 +270,7 @@ def _files(spark: SparkSession, table: Path) -> list[tuple[str]]:
     return [(str(row[0]),) for row in rows]
 
 
-def test_somebody_else_commits_while_a_run_works(spark: SparkSession, case: Case) -> None:
+def test_a_concurrent_commit_fails_the_run(spark: SparkSession, case: Case) -> None:
     add = "INSERT INTO TABLE_ITSELF SELECT * FROM TABLE_ITSELF LIMIT 1"
 
     def meddle() -> None:

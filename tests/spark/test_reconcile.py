@@ -85,7 +85,7 @@ def test_the_plan_has_no_python(done: Reconciliation) -> None:
 
 
 @pytest.mark.long
-def test_a_day_of_another_fault(spark: SparkSession) -> None:
+def test_spark_and_arrow_find_the_same_causes_of_another_fault(spark: SparkSession) -> None:
     tables, rows = a_day("changed")
     done = by_spark(spark, tables, rows)
     assert_equal(done, by_arrow(tables, rows))

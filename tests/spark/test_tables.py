@@ -122,7 +122,7 @@ def test_accepted_types_give_the_same_rows(
     assert {row["mirror_address"] for row in rows} == {None, "tcp://mirror.example:4022"}
 
 
-def test_values_at_their_edges(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
+def test_extreme_values_are_accepted(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
     """One run has times without zone, integers that do not fit, empty addresses, and collations."""
     from pyspark.sql import functions as F
 

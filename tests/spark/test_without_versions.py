@@ -227,7 +227,7 @@ def test_paths_of_all_messages(spark: SparkSession, views: Views) -> None:
 
 
 @pytest.mark.long
-def test_commands_read_them(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_read_views_without_versions(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
     file, other = str(views.file()), str(views.file(*INPUTS, out="other"))
 
     def ask(*arguments: str) -> tuple[int, str, str]:

@@ -25,7 +25,7 @@ CONDITIONS: dict[str, tuple[Any, int]] = {
 
 @pytest.mark.parametrize("partition_by", [None, ["place"]], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("what", CONDITIONS)
-def test_a_file_without_the_greatest_value_in_the_log(
+def test_files_without_a_maximum_in_the_log_are_not_skipped(
     tmp_path: Path, what: str, partition_by: list[str] | None
 ) -> None:
     rows = pyarrow.table({"name": _TEXTS, "place": ["a b%/\u00e9"] * 3, "number": [1, 2, 3]})

@@ -33,7 +33,7 @@ def test_equal_texts_have_one_bucket() -> None:
 
 
 @pytest.mark.parametrize("rows_of_one", [1, 100], ids=["in files", "in memory"])
-def test_all_rows_come_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_rows_are_read_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rows = pyarrow.table({"id": pyarrow.array(TEXTS, "string"), "number": range(len(TEXTS))})
     with open_buckets(len(rows), rows_of_one) as buckets:

@@ -126,7 +126,7 @@ UNNAMED = "(not named)"
         ),
     ],
 )
-def test_instance_of_an_export(
+def test_the_instance_of_an_export_is_found(
     tmp_path: Path, files: dict[str, str], expected: dict[str, set[tuple[str, str | None]]]
 ) -> None:
     assert units(files, tmp_path / "case") == expected
@@ -168,7 +168,7 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     assert any(note_start in note for note in done.evidence.log.notes)
 
 
-def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
+def test_a_script_is_assigned_to_the_only_instance(tmp_path: Path) -> None:
     script = "USE Orders\nGO\nCREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
     write(
         tmp_path, {"exports/queue.txt": QUEUE, "scripts/r.sql": script, "then.sql": script.replace("r W", "s W")}
@@ -199,7 +199,7 @@ def test_no_statement_names_a_database_without_a_name(tmp_path: Path) -> None:
     assert not any(UNNAMED in (advice.remedy.statement or "") for advice in group.advice)
 
 
-def test_a_header_without_rows_is_a_queue_in_which_nothing_waits(tmp_path: Path) -> None:
+def test_a_header_without_rows_is_an_empty_queue(tmp_path: Path) -> None:
     write(tmp_path / "case", {"transmission queue.txt": QUEUE.splitlines()[0] + "\n\n(0 rows affected)\n"})
     done = check([str(tmp_path / "case")])
     assert (done.evidence.instances, len(done.results)) == (["case"], 0)
@@ -245,7 +245,7 @@ def test_import_still_needs_the_options(tmp_path: Path) -> None:
         assert (caught.value.exit_code, f"give {option}" in str(caught.value)) == (2, True)
 
 
-def test_lint_takes_the_place_and_the_time_too(tmp_path: Path) -> None:
+def test_lint_also_assumes_instance_and_time(tmp_path: Path) -> None:
     write(tmp_path / "case", {"routes.txt": ROUTES})
     done = lint_files([str(tmp_path / "case")], FileOptions(), now=WRITTEN)
     assert any("so 'case' is used (--instance)" in note for note in done.notes)

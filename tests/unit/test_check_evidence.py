@@ -45,7 +45,7 @@ def off(folder: Path, **views: Any) -> Remedy:
     return only_remedy(folder)
 
 
-def test_a_broker_that_is_off(tmp_path: Path) -> None:
+def test_a_disabled_broker_is_enabled_unless_in_a_group(tmp_path: Path) -> None:
     remedy = off(tmp_path / "plain")
     assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;"
     assert any("WITH ROLLBACK IMMEDIATE" in action and "rolls back" in action for action in remedy.actions)
@@ -131,7 +131,7 @@ def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     assert "nodeb" not in statement.lower()
 
 
-def test_a_managed_instance(tmp_path: Path) -> None:
+def test_a_managed_instance_gets_its_own_advice(tmp_path: Path) -> None:
     managed = {"server_properties": [{"engine_edition": 8, "edition": "SQL Azure"}]}
     shop(tmp_path, TIMED_OUT, 9754, routes=to_stock("TCP://onpremises:5022"), **managed)
     remedy = only_remedy(tmp_path)
@@ -325,7 +325,7 @@ def silent(folder: Path, sender: dict[str, Any] | None = None, **views: Any) -> 
     return only_remedy(folder)
 
 
-def test_a_queue_of_the_target(tmp_path: Path) -> None:
+def test_a_silent_target_is_explained_by_its_queue(tmp_path: Path) -> None:
     remedy = silent(tmp_path / "off", service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
     assert remedy.place == ("STOCK", "Stock")
     assert remedy.statement == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
@@ -352,14 +352,14 @@ def test_no_principal_may_send_to_the_target(tmp_path: Path) -> None:
     assert "GRANT SEND" not in (granted.statement or "")
 
 
-def test_two_express_instances(tmp_path: Path) -> None:
+def test_two_express_instances_need_another_edition(tmp_path: Path) -> None:
     express = {"server_properties": [{"engine_edition": 4, "edition": "Express Edition (64-bit)"}]}
     assert "Express" in silent(tmp_path / "both", express, **express).cause
     paid = {"server_properties": [{"engine_edition": 3, "edition": "Enterprise Edition"}]}
     assert "Express" not in silent(tmp_path / "one", express, **paid).cause
 
 
-def test_whether_the_target_knows_the_dialog(tmp_path: Path) -> None:
+def test_a_silent_target_is_explained_by_its_dialogs(tmp_path: Path) -> None:
     known = endpoint(1, is_initiator=0, conversation_handle=handle(9))
     remedy = silent(tmp_path / "known", conversation_endpoints={"Stock": [known]})
     assert remedy.place == ("STOCK", "Stock")
@@ -413,7 +413,7 @@ def test_helpful_exports_are_named(tmp_path: Path) -> None:
 # Nothing waits, and something is wrong all the same.
 
 
-def test_endpoints_that_leak_and_dialogs_in_error(tmp_path: Path) -> None:
+def test_leaking_endpoints_and_failed_dialogs_are_troubles(tmp_path: Path) -> None:
     def ends(count: int, start: int, **columns: Any) -> list[dict[str, Any]]:
         return [endpoint(start + number, service_name="//orders", **columns) for number in range(count)]
 

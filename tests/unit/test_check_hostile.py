@@ -219,7 +219,7 @@ def assert_harmless(text: str) -> None:
         assert len(line) <= LONGEST_LINE, (len(line), line[:300])
 
 
-def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_the_report_of_hostile_names_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     for options in (["--at", "2025-12-31T12:00:00Z"], ["--all"]):
         out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *options)
         assert_harmless(out)
@@ -280,7 +280,7 @@ def groups(folder: Path) -> dict[str, Any]:
     return dict(json.loads(out.getvalue()))
 
 
-def test_nothing_of_a_name_becomes_a_statement(groups: dict[str, Any]) -> None:
+def test_names_never_add_statements(groups: dict[str, Any]) -> None:
     """The statements to paste are the intended ones, with the names of the estate."""
     from routing.importing.tsql.script_reader import read_script
 

@@ -80,7 +80,7 @@ def test_a_verdict_stays_the_same_with_more_exports(done: Check, instances: dict
         assert sum(verdict is not None for verdict in of_kind) > len(of_kind) / 4
 
 
-def test_whole_exports_leave_nothing_open(done: Check, instances: dict[str, Exported]) -> None:
+def test_complete_exports_leave_no_relevant_gap(done: Check, instances: dict[str, Exported]) -> None:
     whole, _ = by_variant(done, instances)
     assert {gap.missing.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
     assert sum(result.verdict is not None for result in whole.values()) > 0.8 * len(whole)
@@ -116,7 +116,7 @@ def test_needed_exports_are_the_omitted_ones(done: Check, instances: dict[str, E
     assert set(seen) >= expected
 
 
-def test_all_that_is_missing_is_listed(done: Check, instances: dict[str, Exported]) -> None:
+def test_every_missing_export_is_listed_once(done: Check, instances: dict[str, Exported]) -> None:
     """The list of gaps names every missing export behind an undecided message once."""
     listed = done.gaps
     assert len(set(listed)) == len(listed)
@@ -172,7 +172,9 @@ UNREAD: list[tuple[dict[str, Any], Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("services", "dialogs", "routes", "expected"), UNREAD)
-def test_who_may_hold_the_service(tmp_path: Path, services: Any, dialogs: Any, routes: Any, expected: Any) -> None:
+def test_unread_databases_may_hold_the_service(
+    tmp_path: Path, services: Any, dialogs: Any, routes: Any, expected: Any
+) -> None:
     ids = {"Alpha": "0a0a0a0a", "Beta": "0b0b0b0b", "Orders": "0d0d0d0d", "msdb": "d4d4d4d4"}
     found = decided(
         tmp_path,
@@ -220,7 +222,9 @@ HOME = [route("Home", "//s", "TCP://SHOP:4022")]
         ({"routes", "conversation_endpoints"}, "//t", ("DELAYED", "ROUTE_REQUESTED", None)),
     ],
 )
-def test_who_may_have_asked_before(tmp_path: Path, left_out: set[str], service: str, expected: Any) -> None:
+def test_earlier_messages_may_have_requested_the_route(
+    tmp_path: Path, left_out: set[str], service: str, expected: Any
+) -> None:
     """Messages of Beta and Orders come back to msdb, where the first one by id asks for a route."""
     first = {**waiting(0, service), "enqueue_time": "2026-01-05T12:30:00"}
     views: dict[str, dict[str, Any]] = {

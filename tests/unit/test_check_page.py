@@ -85,7 +85,7 @@ def test_unreadable_rows_are_reported(tmp_path: Path) -> None:
     assert "4 messages have a blank transmission_status" in note
 
 
-def test_a_connection_that_fails_is_where_messages_end(tmp_path: Path) -> None:
+def test_messages_of_a_failing_connection_end_there(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061'."
     queue = [waiting(1, "//stock", transmission_status=refused), waiting(2, "//stock")]
     found = report(whole_shop(tmp_path, queue))

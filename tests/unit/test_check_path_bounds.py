@@ -92,7 +92,7 @@ def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pyt
     assert "  and 97 more paths (--verbose lists all)" in told
 
 
-def test_a_test_may_follow_fewer(tmp_path: Path) -> None:
+def test_the_limit_of_followed_paths_can_be_lowered(tmp_path: Path) -> None:
     done = check([str(write(tmp_path, 1, hubs=3))])
     [result] = follow_results(done.estate, decide_all(done.estate), most_paths=4)
     assert result.path is not None
@@ -163,7 +163,7 @@ BLANK = [
 @pytest.mark.parametrize(
     ("at", "servers", "words", "is_listed"), [case[1:] for case in BLANK], ids=[case[0] for case in BLANK]
 )
-def test_a_blank_status_says_that_it_was_sent_once_it_is_old(
+def test_an_old_message_with_a_blank_status_is_listed(
     at: str,
     servers: dict[str, Server],
     words: str,
@@ -179,7 +179,7 @@ def test_a_blank_status_says_that_it_was_sent_once_it_is_old(
     assert f" SQL Server reports nothing for {words}\n" in capsys.readouterr().out
 
 
-def test_where_every_hop_is_right_the_target_queue_is_next(
+def test_correct_hops_lead_to_advice_on_the_target_queue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = queued(tmp_path, ARRIVING)

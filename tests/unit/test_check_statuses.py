@@ -253,7 +253,7 @@ def test_one_message_without_a_verdict_is_shown_with_its_status(
     assert (explained["error_number"], explained["verdict"]) == (9755, None)
 
 
-def test_a_client_that_is_there_has_its_own_trouble(tmp_path: Path) -> None:
+def test_an_existing_client_has_its_own_trouble(tmp_path: Path) -> None:
     held = {"msdb": [], "Orders": [{"name": CLIENT}]}
     words, statement = told(tmp_path, CLIENT, ENQUEUING.format(15404, "Could not obtain"), services=held)
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"

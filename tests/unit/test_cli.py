@@ -77,7 +77,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden_help(f"help_{command or 'sbroute'}.txt", out)
 
 
-def test_every_command_has_its_help_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(cli._COMMANDS) == sorted(COMMANDS)
     ended("--help")
     shown = capsys.readouterr().out
@@ -194,7 +194,7 @@ def test_a_fault_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixt
     assert_golden("config_faults.txt", err.replace(str(tmp_path), "FOLDER"))
 
 
-def test_a_time_to_try_again_is_for_incremental_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_now_is_only_for_incremental_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before Spark is started."""
     file = str(_configured(tmp_path))
     assert cli.main(["resolve", "--config", file, "--now", "2026-01-05"]) == 2

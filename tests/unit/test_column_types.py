@@ -320,7 +320,7 @@ def test_a_column_without_a_type_is_read_as_nulls() -> None:
 
 
 @pytest.mark.parametrize("kind", [pyarrow.large_string(), pyarrow.string_view()], ids=str)
-def test_texts_far_down_in_a_file_are_folded(kind: pyarrow.DataType, tmp_path: Path) -> None:
+def test_large_texts_in_later_parts_are_folded(kind: pyarrow.DataType, tmp_path: Path) -> None:
     """Arrow reads a file in parts, and its functions mistake all but the first of large texts that it has cast."""
     rows = pyarrow.table({"name": pyarrow.array([f"K{number:06d}" for number in range(300_000)], kind)})
     parquet.write_table(rows, tmp_path / "a.parquet", row_group_size=300_000)
@@ -332,7 +332,7 @@ def test_texts_far_down_in_a_file_are_folded(kind: pyarrow.DataType, tmp_path: P
 
 
 @pytest.mark.long
-def test_a_large_part_becomes_several() -> None:
+def test_large_text_columns_are_split() -> None:
     """One array has at most 2 GiB of texts, but a small dictionary may represent more."""
     long = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 5, "int32"), pyarrow.array(["x" * (1 << 29)]))
     column = as_dataset(pyarrow.table({"name": long})).to_table()["name"]

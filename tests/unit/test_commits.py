@@ -152,7 +152,7 @@ def test_files_are_read_lazily(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("between", [0, 60])
-def test_a_restore_has_its_mark_in_the_history_too(tmp_path: Path, between: int) -> None:
+def test_an_announced_restore_is_marked_in_the_history(tmp_path: Path, between: int) -> None:
     maintained = [{"operation": "OPTIMIZE"}] * between
     table = log_of(tmp_path, written(), _announced(RESTORE_4), *maintained, _restored(4), written(), _restored(4))
     marks = {commit.version: commit.commit_mark for commit in TableLog(NO_SPARK, table).history()}

@@ -172,7 +172,7 @@ def test_another_encoding_behind_a_uri() -> None:
         read_text(spark, "s3a://b/job.yaml")
 
 
-def test_utf_8_with_its_mark_is_read(tmp_path: Path) -> None:
+def test_utf_8_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_bytes(yaml.safe_dump(WHOLE).encode("utf-8-sig"))
     assert load(str(file)).file == str(file)
@@ -379,7 +379,7 @@ def test_message_paths_needs_its_own_location(place: str, taken: str) -> None:
     assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
 
 
-def test_one_decision_time_is_not_for_incremental_mode() -> None:
+def test_as_of_is_refused_in_incremental_mode() -> None:
     text = faults(
         {**WHOLE, "resolve": {"mode": "incremental", "as_of": "2026-01-05"}}, "output.pending_messages=out/pending"
     )

@@ -252,7 +252,7 @@ def test_invalid_versions_are_refused(texts: list[str], told: str) -> None:
         versions_of(texts)
 
 
-def test_words_of_fail_on() -> None:
+def test_values_of_fail_on_are_checked() -> None:
     assert words_of([]) == ()
     assert words_of(["delayed", "dropped, rejected", "delayed"]) == ("delayed", "dropped", "rejected")
     with pytest.raises(ContractError, match=r"unknown word 'delaid' \(did you mean delayed\?\)"):

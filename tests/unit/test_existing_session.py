@@ -183,7 +183,7 @@ def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> No
         (Settings({}, {PARTS: not_available(PARTS)}), 1),
     ],
 )
-def test_an_unknown_shuffle_promises_no_partitions(settings: Settings, expected: int) -> None:
+def test_partitions_are_read_from_settings(settings: Settings, expected: int) -> None:
     assert _partitions(session_of(settings)) == expected
 
 
@@ -201,20 +201,22 @@ def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any
 
 
 @pytest.mark.parametrize("own", [{}, {METADATA: "the user's own"}])
-def test_a_mark_restores_the_settings_of_the_session(own: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marking_a_commit_restores_the_session_settings(
+    own: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = Settings(dict(own))
     assert _mark(settings, monkeypatch) == ([], MARK.as_text())
     assert settings.values == own
 
 
-def test_a_mark_that_the_session_refuses_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_commit_mark_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings({}, {METADATA: not_available(METADATA)})
     announced, within = _mark(settings, monkeypatch)
     assert [list(properties.values()) for properties in announced] == [[MARK.as_text()]]
     assert within is None
 
 
-def test_a_session_that_has_ended_announces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_session_raises_instead_of_announcing(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
 
     class Ending(Settings):

@@ -421,7 +421,7 @@ def test_without_a_dialog_every_id_is_listed(explained: Explained) -> None:
     assert (verdict["broker_instance"], verdict["route_name"], verdict["conversation_id"]) == (None, None, None)
 
 
-def test_without_a_dialog_where_it_does_not_matter(explained: Explained) -> None:
+def test_an_unknown_dialog_may_not_matter(explained: Explained) -> None:
     path, verdict = explained.paths["", ANY], explained.verdicts["", ANY]
     stored = [brief(line) for line in explained.paths["", "n4"]]
     assert [brief(line) for line in path][1:] == ["- TIME ASKED", *stored[2:]]

@@ -26,7 +26,7 @@ NETWORKS, MESSAGES = 60, 40
 Row = Mapping[str, Any]
 
 
-def test_the_relevant_rows_are_enough() -> None:
+def test_irrelevant_rows_do_not_change_an_explanation() -> None:
     """The explanation is the same without the other routes and services of the instance."""
     left_out = 0
     for estate in draw_estates(random.Random(SEED), 10, MESSAGES):

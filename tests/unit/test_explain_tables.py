@@ -130,7 +130,7 @@ def test_without_handles_the_conversation_id_is_used(tables: Given, kept: str) -
         explain(older, StoredMessage(conversation=handle(20)))
 
 
-def test_requests_of_others_and_the_first_possible_time_are_shown(tables: Given) -> None:
+def test_earlier_requests_and_the_first_possible_time_are_shown(tables: Given) -> None:
     # m9 finds that m4 has asked.
     told = [row for row in explain(tables, StoredMessage("m9")).steps if row["item"] == "REQUEST"]
     assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
@@ -254,7 +254,7 @@ BACK = "tcp://hub:4022"
     ],
     ids=["no route", "for any service", "for empty text", "for this service", "for another", "that asks itself"],
 )
-def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any], step: int) -> None:
+def test_routes_of_another_database_decide_earlier_requests(routes: list[Any], step: int) -> None:
     """A message of Sales that comes back asks where this one, which arrived, would ask."""
     tables = small_estate()
     tables["instances"] = [instance("hub", BACK)]
@@ -326,5 +326,5 @@ def test_names_are_found_despite_cut_file_statistics(tmp_path: Path) -> None:
         assert verdict["to_service_name"] == name
 
 
-def test_every_table_has_unrelated_rows() -> None:
+def test_the_test_estate_has_unrelated_rows_in_every_table() -> None:
     assert set(TABLES) == {*crowded()}

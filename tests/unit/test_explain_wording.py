@@ -170,7 +170,7 @@ LINES = [
 ]
 
 
-def test_sentences() -> None:
+def test_sentences_equal_their_golden_file() -> None:
     assert_golden("explain_sentences.txt", "\n".join(path_sentences.sentence(each) for each in LINES))
 
 
@@ -212,7 +212,7 @@ def test_every_word_of_the_path_has_a_sentence() -> None:
         (None, "Sales", None),
     ],
 )
-def test_numbers(reason: str | None, scope: str, number: int | None) -> None:
+def test_reasons_have_their_error_numbers(reason: str | None, scope: str, number: int | None) -> None:
     assert error_number(reason, scope) == number
 
 

@@ -81,7 +81,7 @@ def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
     assert "b.sql" in note
 
 
-def test_a_circle_of_includes_is_still_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_circular_includes_are_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         tmp_path,
         {"a.sql": "USE x\nGO\nCREATE ROUTE R WITH ADDRESS = N'x';\nGO\n:r b.sql\n", "b.sql": ":r a.sql\n"},

@@ -121,7 +121,7 @@ def test_any_terminal_encoding_works(encoding: str) -> None:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6, unique=True))
-def test_spelling_keeps_every_name(names: list[str]) -> None:
+def test_spelling_keeps_exact_names(names: list[str]) -> None:
     spelling = NameSpelling(databases=[("srv", name) for name in names])
     for name in names:
         # Databases that stand side by side keep their names, whatever folding makes of them.

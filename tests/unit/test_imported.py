@@ -63,7 +63,7 @@ def test_only_an_import_after_the_decision_is_found(instance: str | None, t: int
     assert newest_after({"a": AT}, instance, t) == after
 
 
-def test_the_sentence() -> None:
+def test_the_note_on_later_imports_is_bounded() -> None:
     said = "the decisions are older than the newest import of databases, services or instances of %s: their"
     rest = " current state is used, because only routes have a history"
     assert taken_as_now({"b": AT, "a": AT + HOUR}) == (

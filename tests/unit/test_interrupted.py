@@ -68,7 +68,7 @@ def test_a_signal_at_any_moment_ends_the_command(program: str, number: signal.Si
 
 
 @BOTH
-def test_after_the_command_has_ended(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_after_the_end_keeps_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
     """While Python puts its modules away, the exit code stays that of the command."""
     program = (
         "class Late:\n  def __del__(self, write=os.write, sleep=time.sleep): write(1, b'ready\\n'); sleep(0.2)\n"
@@ -78,7 +78,7 @@ def test_after_the_command_has_ended(number: signal.Signals, tmp_path: Path) -> 
 
 
 @BOTH
-def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_during_imports_ends_the_command(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "yaml.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     process = started(["-m", "routing", "--help"], first_on_path=str(tmp_path))
     assert process.stdout is not None

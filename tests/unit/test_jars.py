@@ -104,6 +104,6 @@ def test_jars_of_spark_s_defaults_come_with_delta_s(
 
 
 @pytest.mark.parametrize("key", ["spark.jars", "spark.jars.packages"])
-def test_own_jars_are_not_replaced(started: Any, key: str) -> None:
+def test_configured_jars_are_not_replaced(started: Any, key: str) -> None:
     found = started({key: "/own.jar"})
     assert {name: value for name, value in found.items() if name.startswith("spark.jars")} == {key: "/own.jar"}

@@ -210,7 +210,7 @@ def test_safe_code_passes(line: str) -> None:
         "writer.option('replaceWhere', path)",
     ],
 )
-def test_a_breach_inside_is_reported(line: str) -> None:
+def test_a_breach_in_the_sql_module_is_reported(line: str) -> None:
     assert list(breaches_inside(f"def f(spark, reader, writer, path: str):\n    {line}\n"))
 
 

@@ -195,7 +195,7 @@ def _is_deciding(node: ast.AST) -> bool:
     return _attribute(node, _DECIDES) and ast.unparse(node).partition(".")[0] in _DECIDING_MODULES
 
 
-def test_every_feature_asks_the_planner_what_the_rules_decide() -> None:
+def test_only_the_planner_calls_the_deciding_rules() -> None:
     decider = [HOUSE / "rules", HOUSE / "plan"]
     rooms = [path for path in _rooms() if path.parent not in decider]
     found = {str(path): _breaches(_is_deciding, nodes_of(path)) for path in rooms}
@@ -219,7 +219,7 @@ def test_decisions_read_no_clock() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_only_one_room_keeps_frames() -> None:
+def test_only_two_modules_cache_frames() -> None:
     """Some sessions refuse to cache. One room finds this out, and one room asks it."""
     persists = sorted(p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8"))
     assert persists == ["cached_frames.py", "existing_session.py"]

@@ -297,7 +297,7 @@ def test_an_invalid_key_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("status", "told"), [(500, "500 Server Error"), (401, "401 Client Error")])
-def test_a_server_that_refuses_is_asked_once(status: int, told: str) -> None:
+def test_a_refusing_server_gets_one_request(status: int, told: str) -> None:
     with serving(status) as server:
         assert (sent_to(server.url) or "").startswith(told)
     assert server.paths == ["/api/v1/lineage"]
@@ -396,7 +396,7 @@ def test_a_repeated_run_sends_nothing(tmp_path: Path, made_up: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("error", "status"), [(StorageError("disk full"), 3), (InputError("bad rows"), 2)])
-def test_a_run_that_fails_sends_one_event_and_fails_as_it_did(
+def test_a_failing_run_sends_one_event_and_keeps_its_exit_code(
     error: Exception, status: int, tmp_path: Path, made_up: dict[str, Any]
 ) -> None:
     made_up["error"] = error

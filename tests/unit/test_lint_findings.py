@@ -151,7 +151,7 @@ def _forwarding(estate: Estate) -> set[object]:
     return {row["is_message_forwarding_enabled"] for row in estate.build().tables["instances"]}
 
 
-def test_coverage() -> None:
+def test_coverage_counts_used_routes() -> None:
     """A route counts if a message reports it, was led back by it, or may use it. Its versions are one route."""
     coverage = _lint().coverage
     assert coverage is not None
@@ -160,7 +160,7 @@ def test_coverage() -> None:
     assert rows["has-0-sbr001/one"] == (2, 0)
 
 
-def test_rows_are_sorted_and_whole() -> None:
+def test_finding_rows_are_sorted_and_complete() -> None:
     rows = _rows()
     assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
     known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
@@ -221,7 +221,7 @@ def test_a_long_chain_of_forwarders_is_a_loop_only_if_closed(closed: bool) -> No
     assert _around(draft) == (found if closed else [])
 
 
-def test_versions_that_are_not_in_force_answer_nothing() -> None:
+def test_expired_versions_give_no_finding() -> None:
     draft = EstateDraft()
     _ring(draft, "f", 2, "Lost")
     for row in draft.tables["routes"]:
@@ -240,7 +240,7 @@ def test_no_messages_are_tried_from_an_unlisted_instance() -> None:
     assert {row["code"] for row in done.findings} == {"SBR019", "SBR031"}
 
 
-def test_a_scope_that_asks_for_many_services_is_one_finding() -> None:
+def test_a_scope_with_many_requested_services_is_one_finding() -> None:
     """A route that names the service ends the search before a request, be it bound to an id or not."""
     draft = EstateDraft()
     draft.instance("one", "tcp://one:4022")

@@ -98,7 +98,7 @@ def test_a_finding_names_its_line() -> None:
 
 
 @pytest.mark.parametrize(("severity", "level"), [("error", "error"), ("warning", "warning"), ("info", "note")])
-def test_levels(severity: str, level: str) -> None:
+def test_severities_have_sarif_levels(severity: str, level: str) -> None:
     assert sarif(row(severity=severity))["results"][0]["level"] == level
 
 
@@ -229,7 +229,7 @@ def test_the_command_prints_sarif_and_junit(tmp_path: Path, capsys: pytest.Captu
     assert ElementTree.fromstring(capsys.readouterr().out.encode()).get("failures") == "1"
 
 
-def test_other_commands_have_neither_form(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_commands_refuse_sarif(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["check", "x", "--format", "sarif"])
     assert "unknown --format 'sarif'" in capsys.readouterr().err

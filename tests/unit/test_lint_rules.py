@@ -193,7 +193,7 @@ def test_output_of_a_rule_is_not_the_report(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr() == ("", "loaded\nrun\n")
 
 
-def test_a_marked_function_stays_one() -> None:
+def test_a_custom_rule_stays_callable() -> None:
     @routing.finding("SHOP001", "info", "T", "A")
     def rule(configuration: routing.Configuration) -> list[Any]:
         return [(configuration.now, "x")]

@@ -82,7 +82,7 @@ def _run_row(run_id: str, number: int) -> dict[str, Any]:
     [(6, None, False), (7, None, False), (8, None, True), (7, 0, True), (1, 5, True)],
     ids=["an earlier turn", "the same turn", "the next turn", "a turn since a version", "since another version"],
 )
-def test_a_turn_is_recorded_once(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
+def test_a_run_order_is_recorded_once(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
     tables = _outputs(tmp_path)
     assert tables.record(_run_row("a", 1), A, 7)
     assert tables.record(_run_row("b", 2), B, turn, since) is is_recorded

@@ -35,7 +35,7 @@ def _told(file: Path) -> dict[str, object]:
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
-def test_the_file_names_process_and_run_and_goes_away(tmp_path: Path) -> None:
+def test_the_lock_file_names_process_and_run_and_is_removed(tmp_path: Path) -> None:
     runs = TableLocation(str(tmp_path / "out" / "runs"))
     file = tmp_path / "out" / "runs.lock"
     with only_run(runs, "first"):

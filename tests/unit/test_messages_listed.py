@@ -116,7 +116,7 @@ def test_counts_are_of_all_that_match() -> None:
     assert [tuple(row.values()) for row in first.groups] == [("HUB", "//stock", "NO_ROUTE", "DELAYED", 4)]
 
 
-def test_a_message_with_what_sql_server_said() -> None:
+def test_messages_are_listed_with_their_status() -> None:
     done = {(row["instance_name"], row["message_id"]): dict(row) for row in listed().messages}
     assert list(done["HUB", "a3"]) == LISTED_MESSAGES.names
     said = {key: [row[name] for name in ("status_number", "agreement", "is_waiting")] for key, row in done.items()}

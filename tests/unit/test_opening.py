@@ -39,7 +39,7 @@ def change_log(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 @pytest.mark.parametrize("root", ["file:{}", "file://{}", "{}"])
-def test_a_table_with_files_elsewhere_is_left_to_spark(root: str, tmp_path: Path) -> None:
+def test_a_table_with_files_elsewhere_needs_spark(root: str, tmp_path: Path) -> None:
     """A shallow clone, say: its log names the files of another table."""
     other, clone = stored(tmp_path / "other"), stored(tmp_path / "clone")
 
@@ -54,7 +54,7 @@ def test_a_table_with_files_elsewhere_is_left_to_spark(root: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "is_read"), [("char(5)", False), ("array<char(5)>", False), ("varchar(5)", True)]
 )
-def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> None:
+def test_text_of_a_fixed_length_needs_spark(kind: str, is_read: bool, tmp_path: Path) -> None:
     """Spark fills it up with blanks as it is read, so that a name is another one."""
 
     def say(action: dict[str, Any]) -> None:

@@ -60,7 +60,9 @@ Session.__module__ = "pyspark.sql.connect.session"
         ({"count": NO_PERSIST}, False, ["persist", "count"]),
     ],
 )
-def test_a_session_is_tried_once(failing: dict[str, Exception], takes: bool, done: list[str]) -> None:
+def test_a_connect_session_is_tested_once_for_caching(
+    failing: dict[str, Exception], takes: bool, done: list[str]
+) -> None:
     session: Any = Session(**failing)
     other: Any = Session()
     assert [takes_persist(session), takes_persist(session), takes_persist(other)] == [takes, takes, True]

@@ -416,7 +416,7 @@ def _instances(*counts: int) -> list[MessageFlow]:
         pytest.param([100] * 20 + [99] * 40, 1.0, "40 other instances (bar not to scale)", id="many more"),
     ],
 )
-def test_all_others_together_have_a_bar(counts: list[int], share: float, words: str) -> None:
+def test_other_instances_share_one_bar(counts: list[int], share: float, words: str) -> None:
     """Its scale is the largest other bar. If the others have more in total, the bar is cut and labelled."""
     picture = pictures.outcomes_by_instance(_instances(*counts))
     largest, *_, others = _bar_ends(picture)

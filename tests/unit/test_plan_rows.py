@@ -226,7 +226,7 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
     assert [_row(one.rows[0][2][0])["address"] for one in decided.timelines] == ["tcp://far:1", "tcp://further:1"]
 
 
-def test_forgotten_routes_are_not_used_again() -> None:
+def test_evicted_routes_are_not_reused() -> None:
     decider, key = KeyDecider(), KeyRow("i", "d", UNKNOWN, "", 1)
     addresses = []
     for address in ("tcp://a:1", "tcp://b:1"):

@@ -151,7 +151,7 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
         (" ".join(["word"] * 31), ["long"]),
     ],
 )
-def test_marks_of_a_sentence(sentence: str, expected: list[str]) -> None:
+def test_faults_of_a_sentence_are_found(sentence: str, expected: list[str]) -> None:
     assert prose.marks(sentence) == expected
 
 

@@ -61,7 +61,7 @@ def test_every_episode_has_its_expected_class() -> None:
     assert found == {rows[0]["conversation_id"]: episodes for rows, episodes in TOLD}
 
 
-def test_rows_add_up() -> None:
+def test_counts_of_a_reconciliation_add_up() -> None:
     done = reconciled(ROWS)
     told = [episode for _, episodes in TOLD for episode in episodes]
     assert done.observations == sum(observations for _, observations in told) == len(ROWS)

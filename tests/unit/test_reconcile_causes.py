@@ -123,7 +123,7 @@ def test_a_route_that_is_not_in_the_tables() -> None:
     assert kinds(group(RIGHT, 0, 10), group(WRONG, 11, 30, hop=far)) == ["ROUTE_NOT_IN_TABLES"]
 
 
-def test_a_slip_in_a_name() -> None:
+def test_a_misspelled_name_is_the_cause() -> None:
     [cause] = causes(group(WRONG, 0, 30, hop=SLIP, route_name=None))
     assert cause is not None
     assert cause[0] == "NEAR_NAME"

@@ -27,7 +27,7 @@ def _reconciled(fault: str, seed: int) -> tuple[Case, list[Row]]:
 
 @pytest.mark.parametrize("seed", [SEED, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("fault", list(FAULTS))
-def test_only_the_fault_is_named(fault: str, seed: int) -> None:
+def test_only_the_simulated_fault_is_named(fault: str, seed: int) -> None:
     proved = compare_causes(*_reconciled(fault, seed), fault, seed)
     assert (proved.is_named, proved.others) == (fault != "none", ())
 

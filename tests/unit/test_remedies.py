@@ -424,7 +424,7 @@ def test_a_statement_that_needs_an_answer_first_is_a_comment(
     assert estate.apply_remedy(remedy).verdict().reason is reason
 
 
-def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
+def test_a_new_broker_id_only_helps_new_dialogs() -> None:
     stock = server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [route("Orders", "r", "LOCAL", "S", OLD)])
     bound, begun = asked(stock, broker=OLD), asked(stock)
     remedy = bound.remedy()
@@ -449,7 +449,7 @@ def test_a_remedy_without_a_statement_has_an_action(reason: Reason, words: str) 
     assert (remedy.statement, remedy.is_complete) == (None, False)
 
 
-def test_words_name_three_places_and_count_the_others() -> None:
+def test_a_remedy_names_three_places_and_counts_the_rest() -> None:
     many = {f"shop{number}": SHOP for number in range(5)}
     remedy = Asked({"hub": server(MINE, (), [LOCAL]), **many}).remedy()
     places = "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"

@@ -93,7 +93,7 @@ def test_an_altered_route_is_the_chosen_one(database: str, name: str, service: s
 
 
 @given(names, names, names)
-def test_a_route_made_anew_has_what_the_old_one_had(database: str, name: str, service: str) -> None:
+def test_a_replaced_route_keeps_its_options(database: str, name: str, service: str) -> None:
     old = route(database, name, " TCP://Shop.example:4022/", service, "it's ]me", PAST)
     estate = Asked({"hub": server({database: (A, True)}, (), [old])}, service=service, database=database)
     remedy = estate.remedy()

@@ -35,7 +35,7 @@ def test_each_id_has_its_dialogs_and_the_expected_number() -> None:
     assert (found.is_fair, found.why_no_band) == (True, None)
 
 
-def test_an_id_that_got_nothing_is_counted() -> None:
+def test_an_id_without_dialogs_is_counted() -> None:
     [found] = find_balances([choice("a", "b")], dialogs(a=20))
     assert [(pick.broker_instance, pick.dialogs) for pick in found.picks] == [("a", 20), ("b", 0)]
     assert found.is_fair is False

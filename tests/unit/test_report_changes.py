@@ -112,7 +112,7 @@ def test_the_two_last_runs(config: Config) -> None:
     )
 
 
-def test_there_is_no_run_before(config: Config) -> None:
+def test_the_first_run_has_no_changes(config: Config) -> None:
     assert changed(config, run(config, "only", 5, 3)) is None
 
 

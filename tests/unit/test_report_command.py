@@ -185,7 +185,7 @@ def test_a_report_of_given_tables() -> None:
         routing.report(tables)
 
 
-def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
+def test_balances_use_the_routes_of_the_last_decision() -> None:
     # A minute later one of them is gone, within the same five minutes of the series.
     ends = {"valid_to": "2026-01-05T12:01:00Z"}
     [first, second] = TABLES["routes"]
@@ -266,9 +266,7 @@ def test_an_unwritable_place_is_refused(
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_a_page_that_is_not_written_whole_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -71,7 +71,7 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
         )
 
 
-def test_no_message(tmp_path: Path) -> None:
+def test_no_messages_give_no_counts(tmp_path: Path) -> None:
     for stored in (table([]), in_files([], tmp_path / "resolved")):
         assert count_all(stored) == ([], MessageSeries(300, []))
         assert count_dialogs(stored, {("HUB", "Shop", "//shared"): (None, None)}) == {}

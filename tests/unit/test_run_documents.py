@@ -152,7 +152,9 @@ def test_the_local_engine_reads_the_previous_run(tmp_path: Path) -> None:
         pytest.param(["full", "full", "incremental"], "full", "run-1", id="the newest of the mode"),
     ],
 )
-def test_the_last_run_of_the_same_mode(modes: list[str], mode: str, expected: str | None, tmp_path: Path) -> None:
+def test_a_run_is_compared_with_the_last_one_of_its_mode(
+    modes: list[str], mode: str, expected: str | None, tmp_path: Path
+) -> None:
     save_estate(small_estate(), tmp_path / "in", files=1)
     pending = f"output.pending_messages={tmp_path / 'out' / 'pending_messages'}"
     config = config_of(tmp_path / "in", tmp_path / "out", f"resolve.mode={mode}", pending)

@@ -176,7 +176,7 @@ def test_the_time_to_try_delayed_messages_again(
     assert (different in capsys.readouterr().err) == (status == 2)
 
 
-def test_a_folder_that_was_moved_as_a_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_moved_folder_keeps_its_recorded_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "first").mkdir()
     prepared(tmp_path / "first")
     moved = (tmp_path / "first").rename(tmp_path / "second")

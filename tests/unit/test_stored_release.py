@@ -61,7 +61,7 @@ def test_the_configuration_is_linted(folder: Path, capsys: pytest.CaptureFixture
     assert ("SBR003", "Far") in {(finding["code"], finding["object"]) for finding in found}
 
 
-def test_imports_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imports_continue_over_a_stored_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exported = folder / "exported"
     script = ["--instance", "SHOP", "--scripted-at", "2026-01-06T09:00:00Z"]
     for kind, source, *more in (

@@ -123,7 +123,7 @@ def test_a_route_to_another_port_of_a_known_machine_is_corrected() -> None:
     assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://b:4022';" in (remedy.statement or "")
 
 
-def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
+def test_a_message_of_any_dialog_has_every_distinct_path() -> None:
     case = CASES["Balanced by broker instance"]
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, conversation_id=None))
     there = [row for row in done.way_rows if row["direction"] == "THERE"]

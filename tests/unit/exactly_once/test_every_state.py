@@ -158,7 +158,7 @@ _WITH_NEW = [
         *(pytest.param(start, pair, 0, marks=pytest.mark.long) for start in WITH_DELETES[1:] for pair in ERASING),
     ],
 )
-def test_nothing_that_counts_is_lost(beginning: str, pair: str, to_come: int) -> None:
+def test_no_counted_run_is_lost_in_any_state(beginning: str, pair: str, to_come: int) -> None:
     ends: dict[tuple[str, ...], int] = {}
     # Many states have the same logs.
     ids_by_logs: dict[int, set[str]] = {}

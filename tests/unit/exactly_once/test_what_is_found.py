@@ -206,7 +206,7 @@ def test_runs_continue_after_restored_tables_were_moved(
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "WRITE"])
-def test_a_full_run_works_where_runs_were_changed(tables: LogsInMemory, operation: str) -> None:
+def test_a_full_run_succeeds_after_runs_was_changed(tables: LogsInMemory, operation: str) -> None:
     """As where a backup's rows were written into the table."""
     backup = tables.logs["runs"].rows()
     _three_runs(tables)
@@ -219,7 +219,7 @@ def test_a_full_run_works_where_runs_were_changed(tables: LogsInMemory, operatio
     assert _is_as_expected(tables)
 
 
-def test_a_log_that_was_cleaned_up(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cleaned_up_log_is_reported(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     tables.by_hand("resolved_routes", "OPTIMIZE")
 
     def gone(log: OpenedLog, after: int) -> Any:
@@ -239,7 +239,7 @@ def _maintained(tables: LogsInMemory, key: str, commits: int = 120) -> None:
         tables.by_hand(key, MAINTENANCE[number % len(MAINTENANCE)])
 
 
-def test_another_jobs_rows_are_found_below_any_maintenance() -> None:
+def test_rows_of_another_job_are_found_after_maintenance() -> None:
     log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     _maintained(tables, "resolved_routes")
@@ -251,7 +251,7 @@ def test_another_jobs_rows_are_found_below_any_maintenance() -> None:
         protocol.begin(tables, "first", is_full=True)
 
 
-def test_a_row_of_somebody_is_found_below_any_maintenance(tables: LogsInMemory) -> None:
+def test_a_foreign_row_in_runs_is_found_after_maintenance(tables: LogsInMemory) -> None:
     tables.by_hand("runs", "WRITE", tables.logs["runs"].rows())
     _maintained(tables, "runs")
     with pytest.raises(OutputError, match=r"version 1 .*.RESTORE it to version 0, or run once"):
@@ -277,7 +277,7 @@ def test_runs_continue_after_the_runs_table_is_restored_and_maintained(
     assert _is_as_expected(tables)
 
 
-def test_a_row_that_does_not_fit_the_tables_is_refused_where_the_log_is_gone(
+def test_an_unmatched_row_in_runs_is_refused_without_its_log(
     tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _maintained(tables, "runs")
@@ -298,7 +298,7 @@ def test_a_row_that_does_not_fit_the_tables_is_refused_where_the_log_is_gone(
 
 
 @pytest.mark.parametrize("mode", ["full", "incremental"])
-def test_rows_of_unknown_writers_are_not_replaced_where_no_run_counts(mode: str) -> None:
+def test_foreign_rows_are_not_replaced_before_the_first_run(mode: str) -> None:
     log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     _maintained(tables, "resolved_routes")
@@ -381,19 +381,19 @@ def test_an_attempt_counts_only_its_own_rows(tables: LogsInMemory) -> None:
     assert protocol.commit(tables, second, KEYS[1], frozenset({"of the second"}), adds=True) == 1
 
 
-def test_a_full_run_may_leave_out_an_output_of_the_last_run(tables: LogsInMemory) -> None:
+def test_a_full_run_accepts_a_removed_output(tables: LogsInMemory) -> None:
     fewer = LogsInMemory([key for key in KEYS if key != "pending_messages"], tables.logs)
     start = protocol.begin(fewer, "A", is_full=True)
     assert "pending_messages" not in start.versions
     assert start.notes == ()
 
 
-def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tables: LogsInMemory) -> None:
+def test_a_run_continues_from_a_run_recorded_before_its_lookup(tables: LogsInMemory) -> None:
     Job("A")(_Meddled(tables, lambda: Job("B")(tables), before="last_run"))
     assert [row["run_id"] for row in told(tables)] == ["first", "B", "A"]
 
 
-def test_readers_go_as_far_as_maintenance_goes(tables: LogsInMemory) -> None:
+def test_readers_use_the_version_after_maintenance(tables: LogsInMemory) -> None:
     key = "resolved_routes"
     recorded = len(tables.logs[key].entries) - 1
 

@@ -135,7 +135,7 @@ def test_names_are_spelled_as_the_tables_spell_them(tmp_path: Path) -> None:
     assert covered.units == {"databases": {("Hub", None): AT}, "routes": {("Hub", "SHOP"): AT}}
 
 
-def test_names_of_the_export_itself_are_spelled_as_its_databases(tmp_path: Path) -> None:
+def test_names_in_an_export_use_the_spelling_of_its_databases(tmp_path: Path) -> None:
     text = "name,service_broker_guid\nSHOP,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88\n"
     text += "Shop,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D89\nStock,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D90\n"
     services = "name,database_name\n//a,Shop\n//b,SHOP\n//c,STOCK\n"
@@ -262,7 +262,7 @@ def test_the_queries_only_read() -> None:
     assert script.count("UPDATE ") == 3
 
 
-def test_the_queries_look_every_known_number_up() -> None:
+def test_the_queries_look_up_every_known_number() -> None:
     listed = queries().partition("m.message_id IN (")[2].partition(")")[0]
     assert [int(number) for number in listed.split(",")] == sorted(NUMBERS)
 
@@ -281,7 +281,7 @@ NUMBERED = [
 
 
 @pytest.mark.parametrize(("number", "text", "expected"), NUMBERED)
-def test_the_number_of_the_server_counts_before_the_text(
+def test_the_exported_error_number_has_priority_over_the_text(
     number: str, text: str, expected: int | None, tmp_path: Path
 ) -> None:
     head = QUEUE.partition("\n")[0] + ",error_number\n"

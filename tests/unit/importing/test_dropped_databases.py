@@ -78,7 +78,7 @@ _STAYS = {"routes": {"Shop", "Bar", "msdb"}, "services": {"Shop", "Bar"}, "dialo
         pytest.param([ROUTES, SERVICES, ENDS], _STAYS, id="no databases"),
     ],
 )
-def test_sys_databases_alone_decides(
+def test_only_sys_databases_decides_which_databases_are_dropped(
     imports: list[dict[str, str]], expected: dict[str, set[str]], tmp_path: Path
 ) -> None:
     config = config_in(tmp_path)
@@ -109,7 +109,7 @@ def test_the_next_import_removes_leftovers_of_an_earlier_import(tmp_path: Path) 
     assert f"sys.databases does not list HUB.Bar: {told}" in done.notes
 
 
-def test_databases_newer_than_sys_databases_stay(tmp_path: Path) -> None:
+def test_databases_exported_after_sys_databases_stay(tmp_path: Path) -> None:
     """The database was created later, and its own views have a later time."""
     config = config_in(tmp_path)
     later = {key: text for key, text in _MONDAY.items() if key != "databases"}

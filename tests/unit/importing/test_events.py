@@ -204,7 +204,7 @@ def test_events_not_about_routes_are_skipped() -> None:
     assert read_event(parse_event(sent), "hub") is None
 
 
-def test_one_event_has_one_hash() -> None:
+def test_equal_events_have_one_hash() -> None:
     one = xml(CLASSIFY, route_type="1", message_source="local")
     other = one.replace("><", ">\n  <").replace('name="message_source"', 'name = "message_source"')
     assert parse_event(one).hash == parse_event(other).hash
@@ -359,7 +359,7 @@ def test_a_dry_run_writes_nothing(job: Path, capsys: pytest.CaptureFixture[str])
     assert not (job.parent / "observed_routing").exists()
 
 
-def test_rows_that_are_rejected_stop_nothing(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejected_rows_do_not_stop_an_import(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = [text for what, (text, _) in HOSTILE.items() if what != "half a character"]
     done = imported(job, capsys, str(as_csv(job.parent, [*bad, GOOD[0]])))
     [read] = done["read"].values()
@@ -388,7 +388,7 @@ def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureF
     ]
 
 
-def test_a_document_that_breaks_off(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_truncated_document_is_read_to_its_end(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (job.parent / "events.xml").write_text(f"<Events>{GOOD[0]}{GOOD[1][:-8]}", encoding="utf-8")
     done = imported(job, capsys, str(job.parent / "events.xml"), "--instance", "hub")
     assert [told.rpartition("/")[2] for told in done["rejected"]] == ["event>'"]
@@ -396,7 +396,7 @@ def test_a_document_that_breaks_off(job: Path, capsys: pytest.CaptureFixture[str
     assert done["written"]["observed_routing"] == {"added": 1}
 
 
-def test_an_acknowledgement_gives_the_time_of_a_dialog(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_acknowledgement_sets_the_time_of_a_dialog(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "broker_remote_message_acknowledgement"
     received: dict[str, Any] = {"acknowledgement_type": ("3", "Message with ack received")}
     events = [
@@ -547,7 +547,7 @@ def test_an_xml_file_of_another_kind_is_named(what: str, encoding: str, tmp_path
         ("-- result\n" + xml(CLASSIFY), 1),
     ],
 )
-def test_an_xml_file_with_events_or_of_none_is_read(text: str, events: int, tmp_path: Path) -> None:
+def test_an_xml_file_without_events_is_noted(text: str, events: int, tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     file.write_text(text, encoding="utf-8")
     notes: list[str] = []

@@ -82,7 +82,7 @@ def test_local_files_need_no_session(tmp_path: Path) -> None:
         assert reach(named) == Path(named)
 
 
-def test_a_path_that_is_not_here_is_the_sessions_where_its_paths_are(
+def test_missing_local_paths_belong_to_a_session_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -132,12 +132,12 @@ def test_local_readers_refuse_a_uri(named: str) -> None:
         ("s3://b/x", "file:/etc/passwd", "s3://b/x/file:/etc/passwd"),
     ],
 )
-def test_places_of_a_session(start: str, written: str, expected: str) -> None:
+def test_paths_of_a_session_are_joined(start: str, written: str, expected: str) -> None:
     found = SessionPath(fetching._Fetcher(opener()), start) / written
     assert str(found) == expected
 
 
-def test_parts_of_a_name() -> None:
+def test_parts_of_a_session_path() -> None:
     found = SessionPath(fetching._Fetcher(opener()), "s3://b/a b/routes.v2.CSV")
     assert (found.name, found.stem, found.suffix) == ("routes.v2.CSV", "routes.v2", ".CSV")
     assert str(found.parent) == "s3://b/a b"

@@ -87,7 +87,7 @@ def test_a_row_that_could_not_be_read_is_not_closed() -> None:
     assert put(changes) == [("gone", "LOCAL", None, MONDAY)]
 
 
-def test_a_version_that_is_to_come_ends_the_new_one() -> None:
+def test_a_new_version_ends_at_a_planned_one() -> None:
     stored = [version("a", "tcp://later:1", WEDNESDAY)]
     assert put(route_changes(stored, [route("a")], {SHOP: MONDAY})) == [("a", "LOCAL", MONDAY, WEDNESDAY)]
 
@@ -101,7 +101,7 @@ def test_exported_rows_replace_the_covered_rows() -> None:
     assert changes.counts == {"unchanged": 1, "changed": 1, "added": 1, "removed": 1}
 
 
-def test_unknown_facts_of_an_instance_stay() -> None:
+def test_unknown_facts_keep_the_stored_values_of_an_instance() -> None:
     stored = [{"instance_name": "hub", "is_message_forwarding_enabled": True, "addresses": ["tcp://a:1"]}]
     unknown = {"is_message_forwarding_enabled": None, "addresses": None}
     wanted = [{"instance_name": name, **unknown} for name in ("hub", "new")]
@@ -185,7 +185,7 @@ def test_older_exports_than_the_last_import_are_refused(last: list[Any], new: di
         ),
     ],
 )
-def test_exports_of_other_objects_are_not_older(last: Row, new: Row) -> None:
+def test_exports_of_other_objects_are_never_refused_as_older(last: Row, new: Row) -> None:
     import_order.refuse_older([last], [new])
 
 
@@ -193,7 +193,7 @@ def digest(view: str, unit: Unit) -> str:
     return f"{view} of {unit[1]}"
 
 
-def test_of_views_the_last_import_is_recorded() -> None:
+def test_only_the_last_import_of_a_view_is_recorded() -> None:
     known = [
         imported("routes", MONDAY, kind="VIEW", digest="routes of Shop"),
         imported("services", TUESDAY, kind="VIEW", digest="services of Shop"),

@@ -43,7 +43,7 @@ d,NULL,nowhere
         ("a.csv, row ²: why", ("a.csv", 0)),
     ],
 )
-def test_the_place_of_a_sentence(sentence: str, place: tuple[str, int]) -> None:
+def test_sentences_are_ordered_by_file_and_line(sentence: str, place: tuple[str, int]) -> None:
     assert line_order(sentence) == place
 
 
@@ -80,7 +80,7 @@ def test_names_are_compared_in_bounds() -> None:
     ]
 
 
-def test_an_import_says_it_once(tmp_path: Path) -> None:
+def test_an_import_notes_a_similar_name_once(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     first = import_views(no_spark(), config, exports(tmp_path / "first", MONDAY, **FIRST_VIEWS))
     assert [note for note in first.notes if "are they different" in note] == []

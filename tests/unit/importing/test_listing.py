@@ -105,7 +105,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: " ".join(line[:2]))
-def test_every_command_over_folders_ends_and_names_it(
+def test_every_command_skips_special_files_in_folders(
     line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "in"

@@ -60,7 +60,7 @@ def versions(changes: TableChanges) -> list[tuple[Any, ...]]:
     return [(r["database_name"], r["name"], r["valid_from"], r["valid_to"]) for r in changes.put]
 
 
-def test_nothing_changes_nothing(change: Change) -> None:
+def test_an_empty_script_changes_nothing(change: Change) -> None:
     assert not any(change("").values())
 
 
@@ -69,14 +69,14 @@ def test_a_route_can_be_created_after_one_of_that_name_ended(change: Change) -> 
     assert versions(changes["routes"]) == [("Shop", "ended", AT, None)]
 
 
-def test_a_dropped_database_takes_everything_along(change: Change) -> None:
+def test_a_dropped_database_removes_its_routes_and_services(change: Change) -> None:
     changes = change("DROP DATABASE Stock")
     assert versions(changes["routes"]) == [("Stock", "b", None, LATER)]
     assert [row["name"] for row in changes["databases"].remove] == ["Stock"]
     assert [row["name"] for row in changes["services"].remove] == ["//stock"]
 
 
-def test_a_renamed_database_takes_everything_along(change: Change) -> None:
+def test_a_renamed_database_keeps_its_routes_and_services(change: Change) -> None:
     changes = change("ALTER DATABASE Stock MODIFY NAME = Store")
     assert versions(changes["routes"]) == [("Store", "b", LATER, None), ("Stock", "b", None, LATER)]
     (row,) = changes["databases"].put

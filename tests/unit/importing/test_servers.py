@@ -368,7 +368,7 @@ def test_files_of_servers_have_different_names(monkeypatch: pytest.MonkeyPatch, 
     ]
 
 
-def test_how_to_sign_in() -> None:
+def test_connection_strings_of_each_authentication() -> None:
     login = ServerAccess("sql", "a;b", "p}q;Encrypt=no").connection_string("HUB\\SALES,1435")
     assert login.endswith("UID={a;b};PWD={p}}q;Encrypt=no};")
     ways = {way: ServerAccess(way).connection_string("HUB") for way in driver.AUTHENTICATIONS}
@@ -425,7 +425,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_without_the_driver(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mssql_python", None)
     assert cli.main(["check", "--server", "HUB"]) == 2
     assert (

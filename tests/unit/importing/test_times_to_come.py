@@ -95,7 +95,7 @@ def test_a_file_less_than_an_hour_ahead_is_accepted(tmp_path: Path, run: Run) ->
     run("import", "tsql", "--instance", "HUB", "--database", "Shop", write_script(tmp_path, NEARLY))
 
 
-def test_an_event_is_rejected(tmp_path: Path, run: Run) -> None:
+def test_an_event_in_the_future_is_rejected(tmp_path: Path, run: Run) -> None:
     def event(at: str) -> str:
         fields = {
             "conversation_id": "6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a0001",
@@ -114,7 +114,7 @@ def test_an_event_is_rejected(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "lint"])
-def test_check_and_lint_note_it(tmp_path: Path, run: Run, command: str) -> None:
+def test_check_and_lint_note_future_times(tmp_path: Path, run: Run, command: str) -> None:
     files = whole_shop(tmp_path / "ahead", [waiting(1, "//stock")])
     for file in files.rglob("*.jsonl"):
         text = file.read_text(encoding="utf-8")

@@ -54,7 +54,7 @@ def run(read: ReadText) -> Callable[..., AppliedScript]:
 Run = Callable[..., AppliedScript]
 
 
-def test_nothing_changes_nothing(run: Run) -> None:
+def test_an_empty_script_changes_nothing(run: Run) -> None:
     assert run("") == AppliedScript(STATE)
 
 
@@ -142,7 +142,7 @@ def test_refused_statements_change_nothing(run: Run, text: str, number: int | No
     assert (problem.counted, result.applied, result.refused) == (False, 0, 1)
 
 
-def test_without_a_database_a_route_has_no_place(run: Run) -> None:
+def test_statements_without_a_database_are_reported(run: Run) -> None:
     result = run("DROP ROUTE ToStock\nCREATE SERVICE s ON QUEUE q", database=None)
     assert result.state == STATE
     assert [(problem.line, problem.number) for problem in result.problems] == [(1, None), (2, None)]
@@ -331,7 +331,7 @@ def test_statements_show_whether_an_endpoint_exists(
     assert [problem.counted for problem in result.problems] == [True] * doubts
 
 
-def test_a_condition_is_asked_once(run: Run) -> None:
+def test_a_condition_is_evaluated_once(run: Run) -> None:
     """The effects of a branch change neither its own rest nor the ELSE."""
     result = run(
         """IF EXISTS (SELECT * FROM sys.routes WHERE name = 'ToStock')

@@ -124,7 +124,7 @@ def test_sp_executesql_refuses_other_types_than_nvarchar(read: ReadText) -> None
     assert {(problem.line, problem.number) for problem in script.problems} == {(1, None), (2, 214)}
 
 
-def test_a_variable_counts_under_the_condition_that_it_was_given_under(read: ReadText) -> None:
+def test_a_variable_set_and_used_under_one_condition_is_known(read: ReadText) -> None:
     script = read(f"{MAX}; IF DB_ID('x') IS NOT NULL BEGIN SET @sql = N'{ROUTE}'; EXEC(@sql) END")
     (found,) = script.statements
     assert found.name == "r"

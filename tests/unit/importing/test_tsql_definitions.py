@@ -180,14 +180,16 @@ def test_the_affinity_of_a_new_endpoint(read: ReadText) -> None:
         "ALTER ENDPOINT e AS TCP (LISTENER_PORT = {})",
     ],
 )
-def test_a_port_that_the_manual_leaves_out_counts(read: ReadText, text: str, port: int, is_noted: bool) -> None:
+def test_ports_outside_the_documented_range_are_applied(
+    read: ReadText, text: str, port: int, is_noted: bool
+) -> None:
     script = read(text.format(port))
     assert [getattr(found, "listener_port", None) for found in script.statements] == [port]
     assert [problem.counted for problem in script.problems] == [True] * is_noted
     assert all(f"LISTENER_PORT {port} is outside 1024 to 32767" in problem.why for problem in script.problems)
 
 
-def test_of_other_endpoints_no_port_is_noted(read: ReadText) -> None:
+def test_ports_of_other_endpoints_are_not_noted(read: ReadText) -> None:
     assert (
         read("CREATE ENDPOINT m AS TCP (LISTENER_PORT = 55555) FOR DATABASE_MIRRORING (ROLE = ALL)").problems == ()
     )
@@ -255,13 +257,13 @@ def test_unknown_facts_of_a_database_are_reported(read: ReadText, text: str, why
     assert why in problem.why
 
 
-def test_current_is_the_database_in_use(read: ReadText) -> None:
+def test_current_needs_a_known_database(read: ReadText) -> None:
     script = read("ALTER DATABASE CURRENT SET ENABLE_BROKER", database=None)
     assert script.statements == ()
     assert "the database in use is not known" in script.problems[0].why
 
 
-def test_databases_come_and_go(read: ReadText) -> None:
+def test_databases_are_created_and_dropped(read: ReadText) -> None:
     script = read(
         """CREATE DATABASE a
            CREATE DATABASE [b c] CONTAINMENT = NONE ON PRIMARY (NAME = n, SIZE = 8MB) COLLATE x

@@ -188,7 +188,7 @@ def test_texts_that_are_not_about_routing_are_ignored(read: ReadText, text: str)
     assert script.problems == ()
 
 
-def test_a_condition_holds_for_the_text_too(read: ReadText) -> None:
+def test_a_condition_applies_to_the_text_of_exec(read: ReadText) -> None:
     script = read(f"IF DB_ID('x') IS NOT NULL EXEC('USE x {ROUTE}')")
     (found,) = script.statements
     assert found.database == "x"

@@ -138,7 +138,9 @@ def _guard(subject: GuardSubject, name: str, holds: bool, database: str | None =
         ),
     ],
 )
-def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: ConditionGuard) -> None:
+def test_conditions_about_existing_objects_are_evaluated(
+    read: ReadText, condition: str, guard: ConditionGuard
+) -> None:
     asked: list[ConditionGuard] = []
 
     def ask(question: ConditionGuard) -> bool:
@@ -238,7 +240,7 @@ def test_an_else_without_its_if_is_unknown(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [1]
 
 
-def test_try_runs_and_catch_may(read: ReadText) -> None:
+def test_try_runs_and_catch_is_reported(read: ReadText) -> None:
     script = read(
         """BEGIN TRY
              DROP ROUTE a

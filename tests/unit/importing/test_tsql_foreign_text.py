@@ -58,7 +58,7 @@ OTHER = "which no statement does: remove the line, or make it a comment (--)"
         ),
     ],
 )
-def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why: str) -> None:
+def test_a_batch_that_begins_with_foreign_text_is_rejected(read: ReadText, line: str, why: str) -> None:
     script = read(f"\n-- hub\n{line}\n{ROUTE}\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     refused = [problem for problem in script.problems if problem.number == 102]
@@ -129,7 +129,7 @@ def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int])
         "DISABLE TRIGGER this ON the\n",
     ],
 )
-def test_a_script_may_begin_so(before: str) -> None:
+def test_valid_first_lines_are_accepted(before: str) -> None:
     script = read_script(
         f"{before}{ROUTE}\nGO\n",
         file="f.sql",

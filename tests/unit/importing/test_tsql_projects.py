@@ -165,7 +165,7 @@ def test_a_placeholder_becomes_no_object(read: ReadText, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", REAL)
-def test_a_name_that_looks_like_one(read: ReadText, text: str) -> None:
+def test_a_name_like_a_placeholder_is_a_name(read: ReadText, text: str) -> None:
     done = applied(read(f"CREATE SERVICE [{text}] ON QUEUE q"))
     assert [service.name for service in done.state.services] == [text]
 

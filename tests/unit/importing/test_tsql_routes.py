@@ -155,7 +155,7 @@ MIRRORED = "SERVICE_NAME = 's', BROKER_INSTANCE = 'b', "
         (MIRRORED + "ADDRESS = 'TCP://a:1', MIRROR_ADDRESS = 'tcp://A:1/'", 9747),
     ],
 )
-def test_the_engines_refusals(read: ReadText, options: str, number: int) -> None:
+def test_routes_that_sql_server_refuses_are_reported(read: ReadText, options: str, number: int) -> None:
     script = read(f"CREATE ROUTE r WITH {options}\nCREATE ROUTE next_one WITH ADDRESS = 'LOCAL'")
     assert [found.name for found in script.statements] == ["next_one"]
     (problem,) = script.problems
@@ -200,7 +200,7 @@ def test_invalid_route_statements_are_reported(read: ReadText, rest: str, why: s
     assert why in problem.why
 
 
-def test_a_literal_may_go_on_in_the_next_line(read: ReadText) -> None:
+def test_a_literal_may_continue_on_the_next_line(read: ReadText) -> None:
     (found,) = read("CREATE ROUTE r WITH ADDRESS = 'LO\\\r\nCAL'").statements
     assert isinstance(found, CreateRoute)
     assert found.options == LOCAL

@@ -44,13 +44,13 @@ def test_go_ends_a_batch_outside_strings_and_comments(text: str, expected: list[
     assert _texts(text) == expected
 
 
-def test_lines_stay_true_across_batches_and_commands(read: ReadText) -> None:
+def test_line_numbers_are_right_across_batches_and_commands(read: ReadText) -> None:
     script = read("\n:setvar a x\n/* two\nlines */ DROP ROUTE a\nGO\n\nDROP ROUTE b DROP\n\nROUTE [$(c)]")
     assert [(found.name, found.line) for found in script.statements] == [("a", 4), ("b", 7)]
     assert [problem.line for problem in script.problems] == [7]
 
 
-def test_an_error_ends_a_script_that_says_so(read: ReadText) -> None:
+def test_on_error_exit_ends_the_script_at_an_error(read: ReadText) -> None:
     wrong = "DROP ROUTE a\nGO\nDROP ROUTE IF EXISTS b\nGO\nUSE x DROP ROUTE c"
     assert [found.name for found in read(wrong).statements] == ["a", "c"]
     script = read(f":On Error exit\n{wrong}")
@@ -239,7 +239,7 @@ def test_reset_and_go_0_drop_the_batch(read: ReadText) -> None:
     assert [problem.line for problem in script.problems] == [4]
 
 
-def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
+def test_connect_changes_the_instance_and_back(read: ReadText) -> None:
     script = read(
         "DROP ROUTE a\nGO\n:connect SRV2\nUSE x\nDROP ROUTE b\nEXEC(@sql)\nGO\n"
         ":connect srv1 -l 30\nDROP ROUTE c\nUSE y\nDROP ROUTE d\nGO\n:connect $(s)\nDROP ROUTE e",
@@ -379,7 +379,7 @@ def test_go_lines_are_those_that_a_regular_expression_matches(line: str) -> None
         ("\ue000" * 40_000, 1),
     ],
 )
-def test_a_long_line_takes_no_time(line: str, batches_made: int) -> None:
+def test_a_long_line_takes_little_time(line: str, batches_made: int) -> None:
     started = time.process_time()
     assert len(_texts(f"a\n{line}\nb")) == batches_made
     assert time.process_time() - started < 3

@@ -89,7 +89,7 @@ def test_a_file_that_ends_within_a_character(tmp_path: Path) -> None:
     assert (names(export), len(told(export))) == (["A"], 1)
 
 
-def test_a_name_of_a_column(tmp_path: Path) -> None:
+def test_undecodable_unknown_column_names_are_ignored(tmp_path: Path) -> None:
     """An unknown column does not belong to the view, with any name."""
     export = exported(tmp_path, "routes.csv", b"name,route_id,address,caf\x81\r\nA,1,LOCAL,x\r\n")
     assert names(export) == ["A"]
@@ -108,7 +108,7 @@ def test_a_name_of_a_column(tmp_path: Path) -> None:
         (b"NaN", "name: 'nan' is not text"),
     ],
 )
-def test_cells_of_json(name: str, cell: bytes, sentence: str, tmp_path: Path) -> None:
+def test_undecodable_cells_of_json_are_rejected(name: str, cell: bytes, sentence: str, tmp_path: Path) -> None:
     good = b'{"name": "Infinity", "address": "LOCAL"}'
     rows = [good, b'{"name": ' + cell + b', "address": "LOCAL"}', rb'{"name": "\ud83d\ude00", "address": "LOCAL"}']
     data = b"[" + b", ".join(rows) + b"]" if name.endswith("json") else b"\n".join(rows)
@@ -118,7 +118,7 @@ def test_cells_of_json(name: str, cell: bytes, sentence: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("cell", ["Infinity", "1e999", "-Infinity", "NaN"])
-def test_numbers_without_end(cell: str, tmp_path: Path) -> None:
+def test_infinite_numbers_in_json_are_rejected(cell: str, tmp_path: Path) -> None:
     head = '"service_broker_guid": "00000001-aaaa-bbbb-cccc-000000000000"'
     data = f'{{"name": "A", {head}, "database_id": {cell}}}\n{{"name": "B", {head}, "database_id": 5}}'
     export = exported(tmp_path, "databases.json", data.encode())
@@ -138,7 +138,7 @@ def test_a_number_that_its_table_does_not_hold(tmp_path: Path) -> None:
     ]
 
 
-def test_cells_of_parquet(tmp_path: Path) -> None:
+def test_undecodable_cells_of_parquet_are_rejected(tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
@@ -232,7 +232,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("line", OPTIONS, ids=lambda line: " ".join(map(str, line)))
-def test_words_of_the_command_line(line: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_undecodable_arguments_are_refused(line: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     words = [os.fsdecode(word) if isinstance(word, bytes) else word for word in line]
     number = 1 + next(place for place, word in enumerate(line) if isinstance(word, bytes))
     with pytest.raises(SystemExit) as caught:

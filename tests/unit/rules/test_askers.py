@@ -17,7 +17,7 @@ _CASES = pytest.mark.parametrize("case", askers.CASES, ids=[case.name for case i
 
 
 @_CASES
-def test_the_tests_own_resolver(case: askers.Case) -> None:
+def test_the_reference_resolves_each_case(case: askers.Case) -> None:
     found = reference(askers.estate_of(case))
     assert askers.stops_of(found.resolved_routes) == askers.expected_stops(case)
     assert askers.requests_of(found.new_route_requests) == askers.expected_requests(case)

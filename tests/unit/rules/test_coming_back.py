@@ -38,7 +38,7 @@ WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
         ([route("t", address="TRANSPORT")], [WEST], "tcp://localhost:1/S", "5 - t TRANSPORT_ADDRESS"),
     ],
 )
-def test_a_message_that_comes_back(
+def test_returning_messages_are_decided_in_msdb(
     routes: list[EstateRoute],
     arrivals: list[EstateRoute],
     service: str,

@@ -92,7 +92,7 @@ DOCUMENTED = {
 
 @pytest.mark.parametrize("in_msdb", [False, True])
 @pytest.mark.parametrize("number", TRUTH)
-def test_each_pair(number: int | None, in_msdb: bool) -> None:
+def test_each_number_and_reason_has_its_agreement(number: int | None, in_msdb: bool) -> None:
     line = IN_MSDB.get(number, TRUTH[number]) if in_msdb and number is not None else TRUTH[number]
     expected = [LETTERS[letter] for letter in line.replace(" ", "")]
     assert [compare(Reason(reason), number, in_msdb=in_msdb).agreement for reason in ORDER] == expected

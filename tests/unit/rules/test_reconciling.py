@@ -74,7 +74,9 @@ def seen(outcome: str | None, number: int | None = None, source: str = EVENT, **
         (seen("DROPPED", source=DROPPED, time_to_live_seconds=60), FORWARDED, X),
     ],
 )
-def test_pairs(told: SeenMessage, verdict: Verdict, expected: PairClass) -> None:
+def test_each_observation_and_verdict_has_its_class(
+    told: SeenMessage, verdict: Verdict, expected: PairClass
+) -> None:
     assert compare(told, verdict).kind is expected
 
 
@@ -87,6 +89,6 @@ def test_another_pick_of_the_same_ids_is_compatible() -> None:
     assert compare(seen("SENT", next_hop=HOP), SENT, [SENT, other]).kind is A
 
 
-def test_msdb_has_its_own_number() -> None:
+def test_a_disabled_broker_in_msdb_has_its_own_number() -> None:
     assert compare(seen("DELAYED", 9789), MSDB_OFF, in_msdb=True).kind is A
     assert compare(seen("DELAYED", 9789), MSDB_OFF).kind is X

@@ -29,7 +29,9 @@ ACKNOWLEDGED = DialogFacts(far_broker=C, acknowledged_broker=D, acknowledged_at=
         (DialogFacts(lifetime=11), None, False),
     ],
 )
-def test_a_dialog(dialog: DialogFacts, acknowledged: str | None, is_expired: bool) -> None:
+def test_acknowledgement_and_expiry_of_a_dialog(
+    dialog: DialogFacts, acknowledged: str | None, is_expired: bool
+) -> None:
     assert (dialog.acknowledged(10), dialog.is_expired(10)) == (acknowledged, is_expired)
 
 
