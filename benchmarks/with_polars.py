@@ -24,7 +24,7 @@ _ALTERNATIVES = pl.List(pl.Struct(dict.fromkeys(_ROUTE, pl.String)))
 
 def resolve(tables: Mapping[str, str], out: str) -> None:
     """Read Delta tables, write ``resolved_routes``."""
-    result = _decided(_located(_matched(_bound(tables), tables), tables))
+    result = _decided(_located(_matched(_bind(tables), tables), tables))
     result.sink_delta(
         out,
         mode="overwrite",
@@ -45,7 +45,7 @@ def _signed(hashed: int) -> int:
     return hashed - (1 << 64) if hashed >> 63 else hashed
 
 
-def _bound(tables: Mapping[str, str]) -> pl.LazyFrame:
+def _bind(tables: Mapping[str, str]) -> pl.LazyFrame:
     messages = pl.scan_delta(tables["messages"]).with_columns(
         scope=pl.coalesce("database_name", pl.lit("msdb")), enqueue_time=_micros("enqueue_time")
     )

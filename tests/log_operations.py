@@ -86,7 +86,7 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
         assert stored.rows() == memory.rows(), name
         assert _log(stored.tables).version == _log(memory.tables).version, name
     # A commit stays as it is, so the last state tells of all before it.
-    assert _told(stored.tables) == _told(memory.tables)
+    assert _commits_of(stored.tables) == _commits_of(memory.tables)
     log = _log(stored.tables)
     commits, numbers = log.commits_after(-1), range(log.version + 1)
     ids = [log.identity(version) or "" for version in numbers]
@@ -103,7 +103,7 @@ def _log(tables: OutputTables) -> OutputLog:
     return tables.open_logs([KEY])[KEY]
 
 
-def _told(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
+def _commits_of(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
     return [(c.version, _kind(c.operation), c.commit_mark, c.restored) for c in _log(tables).commits_after(-1)]
 
 

@@ -90,11 +90,11 @@ def main(arguments: Sequence[str]) -> int:
         for fault in asked.kind or FAULTS:
             seeds = [(fault, asked.seed + number) for number in range(asked.estates)]
             found = pool.map(prove, seeds, chunksize=1)
-            is_good &= _tell(fault, found)
+            is_good &= _print_result(fault, found)
     return 0 if is_good else 1
 
 
-def _tell(fault: str, found: Sequence[Proved]) -> bool:
+def _print_result(fault: str, found: Sequence[Proved]) -> bool:
     named, false = sum(one.is_named for one in found), sum(bool(one.others) for one in found)
     precision = f"{100 * named / (named + false):.0f} %" if named + false else "-"
     recall = "-" if fault == "none" else f"{100 * named / len(found):.0f} %"

@@ -42,7 +42,7 @@ def brought_in(opener: TableOpener, config: Config, file: Path) -> ImportResult:
     return import_events(opener, config, [str(file)], on_this_disk, now=NOW, rows_at_once=150)
 
 
-def told(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def as_texts(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return sorted(tuple(str(row[name]) for name in OBSERVED_ROUTING.names) for row in rows)
 
 
@@ -61,7 +61,7 @@ def test_spark_and_no_spark_import_the_same(spark: SparkSession, tmp_path: Path)
     assert done.written["observed_routing"]["added"] == len(rows) == 250
     stored = DeltaTable(tmp_path / "local" / "observed_routing").to_pyarrow_dataset().to_table().to_pylist()
     written = spark.read.format("delta").load(str(tmp_path / "spark" / "observed_routing"))
-    assert told(rows_of(written)) == told(stored)
+    assert as_texts(rows_of(written)) == as_texts(stored)
     again = brought_in(TableOpener.of_session(spark), by_spark, file)
     assert again.written["observed_routing"]["unchanged"] == len(rows)
     assert written.count() == len(rows)

@@ -173,7 +173,7 @@ def test_tables_by_path_are_read(spark: SparkSession, story: list[str], post: Pa
 
 
 @pytest.mark.usefixtures("story", "paths_refused")
-def test_tables_in_a_catalog_without_path_access(spark: SparkSession) -> None:
+def test_a_table_without_feed_or_path_access_is_refused(spark: SparkSession) -> None:
     """The first run refuses a table that offers nothing and names the setting. So does a later one."""
     told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
     with pytest.raises(InputError, match=told) as caught:

@@ -44,7 +44,7 @@ def _of_its_own(case: Any, prefix: str) -> Any:
     return found
 
 
-def _asked(case: Row, number: int) -> Row:
+def _message_of(case: Row, number: int) -> Row:
     ask = case["ask"]
     return {
         "message_id": f"m{number}",
@@ -63,7 +63,7 @@ def test_worked_cases(spark: SparkSession) -> None:
         with_own_hosts(_of_its_own(case, own), own) for case, own in zip(CASES, prefixes, strict=True)
     ]
     tables = merged([case["tables"] for case in cases])
-    tables["messages"] = [_asked(case, number) for number, case in enumerate(cases)]
+    tables["messages"] = [_message_of(case, number) for number, case in enumerate(cases)]
     found = trace_all(spark, frames(spark, tables))
     rows = {row["message_id"]: row for row in rows_of(found.message_paths)}
     found.unpersist()

@@ -95,12 +95,12 @@ def test_every_message_of_a_group_takes_the_same_path(told: list[ComparedGroup])
             ways = group["path"]["ways"]
             there = [way for way in ways if way["direction"] == "THERE"]
             back = [way for way in ways if way["direction"] == "BACK"]
-            own = dict.fromkeys(_own(way, is_return=False) for way in path.there.ways)
+            own = dict.fromkeys(_reference_path(way, is_return=False) for way in path.there.ways)
             assert group["path"]["is_cut"] or list(map(_shown, there)) == list(own)
             assert group["path"]["multiple_targets"] == path.there.multiple_targets
             # The tests' own walk answers from the first database alone that a way is delivered to.
             ways_back = () if path.back is None else path.back.ways
-            expected = list(dict.fromkeys(_own(way, is_return=True) for way in ways_back))
+            expected = list(dict.fromkeys(_reference_path(way, is_return=True) for way in ways_back))
             assert list(map(_shown, back))[: len(expected)] == expected
             ends[group["end"]] += 1
     assert set(ends) == {"DELIVERED", "DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH", "NOT_KNOWN"}
@@ -121,7 +121,7 @@ def _shown(way: Row) -> tuple[Any, ...]:
     return hops, way["outcome"], way["reason"], way["instance_name"], way["database_name"], way["address"]
 
 
-def _own(way: Way, *, is_return: bool) -> tuple[Any, ...]:
+def _reference_path(way: Way, *, is_return: bool) -> tuple[Any, ...]:
     hops = []
     for number, hop in enumerate(way.hops):
         step = hop.step if number or is_return else None

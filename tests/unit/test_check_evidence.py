@@ -291,7 +291,7 @@ ACCESS = (
 )
 
 
-def beside(folder: Path, **columns: Any) -> Remedy:
+def in_one_instance(folder: Path, **columns: Any) -> Remedy:
     """Return the remedy for 916, with Orders and Stock in one instance. ``columns`` are those of Stock."""
     stock = {**database("Stock", "5c5c5c5c", 6), "owner_sid": "0x01", **columns}
     orders = {**database("Orders", "0d0d0d0d"), "owner_sid": "0x01", "is_trustworthy_on": 0}
@@ -307,11 +307,11 @@ def beside(folder: Path, **columns: Any) -> Remedy:
 
 
 def test_a_sender_that_is_not_trusted_in_another_database(tmp_path: Path) -> None:
-    remedy = beside(tmp_path / "trust")
+    remedy = in_one_instance(tmp_path / "trust")
     assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET TRUSTWORTHY ON;"
     assert remedy.risk is not None
     # An owner that is no login of the instance comes first.
-    remedy = beside(tmp_path / "owner", owner_sid="0x0105", owner_is_known=0)
+    remedy = in_one_instance(tmp_path / "owner", owner_sid="0x0105", owner_is_known=0)
     assert remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];"
 
 
@@ -352,7 +352,7 @@ def test_no_principal_may_send_to_the_target(tmp_path: Path) -> None:
     assert "GRANT SEND" not in (granted.statement or "")
 
 
-def test_two_express_instances_need_another_edition(tmp_path: Path) -> None:
+def test_two_express_editions_explain_silence(tmp_path: Path) -> None:
     express = {"server_properties": [{"engine_edition": 4, "edition": "Express Edition (64-bit)"}]}
     assert "Express" in silent(tmp_path / "both", express, **express).cause
     paid = {"server_properties": [{"engine_edition": 3, "edition": "Enterprise Edition"}]}

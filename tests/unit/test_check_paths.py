@@ -102,7 +102,7 @@ def to(name: str, service: str | None, host: str, **columns: Any) -> Row:
     return route(name, service, f"TCP://{host}" if ":" in host else f"TCP://{host}:4022", **columns)
 
 
-def bound(broker: str) -> Row:
+def bound_to(broker: str) -> Row:
     return endpoint(1, far_broker_instance=broker)
 
 
@@ -490,7 +490,7 @@ CASES: dict[str, Case] = {
         [("STOCK", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
         [("SHOP", "END CONVERSATION, and begin them again")],
         mended=None,
-        dialog=bound(OLD),
+        dialog=bound_to(OLD),
     ),
     "the next instance asks for a route": Case(
         {

@@ -319,7 +319,7 @@ def test_worse_endings_come_first() -> None:
     ]
 
 
-def side(*routes: dict[str, Any], at: datetime = AT) -> OneSide:
+def side_of(*routes: dict[str, Any], at: datetime = AT) -> OneSide:
     found = micros(at)
     assert found is not None
     return OneSide("side", found, {"routes": columns_of_rows(list(routes), ROUTES)})
@@ -352,12 +352,12 @@ TWO = "2026-01-05T14:00:00Z"
     ],
 )
 def test_routes_that_differ(before: list[Any], after: list[Any], found: list[Any]) -> None:
-    changes = find_route_changes(DiffSides(side(*before), side(*after)))
+    changes = find_route_changes(DiffSides(side_of(*before), side_of(*after)))
     assert [(row["change"], row["name"]) for row in changes] == found
 
 
 def test_routes_of_two_times() -> None:
-    ends = side({**FAR, "lifetime": TWO})
+    ends = side_of({**FAR, "lifetime": TWO})
     later = OneSide("later", micros(datetime(2026, 1, 5, 14, tzinfo=timezone.utc)) or 0, ends.settings)
     [row] = find_route_changes(DiffSides(ends, later))
     assert row["change"] == "removed"

@@ -38,7 +38,7 @@ def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytes
         before, after = _ends(capsys, exports), _ends(capsys, exports, "--then", str(script))
         by_check = Counter((before[key], after[key]) for key in before if before[key] != after[key])
         at = AT.strftime("%Y-%m-%dT%H:%M:%SZ")
-        told = _told(capsys, "diff", "--config", str(job), "--at", at, "--with-script", str(script), "--quiet")
+        told = _json_of(capsys, "diff", "--config", str(job), "--at", at, "--with-script", str(script), "--quiet")
         by_diff: Ends = Counter()
         for row in told["counts"]:
             if row["ending_before"] != row["ending_after"]:
@@ -61,12 +61,12 @@ def _ends(capsys: pytest.CaptureFixture[str], exports: Path, *then: str) -> dict
     """Where each message ends, by instance and id."""
     return {
         (group["instance_name"], message["message_id"]): group["end"]
-        for group in _told(capsys, "check", str(exports), *then)["groups"]
+        for group in _json_of(capsys, "check", str(exports), *then)["groups"]
         for message in group["messages"]
     }
 
 
-def _told(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
+def _json_of(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
     cli.main([*line, "--format", "json"])
     told: Row = json.loads(capsys.readouterr().out)
     return told

@@ -183,7 +183,7 @@ def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> No
         (Settings({}, {PARTS: not_available(PARTS)}), 1),
     ],
 )
-def test_partitions_are_read_from_settings(settings: Settings, expected: int) -> None:
+def test_the_number_of_shuffle_partitions_is_read(settings: Settings, expected: int) -> None:
     assert _partitions(session_of(settings)) == expected
 
 
@@ -191,7 +191,7 @@ METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MARK = CommitMark(RUN, "r1", "/out/runs", None)
 
 
-def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
+def _mark_commit(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
     """The properties that were set beside, and the setting within."""
     announced: list[Any] = []
     monkeypatch.setattr(sql_statements, "set_properties", lambda *arguments: announced.append(arguments[2]))
@@ -205,13 +205,13 @@ def test_marking_a_commit_restores_the_session_settings(
     own: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(dict(own))
-    assert _mark(settings, monkeypatch) == ([], MARK.as_text())
+    assert _mark_commit(settings, monkeypatch) == ([], MARK.as_text())
     assert settings.values == own
 
 
 def test_a_refused_commit_mark_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings({}, {METADATA: not_available(METADATA)})
-    announced, within = _mark(settings, monkeypatch)
+    announced, within = _mark_commit(settings, monkeypatch)
     assert [list(properties.values()) for properties in announced] == [[MARK.as_text()]]
     assert within is None
 
@@ -224,4 +224,4 @@ def test_an_ended_session_raises_instead_of_announcing(monkeypatch: pytest.Monke
             raise lost
 
     with pytest.raises(PySparkException, match="Session was closed"):
-        _mark(Ending({}), monkeypatch)
+        _mark_commit(Ending({}), monkeypatch)

@@ -99,7 +99,7 @@ def test_faults_of_the_section() -> None:
         settings([1], "job.yaml")
 
 
-def done(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> LintResult:
+def lint_result(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> LintResult:
     """Return a result of lint. ``coverage`` has the number of routes and used routes."""
     covered = None
     if coverage is not None:
@@ -174,7 +174,7 @@ def test_fail_on_sets_the_exit_code(
     fail_on: str | None, severities: tuple[str, ...], status: int, console: Console
 ) -> None:
     asked = options("--config", "x", *(["--fail-on", fail_on] if fail_on else []))
-    assert command.tell_tables(done(*rows(*severities), suppressed=1), asked, console) == status
+    assert command.tell_tables(lint_result(*rows(*severities), suppressed=1), asked, console) == status
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def test_fail_under_sets_the_exit_code(
     under: str, coverage: tuple[int, int], status: int, console: Console
 ) -> None:
     asked = options("--config", "x", "--fail-under", under)
-    assert command.tell_tables(done(coverage=coverage), asked, console) == status
+    assert command.tell_tables(lint_result(coverage=coverage), asked, console) == status
 
 
 def test_json_is_one_line(console: Console) -> None:
-    found = done(*rows("error"), suppressed=2, coverage=(4, 3))
+    found = lint_result(*rows("error"), suppressed=2, coverage=(4, 3))
     command.tell_tables(found, options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert "\n" not in line
@@ -262,7 +262,9 @@ def test_the_printed_findings_equal_their_golden_file(capsys: pytest.CaptureFixt
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
     ]
     assert (
-        command.tell_tables(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked))
+        command.tell_tables(
+            lint_result(*found, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked)
+        )
         == 0
     )
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
@@ -272,7 +274,7 @@ def printed(capsys: pytest.CaptureFixture[str], found: list[Row], *line: str) ->
     """The lines that lint prints of findings."""
     asked = options("--config", "x", *line)
     asked.quiet, asked.log_format = True, "text"
-    command.tell_tables(done(*found), asked, cli.CommandConsole(asked))
+    command.tell_tables(lint_result(*found), asked, cli.CommandConsole(asked))
     return [text.rstrip() for text in capsys.readouterr().out.splitlines()]
 
 
@@ -376,7 +378,7 @@ def test_a_finding_of_every_instance_is_one_line(
 def test_unlisted_findings_count_for_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
-    assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
+    assert command.tell_tables(lint_result(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
     assert "0 errors, 0 warnings, 1 info" in capsys.readouterr().out
 
 
@@ -390,7 +392,7 @@ def test_a_finding_of_every_instance_is_counted_by_instance(capsys: pytest.Captu
 
 
 def test_json_has_findings_of_every_instance(console: Console) -> None:
-    command.tell_tables(done(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
+    command.tell_tables(lint_result(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert [row["code"] for row in json.loads(line)["findings"]] == ["SBR023", "SBR023", "SBR034", "SBR036"]
 

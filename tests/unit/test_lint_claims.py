@@ -167,7 +167,7 @@ def by_own_walk(tables: Tables, now: datetime) -> Claims:
     return {code: set(maker(walker)) for code, maker in zip(CODES, makers, strict=True)}
 
 
-def _found(tables: Tables, now: datetime) -> set[LintFinding]:
+def _findings_of(tables: Tables, now: datetime) -> set[LintFinding]:
     keys = ("routes", "databases", "services", "instances")
     columns = {key: TableColumns.of_rows(tables[key], TABLES[key]) for key in keys}
     return find_all(columns, micros_of(now))
@@ -175,7 +175,7 @@ def _found(tables: Tables, now: datetime) -> set[LintFinding]:
 
 def by_lint(tables: Tables, now: datetime) -> Claims:
     claims: Claims = {code: set() for code in CODES}
-    for one in _found(tables, now):
+    for one in _findings_of(tables, now):
         if one.code in claims and one.instance_name is not None and one.database_name is not None:
             claims[one.code].add((one.instance_name, one.database_name, one.object))
     return claims
@@ -227,7 +227,7 @@ def test_arrivals_without_a_route_equal_a_walk_by_the_reference() -> None:
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(rng, tables)
         walker = Walker(tables, now)
-        for one in _found(tables, now):
+        for one in _findings_of(tables, now):
             if one.code == "SBR024" and one.object is not None:
                 instance = walker.network.instances[one.instance_name or ""]
                 [way] = walker.traces(instance, "msdb", one.object, is_arrival=True)[0].ways

@@ -16,7 +16,7 @@ from routing import cli
 from routing.commands import lint as command
 from routing.lint.catalogue import BY_CODE
 from routing.views.lint.lint_reports import as_junit, as_sarif, fingerprints
-from tests.unit.test_lint import Console, _row, done, options
+from tests.unit.test_lint import Console, _row, lint_result, options
 
 Row = dict[str, Any]
 PAGES = {code: f"# {code}" for code in BY_CODE}
@@ -197,7 +197,7 @@ def test_findings_of_tables_are_reported(form: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     rows = [_row(6, "error"), _row(31, "warning")]
     asked = options("--config", "conf/job.yaml", "--format", form, "--fail-on", "error")
-    assert command.tell_tables(done(*rows), asked, console) == 1
+    assert command.tell_tables(lint_result(*rows), asked, console) == 1
     [text] = console.printed
     if form == "junit":
         assert [test.get("file") for test in ElementTree.fromstring(text)[0]][5] is None

@@ -45,13 +45,13 @@ def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
                 for conversation in CONVERSATIONS:
                     message = message_to(instance, sender, service, now, conversation=conversation)
                     trace = network.follow(message, RequestBook([]))
-                    found.setdefault(choice, []).extend(_several(trace, choice))
+                    found.setdefault(choice, []).extend(_different_ends(trace, choice))
                     if len(trace.ways) == 1 and not any(hop.step == 3 for hop in trace.ways[0].hops):
                         break
     return {choice: ends for choice, ends in found.items() if ends}
 
 
-def _several(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
+def _different_ends(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
     """Return the ends of the routes out of the scope, if they have different ids."""
     by_way_out: dict[tuple[str | None, str], Ends] = {}
     for way in trace.ways:

@@ -53,13 +53,13 @@ def route(name: str = "R", address: str | None = "tcp://OLD.example:4022", **mor
     return estate_rows.route(name, None, address, **more)
 
 
-def found(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def custom_findings(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     estate = configuration_of(columns(**(rows or {"routes": [route()]})), micros_of(AT))
     return list(find_own(load_rules([file_of(folder, text)]), estate))
 
 
 def test_a_custom_rule_gives_findings(tmp_path: Path) -> None:
-    [one] = found(tmp_path, RULE)
+    [one] = custom_findings(tmp_path, RULE)
     assert one == (
         *("SHOP001", "hub", "Sales", "R", "address 'tcp://OLD.example:4022' is the old gateway's"),
         None,
@@ -105,7 +105,7 @@ def test_a_custom_rule_gets_the_configuration() -> None:
 
 def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
     body = "    yield ('hub', None, None), 'a'\n    yield (None, 'Sales', 'x'), 'b'"
-    assert {one[:5] for one in found(tmp_path, rule_of(body))} == {
+    assert {one[:5] for one in custom_findings(tmp_path, rule_of(body))} == {
         ("SHOP001", None, "Sales", "x", "b"),
         ("SHOP001", "hub", None, None, "a"),
     }
@@ -127,7 +127,7 @@ def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
 )
 def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
-        found(tmp_path, rule_of(body))
+        custom_findings(tmp_path, rule_of(body))
     assert caught.value.exit_code == 2
     assert caught.value.message.startswith("the lint rule SHOP001")
     assert str(tmp_path / "rules.py") in caught.value.message
@@ -189,7 +189,7 @@ def test_two_functions_of_one_name_are_two_rules(tmp_path: Path) -> None:
 
 
 def test_output_of_a_rule_is_not_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found(tmp_path, "print('loaded')\n" + rule_of("    print('run')\n    return []"))
+    custom_findings(tmp_path, "print('loaded')\n" + rule_of("    print('run')\n    return []"))
     assert capsys.readouterr() == ("", "loaded\nrun\n")
 
 

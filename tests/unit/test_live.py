@@ -73,7 +73,7 @@ def run(program: str, *options: str, columns: int = 80, **environment: str) -> t
     return process.wait(30), written
 
 
-def seen(written: str, columns: int = 80) -> list[str]:
+def visible_lines(written: str, columns: int = 80) -> list[str]:
     """Return the text that remains on the screen, with all seconds as 0.0."""
     return [re.sub(r"\d+\.\d s$", "0.0 s", line) for line in see(written, columns)]
 
@@ -81,7 +81,7 @@ def seen(written: str, columns: int = 80) -> list[str]:
 def test_each_stage_has_a_live_line_and_a_final_line() -> None:
     code, written = run(STAGES)
     assert code == 0
-    assert seen(written) == ["read: 0.0 s", "write: 0.0 s", "|"]
+    assert visible_lines(written) == ["read: 0.0 s", "write: 0.0 s", "|"]
     # While it worked, with its seconds.
     assert "\x1b[2Kwrite\x1b[2m  0 s" in written
     assert re.search(r"\x1b\[2Kwrite: 0\.[1-9] s\r\n$", written)
@@ -100,7 +100,7 @@ with clock.stage("read"):
 """
     code, written = run(program, "--verbose", PYTHONWARNINGS="always")
     assert code == 0
-    lines = [line for line in seen(written, 200) if "warnings.warn" not in line]
+    lines = [line for line in visible_lines(written, 200) if "warnings.warn" not in line]
     # Nor broken into lines, which somebody may want to copy.
     assert lines[0] == "a note " + "of many words " * 10 + "that is longer than the terminal is wide"
     assert re.search("UserWarning: of a library$", lines[1])
@@ -166,19 +166,24 @@ with steps(console) as step:
     shown = re.findall(r"\x1b\[2K([a-zA-Z ]+)\x1b\[2m", written)
     named = [name for name, before in zip(shown, ["", *shown], strict=False) if name != before]
     assert named == ["reading the tables", "starting Spark", "reading the tables", "writing the tables"]
-    assert seen(written) == ["session: 0.0 s", "reading the tables: 0.0 s", "writing the tables: 0.0 s", "|"]
+    assert visible_lines(written) == [
+        "session: 0.0 s",
+        "reading the tables: 0.0 s",
+        "writing the tables: 0.0 s",
+        "|",
+    ]
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
 def test_a_dumb_terminal_has_only_final_lines(term: str) -> None:
     code, written = run(STAGES, TERM=term)
-    assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
     assert "\x1b" not in written
 
 
 def test_no_color_removes_colours_from_the_live_line() -> None:
     code, written = run(STAGES, NO_COLOR="1")
-    assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
     assert set(re.findall(r"\x1b\[\d*[A-Za-z]", written)) - {"\x1b[2m", "\x1b[0m"} == {"\x1b[2K", "\x1b[1A"}
 
 
@@ -216,7 +221,7 @@ def test_a_pipe_gets_no_live_line(options: list[str]) -> None:
 def test_a_fast_command_has_no_live_line() -> None:
     program = "with console.during('reading'): pass\nassert 'rich' not in sys.modules"
     code, written = run(program, PAUSE="60")
-    assert (code, seen(written)) == (0, ["reading: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["reading: 0.0 s", "|"])
 
 
 def test_while_java_starts_the_line_stays_on_the_terminal(tmp_path: Path) -> None:
@@ -226,7 +231,7 @@ from pathlib import Path
 with console.during("starting Spark"), session._java_messages_in(Path({str(log)!r})): see_line()
 """
     code, written = run(program)
-    assert (code, seen(written)) == (0, ["starting Spark: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["starting Spark: 0.0 s", "|"])
     assert "starting Spark\x1b[2m" in written
     assert log.read_bytes() == b""
 

@@ -70,7 +70,7 @@ CONDITIONS = [
 ]
 
 
-def _said(condition: str | None, location: TableLocation) -> str:
+def _classify(condition: str | None, location: TableLocation) -> str:
     error = Refused(condition)
     absent, loose = spark_tables.is_absent(error, location), spark_tables.has_no_versions(error, location)
     assert not (absent and loose)
@@ -79,7 +79,7 @@ def _said(condition: str | None, location: TableLocation) -> str:
 
 @pytest.mark.parametrize(("condition", "of_name", "of_path"), CONDITIONS)
 def test_a_refusal_is_recognized_by_its_condition(condition: str | None, of_name: str, of_path: str) -> None:
-    assert (_said(condition, NAME), _said(condition, PATH)) == (of_name, of_path)
+    assert (_classify(condition, NAME), _classify(condition, PATH)) == (of_name, of_path)
 
 
 def test_an_error_without_a_condition_is_not_a_refusal() -> None:

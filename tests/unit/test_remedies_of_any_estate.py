@@ -206,7 +206,7 @@ def draw(seed: int) -> Asked:
     return Asked({"hub": hub, **others}, "S", chance.choice([None, None, B, C, D, OLD]), known)
 
 
-def fate(verdict: Verdict) -> tuple[Reason, str | None]:
+def reason_and_scope(verdict: Verdict) -> tuple[Reason, str | None]:
     """Return the reason and the database of the last search."""
     return verdict.reason, None if verdict.decision is None else verdict.decision.last.scope
 
@@ -228,7 +228,9 @@ def test_statements_to_run_get_messages_moving() -> None:
             ids = {one.options.broker_instance for one in read(remedy).statements if isinstance(one, AlterRoute)}
             after = replace(estate, broker=ids.pop()).apply_remedy(remedy).verdict()
         # Behind a scope whose broker was off there may be another fault.
-        is_first_step = before.reason is Reason.SCOPE_BROKER_DISABLED and fate(after) != fate(before)
+        is_first_step = before.reason is Reason.SCOPE_BROKER_DISABLED and reason_and_scope(
+            after
+        ) != reason_and_scope(before)
         assert after.outcome in ON_ITS_WAY or is_first_step, (seed, before.reason, after.reason, remedy)
         ran[str(before.reason)] += 1
     assert set(ran) == {

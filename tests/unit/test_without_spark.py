@@ -42,12 +42,12 @@ def output_without_spark(commands: CommandsWithout) -> Told:
     """Return a command's output without Spark: its results, or its one-sentence error."""
 
     def tell(*arguments: str, status: int = 0) -> str:
-        return _told(commands.run(*arguments), status)
+        return _output_of(commands.run(*arguments), status)
 
     return tell
 
 
-def _told(done: EndedCommand, status: int = 0) -> str:
+def _output_of(done: EndedCommand, status: int = 0) -> str:
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stderr
 
@@ -55,7 +55,7 @@ def _told(done: EndedCommand, status: int = 0) -> str:
 def output_of_own_process(missing: tuple[str, ...], *arguments: str, status: int = 0) -> str:
     """Return the same output from a separate process."""
     done = without(missing, *arguments)
-    return _told(EndedCommand(done.returncode, done.stdout, done.stderr), status)
+    return _output_of(EndedCommand(done.returncode, done.stdout, done.stderr), status)
 
 
 @pytest.fixture(scope="module")

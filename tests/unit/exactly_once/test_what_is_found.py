@@ -12,7 +12,7 @@ from routing.delta import protocol
 from routing.delta.job_outputs import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, OutputError, RoutingError, StorageError
 from tests.log_in_memory import Log, LogsInMemory, OpenedLog
-from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
+from tests.unit.exactly_once.runs import KEYS, Job, counted_runs, one_after_the_other
 
 OWN, OTHERS = CommitMark(RUN, "x", "out/runs"), CommitMark(RUN, "x", "elsewhere/runs")
 Found = Callable[[LogsInMemory], None]
@@ -157,7 +157,7 @@ def test_each_change_is_refused_noted_or_ignored(tables: LogsInMemory, what: str
 
 
 def _is_as_expected(tables: LogsInMemory) -> bool:
-    counted = told(tables)
+    counted = counted_runs(tables)
     expected = one_after_the_other(counted, lambda version: tables.logs["messages"].rows(version))
     return {key: tables.logs[key].rows() for key in KEYS} == expected
 
@@ -186,10 +186,10 @@ def test_runs_continue_from_a_restored_table_of_runs(tables: LogsInMemory, what:
     """The runs without rows already had their turns. The next runs continue from the newest existing row."""
     _three_runs(tables)
     OF_RUNS[what](tables)
-    kept = [row["run_id"] for row in told(tables)]
+    kept = [row["run_id"] for row in counted_runs(tables)]
     jobs = (Job("next", mode), Job("later"), Job("last"))
     assert [_refusal(job, tables) for job in jobs] == [None, None, None]
-    assert [row["run_id"] for row in told(tables)] == [*kept, "next", "later", "last"]
+    assert [row["run_id"] for row in counted_runs(tables)] == [*kept, "next", "later", "last"]
     assert _is_as_expected(tables)
 
 
@@ -215,7 +215,7 @@ def test_a_full_run_succeeds_after_runs_was_changed(tables: LogsInMemory, operat
         Job("next")(tables)
     Job("full", "full")(tables)
     Job("next")(tables)
-    assert [row["run_id"] for row in told(tables)] == ["first", "full", "next"]
+    assert [row["run_id"] for row in counted_runs(tables)] == ["first", "full", "next"]
     assert _is_as_expected(tables)
 
 
@@ -267,13 +267,13 @@ def test_runs_continue_after_the_runs_table_is_restored_and_maintained(
     """The turns of runs are known by the RESTORE, and by the end of the log where that is gone."""
     _three_runs(tables)
     OF_RUNS[what](tables)
-    kept = [row["run_id"] for row in told(tables)]
+    kept = [row["run_id"] for row in counted_runs(tables)]
     _maintained(tables, "runs")
     if is_cleaned:
         tables.cleaned["runs"] = len(tables.logs["runs"].entries) - 20
     jobs = (Job("next"), Job("later"), Job("last"))
     assert [_refusal(job, tables) for job in jobs] == [None, None, None]
-    assert [row["run_id"] for row in told(tables)] == [*kept, "next", "later", "last"]
+    assert [row["run_id"] for row in counted_runs(tables)] == [*kept, "next", "later", "last"]
     assert _is_as_expected(tables)
 
 
@@ -359,7 +359,7 @@ def test_outputs_rolled_back_by_another_run_are_restored_at_the_end(tables: Logs
 
     Job("A")(_Meddled(tables, take_back_and_die, before="record"))
     assert _operations(tables) == {"WRITE", "RESTORE"}
-    expected = one_after_the_other(told(tables), lambda version: tables.logs["messages"].rows(version))
+    expected = one_after_the_other(counted_runs(tables), lambda version: tables.logs["messages"].rows(version))
     assert {key: tables.logs[key].rows() for key in KEYS} == expected
 
 
@@ -390,7 +390,7 @@ def test_a_full_run_accepts_a_removed_output(tables: LogsInMemory) -> None:
 
 def test_a_run_continues_from_a_run_recorded_before_its_lookup(tables: LogsInMemory) -> None:
     Job("A")(_Meddled(tables, lambda: Job("B")(tables), before="last_run"))
-    assert [row["run_id"] for row in told(tables)] == ["first", "B", "A"]
+    assert [row["run_id"] for row in counted_runs(tables)] == ["first", "B", "A"]
 
 
 def test_readers_use_the_version_after_maintenance(tables: LogsInMemory) -> None:

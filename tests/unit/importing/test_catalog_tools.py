@@ -308,7 +308,7 @@ def test_a_value_that_fills_a_narrow_column_may_be_cut_off(tmp_path: Path) -> No
     ],
     ids=["cut name", "wrapped", "one column, wrapped", "separator, wrapped"],
 )
-def test_ambiguous_sqlcmd_output_is_refused(tmp_path: Path, text: str, why: str) -> None:
+def test_cut_or_wrapped_sqlcmd_output_is_refused(tmp_path: Path, text: str, why: str) -> None:
     assert why in refused(tmp_path, "routes.txt", text)
 
 

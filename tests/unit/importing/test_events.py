@@ -388,7 +388,7 @@ def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureF
     ]
 
 
-def test_a_truncated_document_is_read_to_its_end(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_truncated_document_keeps_its_complete_events(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (job.parent / "events.xml").write_text(f"<Events>{GOOD[0]}{GOOD[1][:-8]}", encoding="utf-8")
     done = imported(job, capsys, str(job.parent / "events.xml"), "--instance", "hub")
     assert [told.rpartition("/")[2] for told in done["rejected"]] == ["event>'"]

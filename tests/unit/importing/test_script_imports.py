@@ -254,7 +254,7 @@ def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None
     assert {len(row["content_digest"]) for row in rows_at(place(tmp_path, "imports"))} == {64}
 
 
-def test_scripts_are_applied_in_the_order_of_their_times(tmp_path: Path) -> None:
+def test_times_of_scripts_read_separately_never_decrease(tmp_path: Path) -> None:
     """As the command reads them, which clamps their times while it reads."""
     from routing.importing.from_tsql import import_scripts
     from routing.importing.tsql.script_reader import read_script

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.rules.estate import EstateRoute
-from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, ways
+from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, searches_of
 
 parametrize = pytest.mark.parametrize
 WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
@@ -45,7 +45,7 @@ def test_returning_messages_are_decided_in_msdb(
     said: str,
 ) -> None:
     hub = instance({"Orders": routes, "msdb": arrivals}, forwards=True)
-    assert [ways(one) for one in decide_at(key_of(hub, service=service), hub, 10)] == [said]
+    assert [searches_of(one) for one in decide_at(key_of(hub, service=service), hub, 10)] == [said]
 
 
 # Section 1 and the check of msdb's broker hold for it as well; nothing is the sender's any more.
@@ -68,7 +68,7 @@ def test_a_returning_message_is_an_arrival(
         [("Orders", "Shared"), ("Parts", "Shared")],
     )
     (decision,) = decide_at(key_of(hub, "Parts", service, broker, is_initiator=is_initiator), hub, 10)
-    assert (ways(decision), decision.destination, decision.rerouted_from) == (said, destination, "back")
+    assert (searches_of(decision), decision.destination, decision.rerouted_from) == (said, destination, "back")
     assert decision.last is decision.second
     assert decision.last.is_from_network
     assert (decision.last.scope, decision.last.sender) == ("msdb", None)

@@ -7,7 +7,20 @@ import pytest
 from routing.rules.deciding import ConcerningRoutes, RoutingKey, scope_of
 from routing.rules.estate import NameAddress
 from routing.rules.matching import UNNAMED
-from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, names, route, ways
+from tests.unit.rules.made import (
+    ASKS,
+    NOWHERE,
+    OWN,
+    B,
+    C,
+    D,
+    decide_at,
+    instance,
+    key_of,
+    names,
+    route,
+    searches_of,
+)
 
 parametrize = pytest.mark.parametrize
 EAST, WEST = route("east", address="tcp://east:1"), route("west", address="tcp://west:1")
@@ -54,7 +67,7 @@ def test_checks_before_the_search(
         [("Orders", B, None), ("Parts", C, True), ("Aged", D, False), ("msdb", None, msdb_is_on)],
     )
     decisions = decide_at(key_of(hub, database, service, broker, is_initiator=is_initiator), hub, 10)
-    assert [ways(one) for one in decisions] == [said]
+    assert [searches_of(one) for one in decisions] == [said]
 
 
 # Step 6: a database that is listed holds the service; section 4 judges whose id it has.
@@ -75,7 +88,7 @@ def test_a_service_of_this_instance(service: str, broker: str | None, said: str)
         databases=[("Orders", B, None), ("Parts", C, None), ("Aged", D, False)],
         services=[("Parts", "PartService"), ("Aged", "AgedService"), ("Gone", "GoneService")],
     )
-    assert [ways(one) for one in decide_at(key_of(hub, "Orders", service, broker), hub, 10)] == [said]
+    assert [searches_of(one) for one in decide_at(key_of(hub, "Orders", service, broker), hub, 10)] == [said]
 
 
 def test_each_id_that_may_be_picked_is_decided() -> None:
@@ -92,7 +105,7 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
         forwards=True,
     )
     found = decide_at(key_of(hub), hub, 10)
-    assert [(ways(one), one.pick, names(one.first.alternatives)) for one in found] == [
+    assert [(searches_of(one), one.pick, names(one.first.alternatives)) for one in found] == [
         ("3 b 2 NETWORK_ADDRESS", B, []),
         # The picked id is the message's from here on: bound, it matches in step 1.
         ("3 c 1 NETWORK_ADDRESS > 1 - one NETWORK_ADDRESS", C, ["3"]),
@@ -102,7 +115,7 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
     hub = instance({"Orders": [BACK], "msdb": [route("1", "S", C, "tcp://c:1"), route("2", "S", B, "tcp://b:1")]})
     found = decide_at(key_of(hub), hub, 10)
     assert [one.pick for one in found] == [B, C]
-    assert [ways(one).partition(" > ")[2] for one in found] == [
+    assert [searches_of(one).partition(" > ")[2] for one in found] == [
         "3 b 2 FORWARDING_DISABLED",
         "3 c 1 FORWARDING_DISABLED",
     ]
@@ -111,7 +124,7 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
 def test_a_bound_message_and_one_of_an_unknown_id() -> None:
     hub = instance({"Orders": [route("1", "S", C, "tcp://c:1"), route("2", "S", None, "tcp://any:1")]})
     said = {
-        broker: [ways(one) for one in decide_at(key_of(hub, broker=broker), hub, 10)]
+        broker: [searches_of(one) for one in decide_at(key_of(hub, broker=broker), hub, 10)]
         for broker in (None, C, B, UNNAMED)
     }
     assert said == {
@@ -129,7 +142,7 @@ def test_an_unknown_service_name_may_have_an_address() -> None:
         (NameAddress.ELSEWHERE, "5 - t TRANSPORT_ADDRESS"),
     ):
         (decision,) = decide_at(RoutingKey("Orders", None, None, True, named), hub, 10)
-        assert (ways(decision), decision.first.asks) == (said, True)
+        assert (searches_of(decision), decision.first.asks) == (said, True)
         assert decision.last.reads_address is (named is not NameAddress.NONE)
 
 
@@ -195,11 +208,11 @@ def test_a_key_is_decided_by_the_routes_valid_at_its_time(
     hub = instance(made)
     key = key_of(hub)
     assert [
-        (one.valid_from, one.valid_to, *map(ways, one.choices))
+        (one.valid_from, one.valid_to, *map(searches_of, one.choices))
         for one in ConcerningRoutes.of(key, hub).decide_all()
     ] == expected
     # And the same at one time: each bound is its interval's own.
     for start, end, said in expected:
         for t in (start, None if end is None else end - 1):
             if t is not None:
-                assert [ways(one) for one in decide_at(key, hub, t)] == [said]
+                assert [searches_of(one) for one in decide_at(key, hub, t)] == [said]

@@ -40,7 +40,7 @@ def _hop(hop: PathHop) -> Row:
     }
 
 
-def _way(way: HopPath, like: Row) -> Row:
+def _path_row(way: HopPath, like: Row) -> Row:
     found: Row = {
         "end": str(way.ending),
         "reason": None if way.reason is None else str(way.reason),
@@ -92,14 +92,16 @@ def _planned_path(case: dict[str, Any]) -> PathWithReturn:
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_case(case: dict[str, Any], find: Any) -> None:
     path = find(case)
-    assert [_way(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case["ways"]
+    assert [_path_row(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case[
+        "ways"
+    ]
     assert path.there.ways_agree is case["ways_agree"]
     assert path.there.has_multiple_targets is case["multiple_targets"]
     assert path.judged.end == case["joint_ending"]
     if "back" in case:
         assert path.back is not None
         ways_back = zip(path.back.hop_paths, case["back"], strict=True)
-        assert [_way(way, like) for way, like in ways_back] == case["back"]
+        assert [_path_row(way, like) for way, like in ways_back] == case["back"]
 
 
 def test_all_cases_are_read() -> None:
