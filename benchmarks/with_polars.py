@@ -35,9 +35,9 @@ def resolve(tables: Mapping[str, str], out: str) -> None:
 
 def _hashes(ids: pl.Series) -> pl.Series:
     """The dialog-ID hash of each id that is there."""
-    given = ids.is_not_null()
-    signed = [_signed(xxhash.xxh64_intdigest(text.encode(), _SEED)) for text in ids.filter(given)]
-    places = given.arg_true()
+    has_id = ids.is_not_null()
+    signed = [_signed(xxhash.xxh64_intdigest(text.encode(), _SEED)) for text in ids.filter(has_id)]
+    places = has_id.arg_true()
     return pl.Series(ids.name, [None], dtype=pl.Int64).new_from_index(0, len(ids)).scatter(places, signed)
 
 

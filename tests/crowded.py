@@ -44,8 +44,8 @@ def crowded() -> Tables:
 def _observed(number: int, minute: int, error: int | None, text: str | None, **columns: Any) -> dict[str, Any]:
     """Return the status in hub's queue of message m<number> some minutes after noon."""
     unsaid = dict.fromkeys(("database_name", "is_initiator"))
-    said = {**unsaid, "status_text": text, "error_number": error, **columns}
-    return observation(number, f"2026-01-05T12:{minute:02}:00Z", **said)
+    status = {**unsaid, "status_text": text, "error_number": error, **columns}
+    return observation(number, f"2026-01-05T12:{minute:02}:00Z", **status)
 
 
 _EVENT = {"source": "CLASSIFY_EVENT", "is_initiator": True, "is_from_network": False, "outcome": "DELAYED"}

@@ -19,7 +19,7 @@ class TableLog(Protocol):
     def tables(self) -> OutputTables:
         """The table, as a run sees it."""
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
         """Append rows, or replace all rows."""
 
     def by_hand(self, operation: str) -> None:
@@ -38,8 +38,8 @@ class LogInMemory:
     def __init__(self, *, by_name: bool = False, creates_first: bool = False) -> None:
         self.tables = LogsInMemory([KEY], by_name=by_name, creates_first=creates_first)
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
-        self.tables.put(KEY, rows, mark, adds=adds)
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
+        self.tables.put(KEY, rows, commit_mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         self.tables.by_hand(KEY, operation)

@@ -214,8 +214,8 @@ def test_each_filter_shows_the_counts_that_python_computes(shown: Browser, tmp_p
         for value in sorted(values):
             choose(shown, **{name: value})
             left = [flow for flow in flows if getattr(flow, attribute) == value]
-            told = {ending: number for ending, number in tiles(shown).items() if number != "0"}
-            assert told == {key[0]: number for key, number in summed(left, "end").items()}
+            shown_counts = {ending: number for ending, number in tiles(shown).items() if number != "0"}
+            assert shown_counts == {key[0]: number for key, number in summed(left, "end").items()}
             rows = table(shown, "services", "Instance", "To service", "Messages")
             assert {row[:2]: row[2] for row in rows} == summed(left, "instance", "service")
             stuck = [flow for flow in left if flow.end in STUCK_ENDINGS]

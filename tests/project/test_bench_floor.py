@@ -107,8 +107,8 @@ def _run(ended: float, **stages: float) -> dict[str, object]:
 
 
 def test_the_parts_of_a_run_add_up_to_its_duration() -> None:
-    taken = Taken(_BEGAN.timestamp(), 20.0, 35.0, _GIB)
-    found = parts(taken, _run(19.0, session=6.5, read=1.5, write=8.0))
+    measured = Taken(_BEGAN.timestamp(), 20.0, 35.0, _GIB)
+    found = parts(measured, _run(19.0, session=6.5, read=1.5, write=8.0))
     assert {name: round(seconds, 3) for name, seconds in found.items()} == {
         "start": 2.0,
         "session": 6.5,
@@ -139,7 +139,7 @@ def test_only_the_gate_makes_a_missed_gate_a_failure(monkeypatch: pytest.MonkeyP
             "lint": Process("lint", lambda out: [lint]),
         }
         asked = ["--rounds", "1", "--only", "lint"]
-        return [floor.main(line, lambda given: (both, tmp_path)) for line in (asked, [*asked, "--gate"])]
+        return [floor.main(line, lambda arguments: (both, tmp_path)) for line in (asked, [*asked, "--gate"])]
 
     monkeypatch.setattr(processes, "taken_by", _as_told)
     assert exits("1.0", "4.1") == [0, 1]

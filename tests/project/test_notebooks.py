@@ -131,8 +131,10 @@ def test_notebooks_import_only_public_names(name: str) -> None:
     modules = [node.module for node in imports if isinstance(node, ast.ImportFrom)]
     plain = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
     assert {one for one in (*modules, *plain) if one and one.partition(".")[0] == "routing"} == {"routing"}
-    taken = [node.names for node in imports if isinstance(node, ast.ImportFrom) and node.module == "routing"]
-    assert {alias.name for names in taken for alias in names} <= {*public_api.NAMES, *public_api.MODULES}
+    imported_names = [
+        node.names for node in imports if isinstance(node, ast.ImportFrom) and node.module == "routing"
+    ]
+    assert {alias.name for names in imported_names for alias in names} <= {*public_api.NAMES, *public_api.MODULES}
 
 
 @by_notebook

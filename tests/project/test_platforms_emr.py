@@ -130,8 +130,8 @@ def test_the_published_files_pass() -> None:
     assert serverless_faults(run) == []
     logs = {"LogUri": "s3://a-bucket/logs", "ActionOnFailure": "TERMINATE_JOB_FLOW"}
     assert step_faults(changed(read_json("ec2-step.json"), lambda s: s[0].update(logs))) == []
-    told = {"EventBridgePutEventsV2Parameters": {"DetailType": "a type", "Source": "a.source"}}
-    schedule = changed(read_json("ec2-schedule.json"), lambda s: s["Target"].update(told))
+    valid_event = {"EventBridgePutEventsV2Parameters": {"DetailType": "a type", "Source": "a.source"}}
+    schedule = changed(read_json("ec2-schedule.json"), lambda s: s["Target"].update(valid_event))
     assert request_faults("scheduler", "CreateSchedule", schedule) == []
 
 

@@ -90,8 +90,8 @@ def test_packing_takes_the_only_wheel_and_names_what_is_in_the_zip(
     (tmp_path / "dist").mkdir()
     shutil.copy(wheel, tmp_path / "dist")
     assert script.main(tmp_path) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"build/emr/sbroute.zip: {wheel.name} with markdown-it-py ")
+    out = capsys.readouterr().out
+    assert out.startswith(f"build/emr/sbroute.zip: {wheel.name} with markdown-it-py ")
     assert zipfile.is_zipfile(tmp_path / "build/emr/sbroute.zip")
     shutil.copy(wheel, tmp_path / "dist" / "another.whl")
     assert script.main(tmp_path) == 2

@@ -52,8 +52,10 @@ def _joint(end: str, way: Way, why: Way) -> Joint:
 def end_from_first_hop(there: Trace) -> str:
     """Say where a message ends that took its first hop as the routes report it, its acknowledgement aside."""
     first = there.ways[0].hops[0]
-    taken = [way for way in there.ways if (way.hops[0].route, way.hops[0].address) == (first.route, first.address)]
-    end, _, _ = _together(taken, lambda way: (_plain(way), way, way), 0)
+    first_paths = [
+        way for way in there.ways if (way.hops[0].route, way.hops[0].address) == (first.route, first.address)
+    ]
+    end, _, _ = _together(first_paths, lambda way: (_plain(way), way, way), 0)
     return "NOT_KNOWN" if there.is_cut and end not in _STUCK else end
 
 

@@ -116,9 +116,9 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
 
 
 def test_joined_estates_are_resolved_independently() -> None:
-    several = list(estates(seed=5, count=20))
-    together = bags(resolve(joined(several)))
-    apart = [bags(resolve(estate)) for estate in several]
+    separate_estates = list(estates(seed=5, count=20))
+    together = bags(resolve(joined(separate_estates)))
+    apart = [bags(resolve(estate)) for estate in separate_estates]
     for table in range(3):
         assert together[table] == sum((found[table] for found in apart), Counter())
 

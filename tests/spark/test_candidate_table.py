@@ -54,10 +54,12 @@ def test_the_command_replaces_the_table_and_reports_its_inputs(
     shown = capsys.readouterr().out
     table = DeltaTable(place)
     rows = table.to_pyarrow_table().to_pylist()
-    told: dict[str, list[Any]] = {}
+    printed: dict[str, list[Any]] = {}
     for row in sorted(rows, key=lambda row: (row["message_id"], row["candidate_rank"])):
-        told.setdefault(row["message_id"], []).append((row["matching_step"], row["route_name"], row["is_chosen"]))
-    assert told == TOLD
+        printed.setdefault(row["message_id"], []).append(
+            (row["matching_step"], row["route_name"], row["is_chosen"])
+        )
+    assert printed == TOLD
     if form == "table":
         assert shown.startswith("4 of 7 messages have ")
         assert "Candidates by the step that they match in" in shown

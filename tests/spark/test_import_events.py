@@ -32,8 +32,8 @@ def configured(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Config:
     """Write a configuration without existing observed_routing and imports tables."""
     for key in SETTINGS:
         store_local(arrow_of(tables[key], TABLES[key].optional()), folder / key)
-    kept = {key: folder / key for key in ("observed_routing", "imports", "dialogs", "messages")}
-    (folder / "job.yaml").write_text(config_text(folder, folder / "out", **kept), encoding="utf-8")
+    locations = {key: folder / key for key in ("observed_routing", "imports", "dialogs", "messages")}
+    (folder / "job.yaml").write_text(config_text(folder, folder / "out", **locations), encoding="utf-8")
     return load(str(folder / "job.yaml"))
 
 
@@ -49,13 +49,13 @@ def as_texts(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 def test_spark_and_no_spark_import_the_same(spark: SparkSession, tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
-    made = case("none", 1)
-    rows = as_exported(events_of(random.Random(1), made.day))[:250]
+    imported = case("none", 1)
+    rows = as_exported(events_of(random.Random(1), imported.day))[:250]
     for name in ("local", "spark"):
         (tmp_path / name).mkdir()
     file = as_csv(tmp_path, [row["event_data"] for row in rows])
-    local = brought_in(TableOpener.of_settings({}, None), configured(tmp_path / "local", made.tables), file)
-    by_spark = configured(tmp_path / "spark", made.tables)
+    local = brought_in(TableOpener.of_settings({}, None), configured(tmp_path / "local", imported.tables), file)
+    by_spark = configured(tmp_path / "spark", imported.tables)
     done = brought_in(TableOpener.of_session(spark), by_spark, file)
     assert done.as_json() == local.as_json()
     assert done.written["observed_routing"]["added"] == len(rows) == 250

@@ -150,8 +150,8 @@ def test_runs_over_the_limit_agree(
         "the route requests of earlier runs",
         "the times of messages that are tried again",
     )
-    for number, told in enumerate(notes):
+    for number, note in enumerate(notes):
         whats = always if number == 0 else (*always, *later)
-        assert [what for what in whats if f"{what} are over" not in told and f"{what} takes" not in told] == []
+        assert [what for what in whats if f"{what} are over" not in note and f"{what} takes" not in note] == []
     assert "the messages that the last run delayed are over" in notes[1]
     assert "the messages that the last run delayed" not in notes[2]

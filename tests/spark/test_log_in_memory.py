@@ -31,10 +31,10 @@ class OnDelta:
         self.spark, self.tables = spark, tables
         self.location = tables.config.output[KEY]
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
         fixed = dict.fromkeys(NEW_ROUTE_REQUESTS.names, "x")
         told = [{**fixed, "requested_at": "2026-01-05T12:00:00Z", "message_id": row} for row in sorted(rows)]
-        self.tables.put(KEY, frame_of(self.spark, told, NEW_ROUTE_REQUESTS).coalesce(1), mark, adds=adds)
+        self.tables.put(KEY, frame_of(self.spark, told, NEW_ROUTE_REQUESTS).coalesce(1), commit_mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         if operation == "OPTIMIZE":
@@ -97,10 +97,10 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
         was_set(self, key, value)
 
     monkeypatch.setattr(conf, "set", refuse)
-    mark = back_to(0)
-    delta.tables.restore(KEY, 0, mark)
+    commit_mark = back_to(0)
+    delta.tables.restore(KEY, 0, commit_mark)
     found = delta.tables.open_logs([KEY])[KEY].commits_after(1)
-    assert [(c.operation, c.commit_mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
+    assert [(c.operation, c.commit_mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", commit_mark)]
     assert found[1].metadata is None
     assert delta.rows() == {"m1"}
     properties = sql_statements.describe_detail(spark, delta.location).select("properties").collect()[0][0]

@@ -49,8 +49,8 @@ def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
 
 def a_day(fault: str) -> tuple[Tables, list[Row]]:
     """A whole day with a fault."""
-    made = case(fault, 3)
-    return made.tables, observe(made.day, events_of(random.Random(1), made.day))
+    simulated = case(fault, 3)
+    return simulated.tables, observe(simulated.day, events_of(random.Random(1), simulated.day))
 
 
 @pytest.fixture(scope="module")

@@ -133,5 +133,5 @@ def test_the_last_attempt_of_a_message(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
         [row[:3] for row in ATTEMPTS], "instance_name string, message_id string, attempt int"
     )
-    standing = sorted(row[:3] for row in ATTEMPTS if row[3])
-    assert sorted(tuple(row) for row in forms.last_rows(rows).select(*names).collect()) == standing
+    last_attempts = sorted(row[:3] for row in ATTEMPTS if row[3])
+    assert sorted(tuple(row) for row in forms.last_rows(rows).select(*names).collect()) == last_attempts

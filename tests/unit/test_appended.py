@@ -43,7 +43,7 @@ def test_appends_deletes_and_maintenance(log: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "expected"),
     [
         ([_commit(4, "MERGE"), _file(4, "remove", data=True)], r"version 4 .* neither .* nor a delete \(MERGE\)"),
         ([_commit(4, "UPDATE"), _file(4, "add", data=True, hides=True)], r"\(UPDATE\)"),
@@ -56,8 +56,8 @@ def test_appends_deletes_and_maintenance(log: list[dict[str, Any]]) -> None:
         ([_file(8, "remove", data=True)], r"\(unknown operation\)"),
     ],
 )
-def test_operations_other_than_appends_are_refused(log: list[dict[str, Any]], told: str) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_operations_other_than_appends_are_refused(log: list[dict[str, Any]], expected: str) -> None:
+    with pytest.raises(InputError, match=expected) as caught:
         check_appends(log, "/data/messages")
     assert caught.value.exit_code == 2
     assert "run once with --set resolve.mode=full" in str(caught.value)

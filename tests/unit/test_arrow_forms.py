@@ -82,14 +82,14 @@ def test_the_last_attempt_of_a_message(is_tried_again: bool) -> None:
     names = ["instance_name", "message_id", "attempt"]
     columns = [list(column) for column in zip(*(row[:3] for row in listed), strict=True)]
     rows = pyarrow.dataset.dataset(pyarrow.table(columns, names=names))
-    standing = sorted(row[:3] for row in listed if row[3] or not is_tried_again)
+    last_attempts = sorted(row[:3] for row in listed if row[3] or not is_tried_again)
     attempts = split_attempts(rows, names)
     if not is_tried_again:
         assert attempts is None
         return
     assert attempts is not None
     last = pyarrow.concat_tables([rows.to_table(filter=attempts.once), attempts.last])
-    assert sorted(zip(*last.to_pydict().values(), strict=True)) == standing
+    assert sorted(zip(*last.to_pydict().values(), strict=True)) == last_attempts
     rest = without(rows.to_table(), attempts.replaced)
-    assert sorted(zip(*rest.to_pydict().values(), strict=True)) == standing
-    assert len(attempts.replaced) == len(listed) - len(standing)
+    assert sorted(zip(*rest.to_pydict().values(), strict=True)) == last_attempts
+    assert len(attempts.replaced) == len(listed) - len(last_attempts)

@@ -54,15 +54,15 @@ def test_all_rows_are_read_back(rows_of_one: int, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("rows_of_one", [1, 100], ids=["in files", "in memory"])
 def test_parts_come_in_their_order(rows_of_one: int) -> None:
     with open_buckets(2, rows_of_one) as buckets:
-        kept, objects = buckets.open("some"), buckets.open_objects("other")
+        rows, objects = buckets.open("some"), buckets.open_objects("other")
         for number in range(5):
-            kept.add_to(0, pyarrow.table({"number": [number, number]}))
-        kept.close()
+            rows.add_to(0, pyarrow.table({"number": [number, number]}))
+        rows.close()
         objects.store(0, {"a": PurePath("b")})
-        assert [part["number"].to_pylist() for part in kept.read_parts(0)] == [[n, n] for n in range(5)]
-        joined = [part["number"].to_pylist() for part in kept.read_parts(0, 3)]
+        assert [part["number"].to_pylist() for part in rows.read_parts(0)] == [[n, n] for n in range(5)]
+        joined = [part["number"].to_pylist() for part in rows.read_parts(0, 3)]
         assert joined == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
-        assert list(kept.read_parts(1)) == []
+        assert list(rows.read_parts(1)) == []
         assert (objects.load(0), objects.load(1)) == ({"a": PurePath("b")}, None)
 
 
@@ -81,8 +81,8 @@ def test_an_interrupted_command_leaves_no_files(tmp_path: Path, monkeypatch: pyt
 
     def interrupted() -> None:
         with open_buckets(10, 1) as buckets:
-            kept = buckets.open("some")
-            kept.add(pyarrow.table({"id": pyarrow.array(TEXTS, "string")}), "id")
+            rows = buckets.open("some")
+            rows.add(pyarrow.table({"id": pyarrow.array(TEXTS, "string")}), "id")
             assert len(list(tmp_path.iterdir())) == 1
             raise KeyboardInterrupt
 

@@ -295,8 +295,10 @@ def test_groups_that_need_action_come_first(tmp_path: Path) -> None:
         *(waiting(5, "//stock"), waiting(6, "//stock", transmission_status=refused)),
     ]
     done = checked(whole_shop(tmp_path, queue, [*map(endpoint, range(1, 6))]))
-    told = [(group.first.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups]
-    assert told == [
+    groups = [
+        (group.first.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups
+    ]
+    assert groups == [
         ("DELAYED", "//Stock", 2),
         ("DELAYED", "//nobody", 1),
         ("NOT_KNOWN", "//stock", 1),

@@ -141,9 +141,9 @@ def test_options_come_before_the_folder(tmp_path: Path) -> None:
 def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     done = check([str(write(tmp_path / "case", {"queue.txt": QUEUE, "routes.txt": ROUTES}))])
     assert done.evidence.views.newest("case") == WRITTEN
-    told = as_object(done)
-    assert told["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
-    notes = "\n".join(told["notes"])
+    answer = as_object(done)
+    assert answer["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
+    notes = "\n".join(answer["notes"])
     assert "there is no exported_at, so the file's time is used (--exported-at): 2 files: " in notes
     assert f"{tmp_path}/case/queue.txt: 2026-01-05T18:00:00Z" in notes
     assert "there is no instance_name, so 'case' is used (--instance): 2 files: " in notes

@@ -197,14 +197,14 @@ def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("status", "expected"),
     [("expired", "has expired"), ("not yet valid", "is not valid yet"), ("not found", "does not know")],
 )
-def test_a_status_shows_why_a_certificate_is_refused(said: str, expected: str, tmp_path: Path) -> None:
+def test_a_status_shows_why_a_certificate_is_refused(status: str, expected: str, tmp_path: Path) -> None:
     text = "The certificate used by the peer is invalid due to the following reason: Certificate"
-    remedy = connecting(tmp_path, f"Connection handshake failed. {text} {said}. State 89.", 28035)
+    remedy = connecting(tmp_path, f"Connection handshake failed. {text} {status}. State 89.", 28035)
     assert expected in remedy.cause
-    assert ("clock" in remedy.text) is (said == "not yet valid")
+    assert ("clock" in remedy.text) is (status == "not yet valid")
 
 
 def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:

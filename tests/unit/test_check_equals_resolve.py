@@ -112,8 +112,8 @@ def test_messages_that_resolve_rejects_have_no_verdict(both: Both) -> None:
     assert both.rejected
     assert {key for key, gaps in by_id.items() if gaps & {"NOT_LISTED", "DATABASES"}} == both.rejected
     without_id = [result for result in not_known if "message_id" not in result.row]
-    told = len(both.resolved) + len(both.rejected) + len(without_id)
-    assert told == len(both.done.results)
+    listed_count = len(both.resolved) + len(both.rejected) + len(without_id)
+    assert listed_count == len(both.done.results)
     # Every message that import knows has one result.
     keys = [
         (result.row["instance_name"], result.row["message_id"])

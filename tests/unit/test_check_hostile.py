@@ -248,25 +248,29 @@ def test_json_is_one_line_with_unchanged_names(
     assert out.count("\n") == 1
     assert out[:-1].isascii()
     assert out[:-1].replace("\x7f", "").isprintable()
-    told = json.loads(out)
+    answer = json.loads(out)
     fitting = [name for name in EVERY if name not in TOO_LONG]
-    assert {group["instance_name"] for group in told["groups"]} == {*fitting, "lone \x1b[31m"}
-    queue = told["read"]["rows"]["transmission_queue"]
+    assert {group["instance_name"] for group in answer["groups"]} == {*fitting, "lone \x1b[31m"}
+    queue = answer["read"]["rows"]["transmission_queue"]
     assert queue["rows"] == 40 * (len(EVERY) + 1)
-    assert told["messages"] == sum(group["count"] for group in told["groups"]) == queue["rows"] - queue["rejected"]
+    assert (
+        answer["messages"]
+        == sum(group["count"] for group in answer["groups"])
+        == queue["rows"] - queue["rejected"]
+    )
     assert queue["rejected"] >= 40 * len(TOO_LONG)
-    said = {one["transmission_status"] for group in told["groups"] for one in group["said"]}
+    statuses = {one["transmission_status"] for group in answer["groups"] for one in group["said"]}
     # What a script sets on another way has no status yet.
-    assert said - {None} == {text.strip() for text in [*fitting, ENDLESS[:3_900]]} | {"lone \x1b[31m"}
-    reasons = {group["reason"] for group in told["groups"]}
+    assert statuses - {None} == {text.strip() for text in [*fitting, ENDLESS[:3_900]]} | {"lone \x1b[31m"}
+    reasons = {group["reason"] for group in answer["groups"]}
     assert reasons >= {
         *("NO_ROUTE", "BROKER_DISABLED", "SCOPE_BROKER_DISABLED", "TRANSPORT_ADDRESS_INVALID"),
         *("FORWARDING_DISABLED", "NETWORK_ADDRESS", "BROKER_INSTANCE_NOT_FOUND", None),
     }
 
 
-def statements_in(told: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    for group in told["groups"]:
+def statements_in(answer: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    for group in answer["groups"]:
         if group["statement"] is not None:
             yield group["statement"], group["statement_is_complete"]
 
@@ -484,12 +488,12 @@ def test_a_hostile_folder_is_printed_harmlessly(
     for arguments in ([], ["--format", "json"]):
         assert cli.main(["check", ".", *arguments]) == (0 if is_read else 2)
         out, err = capfd.readouterr()
-        told = out + err
-        assert told.replace("\n", "").isprintable()
-        assert "\nsbroute: done" not in f"\n{told}"
-        assert not re.search("[\ud800-\udfff]", told)
-        assert not re.search(r"(?<!\\)\\ud[89a-f]", told)
+        output = out + err
+        assert output.replace("\n", "").isprintable()
+        assert "\nsbroute: done" not in f"\n{output}"
+        assert not re.search("[\ud800-\udfff]", output)
+        assert not re.search(r"(?<!\\)\\ud[89a-f]", output)
         if not is_read and holds != "nothing":
-            assert r"subund\xff: not read, its name is not UTF-8" in told
+            assert r"subund\xff: not read, its name is not UTF-8" in output
         if holds == "a script of that name" and not arguments:
-            assert "the file 'missing.sql' of :r is not read" in " ".join(told.split()) or "not UTF-8" in told
+            assert "the file 'missing.sql' of :r is not read" in " ".join(output.split()) or "not UTF-8" in output

@@ -170,5 +170,5 @@ def test_changes_by_a_script_are_shown_beside_the_old_results(tried: Report) -> 
         "NETWORK_ADDRESS": (1, 3),
         "SERVICE_NOT_FOUND": (2, 0),
     }
-    said = "service //mine, address TCP://mine:4022"
-    assert changes.routes == (RouteChange("SHOP", "Orders", "Mine", "ADDED", said),)
+    expected = "service //mine, address TCP://mine:4022"
+    assert changes.routes == (RouteChange("SHOP", "Orders", "Mine", "ADDED", expected),)

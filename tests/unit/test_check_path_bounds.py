@@ -87,9 +87,9 @@ def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pyt
     assert result.path is not None
     assert (len(result.path.forward_paths), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
     assert main(["check", str(tmp_path), "--all", *UNWRAPPED]) == 0
-    told = capsys.readouterr().out
-    assert "there, by 100 or more paths that the transport may take; none fail:" in told
-    assert "  and 97 more paths (--verbose lists all)" in told
+    output = capsys.readouterr().out
+    assert "there, by 100 or more paths that the transport may take; none fail:" in output
+    assert "  and 97 more paths (--verbose lists all)" in output
 
 
 def test_the_limit_of_followed_paths_can_be_lowered(tmp_path: Path) -> None:
@@ -227,9 +227,9 @@ def test_the_last_hops_of_a_long_path_are_printed(tmp_path: Path, capsys: pytest
     chain = {f"H{number}": hub(to("S", "//stock", f"h{number + 1}")) for number in range(40)}
     folder = queued(tmp_path, {"SHOP": shop(to("S", "//stock", "h0")), **chain})
     assert main(["check", folder, *UNWRAPPED]) == 0
-    told = capsys.readouterr().out
-    assert "\n       21 hops before these\n    22. 'H20', 'msdb': " in told
-    assert "    41. 'H39', 'msdb': step 2, route 'S', FORWARDED to 'TCP://h40:4022' (NETWORK_ADDRESS)\n" in told
+    output = capsys.readouterr().out
+    assert "\n       21 hops before these\n    22. 'H20', 'msdb': " in output
+    assert "    41. 'H39', 'msdb': step 2, route 'S', FORWARDED to 'TCP://h40:4022' (NETWORK_ADDRESS)\n" in output
 
 
 # What fails of the paths that the transport may take, and what the head of the group says of it.

@@ -688,9 +688,9 @@ def test_each_case_ends_as_expected(name: str, tmp_path: Path) -> None:
 def test_a_failing_path_has_its_remedies(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     [group] = checked(tmp_path, case).groups
-    told = [(each.remedy.instance, each.remedy.statement or each.remedy.text) for each in group.advice]
-    assert len(group.advice) == len(case.remedies), told
-    assert all(map(is_told, case.remedies, group.advice)), told
+    advice = [(each.remedy.instance, each.remedy.statement or each.remedy.text) for each in group.advice]
+    assert len(group.advice) == len(case.remedies), advice
+    assert all(map(is_told, case.remedies, group.advice)), advice
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies and case.mended])
@@ -769,8 +769,8 @@ def test_an_assumed_address_is_reported(tmp_path: Path) -> None:
     done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
     [group] = as_object(done)["groups"]
     assert group["path"]["assumed"] == [{"address": "TCP://stock:4022", "instance_name": "STOCK"}]
-    told = "  - judging by its name, 'STOCK' listens at 'TCP://stock:4022': its own addresses are not known\n"
-    assert told in print_check(done)
+    line = "  - judging by its name, 'STOCK' listens at 'TCP://stock:4022': its own addresses are not known\n"
+    assert line in print_check(done)
 
 
 def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
@@ -778,11 +778,11 @@ def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
     from routing.commands.checked_message import explain_as_object
 
     done = checked(tmp_path, CASES["no route leads back"])
-    told = print_message(done, "c0000001-0000-4000-8000-000000000000")
-    assert told.startswith("Message 'c0000001-0000-4000-8000-000000000000:I:0:Orders' is stuck: SENT, ")
-    assert "\nFollowed from there, it ends NO_RETURN_PATH\n- there:\n" in told
+    output = print_message(done, "c0000001-0000-4000-8000-000000000000")
+    assert output.startswith("Message 'c0000001-0000-4000-8000-000000000000:I:0:Orders' is stuck: SENT, ")
+    assert "\nFollowed from there, it ends NO_RETURN_PATH\n- there:\n" in output
     last = "  1. 'STOCK', 'Stock': step 5, route 'AutoCreatedLocal', DELAYED"
-    assert f"- and back, the acknowledgement:\n{last}" in told
+    assert f"- and back, the acknowledgement:\n{last}" in output
     [explained] = explain_as_object(done, "c0000001-0000-4000-8000-000000000000")["explained"]
     assert explained["end"] == "NO_RETURN_PATH"
     assert [way["direction"] for way in explained["path"]["ways"]] == ["THERE", "BACK"]

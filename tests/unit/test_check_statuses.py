@@ -246,17 +246,19 @@ def test_one_message_without_a_verdict_is_shown_with_its_status(
     export(tmp_path, "SHOP", transmission_queue={"Orders": [row]})
     asked = ["check", str(tmp_path), "--message", row["conversation_handle"]]
     assert main([*asked, *UNWRAPPED]) == 0
-    told = capsys.readouterr().out
-    assert "SQL Server says: 9755, 'An error occurred while receiving data: '10061(No)'.'. Nothing listens" in told
+    output = capsys.readouterr().out
+    assert (
+        "SQL Server says: 9755, 'An error occurred while receiving data: '10061(No)'.'. Nothing listens" in output
+    )
     assert main([*asked, "--format", "json"]) == 0
     [explained] = json.loads(capsys.readouterr().out)["explained"]
     assert (explained["error_number"], explained["verdict"]) == (9755, None)
 
 
 def test_an_existing_client_has_its_own_trouble(tmp_path: Path) -> None:
-    held = {"msdb": [], "Orders": [{"name": CLIENT}]}
+    services = {"msdb": [], "Orders": [{"name": CLIENT}]}
     words, statement = words_and_statements(
-        tmp_path, CLIENT, ENQUEUING.format(15404, "Could not obtain"), services=held
+        tmp_path, CLIENT, ENQUEUING.format(15404, "Could not obtain"), services=services
     )
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
     assert "nobody waits" not in words
@@ -530,8 +532,8 @@ NOTIFIED = [
 def test_an_event_notification_is_recreated(
     sender: str, service: str, broker: str | None, words: str, part: str, tmp_path: Path
 ) -> None:
-    bound = None if broker is None else GUID.format(broker)
-    queue = [waiting(1, service, from_service_name=sender, to_broker_instance=bound)]
+    broker_id = None if broker is None else GUID.format(broker)
+    queue = [waiting(1, service, from_service_name=sender, to_broker_instance=broker_id)]
     whole_shop(tmp_path, queue)
     [group] = check([str(tmp_path)]).groups
     [advice] = group.advice

@@ -130,11 +130,11 @@ def test_contradicted_remedies_are_left_out(tmp_path: Path) -> None:
 
 def test_missing_knowledge_is_reported(tmp_path: Path) -> None:
     export(tmp_path, "SHOP", transmission_queue=queue(), routes={"Orders": [LOCAL, route("To", "//Billing", FAR)]})
-    told = print_check(check([str(tmp_path)]))
-    assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in told
-    assert "near: route 'To' of 'SHOP', database 'Orders' names '//Billing': it differs in case" in told
-    assert "missing: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in told
-    assert "what to do on 'SHOP', as far as is known:\n  - Route 'To' of 'Orders' names '//Billing'" in told
+    output = print_check(check([str(tmp_path)]))
+    assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in output
+    assert "near: route 'To' of 'SHOP', database 'Orders' names '//Billing': it differs in case" in output
+    assert "missing: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in output
+    assert "what to do on 'SHOP', as far as is known:\n  - Route 'To' of 'Orders' names '//Billing'" in output
 
 
 def test_a_database_without_a_name_is_not_used(tmp_path: Path) -> None:

@@ -371,12 +371,14 @@ def test_outputs_of_other_commands_are_not_outputs_of_resolve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "taken"),
+    ("place", "other_key"),
     [("data/messages", "tables.messages"), ("out/runs", "output.runs"), ("data/imports", "tables.imports")],
 )
-def test_message_paths_needs_its_own_location(place: str, taken: str) -> None:
+def test_message_paths_needs_its_own_location(place: str, other_key: str) -> None:
     values = {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/imports"}}
-    assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
+    assert f"output.message_paths has the location of {other_key}" in faults(
+        values, f"output.message_paths={place}"
+    )
 
 
 def test_as_of_is_refused_in_incremental_mode() -> None:

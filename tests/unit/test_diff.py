@@ -202,11 +202,11 @@ def test_a_version_of_a_table_is_compared_with_the_newest(versions: Path, tmp_pa
         "m4": (["DELAYED", "ROUTE_REQUESTED", *[None] * 4], ["DELAYED", "NO_ROUTE", *[None] * 4]),
     }
     # In its first version the table services has the first of two rows.
-    several = diff(settings, TableVersions({"routes": 3, "services": 0}), at=AT, with_messages=True)
-    held = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
-    lost = (["DELAYED", "SERVICE_NOT_FOUND", "Store", None, None, None], held)
-    assert decided(several) == {"m1": lost, "m2": lost}
-    assert several.before.label.endswith("with routes at version 3, services at version 0")
+    with_services = diff(settings, TableVersions({"routes": 3, "services": 0}), at=AT, with_messages=True)
+    expected = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
+    lost = (["DELAYED", "SERVICE_NOT_FOUND", "Store", None, None, None], expected)
+    assert decided(with_services) == {"m1": lost, "m2": lost}
+    assert with_services.before.label.endswith("with routes at version 3, services at version 0")
 
 
 def test_a_missing_version_is_refused(versions: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_valid_versions_are_read(texts: list[str], found: dict[str, int]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "expected"),
     [
         (["3", "routes=4"], "--against-version gives a version of routes twice"),
         (["rotes=4"], r"'rotes' is not a table with versions to compare \(did you mean routes\?\)"),
@@ -247,8 +247,8 @@ def test_valid_versions_are_read(texts: list[str], found: dict[str, int]) -> Non
         ([""], "takes N or KEY=N"),
     ],
 )
-def test_invalid_versions_are_refused(texts: list[str], told: str) -> None:
-    with pytest.raises(ContractError, match=told):
+def test_invalid_versions_are_refused(texts: list[str], expected: str) -> None:
+    with pytest.raises(ContractError, match=expected):
         versions_of(texts)
 
 

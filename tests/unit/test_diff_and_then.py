@@ -38,9 +38,11 @@ def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytes
         before, after = _ends(capsys, exports), _ends(capsys, exports, "--then", str(script))
         by_check = Counter((before[key], after[key]) for key in before if before[key] != after[key])
         at = AT.strftime("%Y-%m-%dT%H:%M:%SZ")
-        told = _json_of(capsys, "diff", "--config", str(job), "--at", at, "--with-script", str(script), "--quiet")
+        answer = _json_of(
+            capsys, "diff", "--config", str(job), "--at", at, "--with-script", str(script), "--quiet"
+        )
         by_diff: Ends = Counter()
-        for row in told["counts"]:
+        for row in answer["counts"]:
             if row["ending_before"] != row["ending_after"]:
                 by_diff[row["ending_before"], row["ending_after"]] += row["messages"]
         assert by_diff == by_check, script.read_text(encoding="utf-8")
@@ -68,5 +70,5 @@ def _ends(capsys: pytest.CaptureFixture[str], exports: Path, *then: str) -> dict
 
 def _json_of(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
     cli.main([*line, "--format", "json"])
-    told: Row = json.loads(capsys.readouterr().out)
-    return told
+    answer: Row = json.loads(capsys.readouterr().out)
+    return answer

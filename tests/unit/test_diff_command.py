@@ -59,13 +59,13 @@ def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> No
         "--against-time 2026-01-06",
         "--against job.yaml",
     )
-    told = []
+    answers = []
     for line in lines:
         status, out, err = ended(capsys, *line.split())
         assert status == 0
         shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
-        told.append(f"sbroute diff {line}\n\n{shown}")
-    assert_golden("diff_table.txt", "\n\n\n".join(told))
+        answers.append(f"sbroute diff {line}\n\n{shown}")
+    assert_golden("diff_table.txt", "\n\n\n".join(answers))
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,7 +241,7 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("--out in/routes", r"--out: 'FOLDER/in/routes' is tables\.routes of the configuration"),
         ("--out moved", r"--out: 'FOLDER/moved' is tables\.routes of the configuration"),
@@ -251,18 +251,18 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_other_tables_are_not_overwritten(
-    line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
+    line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store_local(arrow_of(small_estate()["routes"], ROUTES), job / "copy")
     before = written(job)
     status, out, err = ended(capsys, "--against", "moved.yaml", *line.split())
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert re.search(told, err.replace(str(job), "FOLDER"))
+    assert re.search(expected, err.replace(str(job), "FOLDER"))
     assert written(job) == before
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("", "one of the arguments --against --against-version --against-time --with-script is required"),
         ("--against a.yaml --against-time 2026-01-05", "not allowed with argument --against"),
@@ -276,10 +276,10 @@ def test_other_tables_are_not_overwritten(
         ("--with-script none.sql --instance hub", "none.sql"),
     ],
 )
-def test_invalid_arguments(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments(line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, *line.split())
     assert (status, out) == (2, "")
-    assert told in err
+    assert expected in err
     assert err.count("\n") == 1
 
 

@@ -205,8 +205,8 @@ def test_a_local_table_of_the_same_path_is_not_read(tmp_path: Path) -> None:
         asked.append("started")
         return session_of()
 
-    told: list[str] = []
-    opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, told.append)
+    notes: list[str] = []
+    opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, notes.append)
     place = opener.placed("tables.routes", table(tmp_path / "routes"))
     assert place.is_elsewhere
     assert opener.open_to_write(place, 0) == UnreadableTable("it is not on this machine's disk")
@@ -214,7 +214,7 @@ def test_a_local_table_of_the_same_path_is_not_read(tmp_path: Path) -> None:
         "it is not there, and not on this machine's disk alone"
     )
     assert asked == ["started"]
-    assert told == [
+    assert notes == [
         "tables.routes: looked for by Spark (its path may be one of another file system than this machine's)"
     ]
 

@@ -51,10 +51,10 @@ def test_a_refusal_is_recognized_by_its_condition(error: Exception, is_one: bool
 
 def test_refused_settings_are_named_once_and_others_are_set() -> None:
     settings = Settings({}, {ADAPTIVE: not_available(ADAPTIVE), MEMORY: STATIC})
-    told: list[str] = []
-    apply_settings(session_of(settings), {ADAPTIVE: "false", PARTS: "8", MEMORY: "4g"}, told.append)
+    notes: list[str] = []
+    apply_settings(session_of(settings), {ADAPTIVE: "false", PARTS: "8", MEMORY: "4g"}, notes.append)
     assert settings.values == {PARTS: "8"}
-    (sentence,) = told
+    (sentence,) = notes
     assert sentence == (
         "the Spark session has refused 2 settings:"
         " 'spark.sql.adaptive.enabled' ([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not"

@@ -64,14 +64,14 @@ def test_invalid_arguments_are_one_sentence(
 ) -> None:
     # Opening a table would fail the test: no question here gets that far.
     monkeypatch.setattr(explain, "opener", None)
-    told = []
+    errors = []
     for name, line in WRONG.items():
         assert cli.main(["explain", "--config", config_file, *line.split()]) == 2, name
         out, err = capsys.readouterr()
         assert out == ""
         assert err.count("\n") == 1
-        told.append(f"{name}: {err}")
-    assert_golden("explain_wrong_questions.txt", "".join(told))
+        errors.append(f"{name}: {err}")
+    assert_golden("explain_wrong_questions.txt", "".join(errors))
 
 
 def test_invalid_arguments_are_refused_before_a_uri_is_read(
@@ -113,10 +113,10 @@ def test_options_become_a_question() -> None:
     assert _question_of(*here, "--from-network", "--is-target") == DescribedMessage(
         "hub", None, "S", at, is_target=True
     )
-    bound = _question_of(
+    question = _question_of(
         *here, "--database", "Sales", "--broker-instance", "b", "--conversation", "c", "--hops", "0"
     )
-    assert bound == DescribedMessage("hub", "Sales", "S", at, "b", "c", hops_remaining=0)
+    assert question == DescribedMessage("hub", "Sales", "S", at, "b", "c", hops_remaining=0)
     now = _question_of("--instance", "hub", "--service", "S", "--database", "Sales")
     assert isinstance(now, DescribedMessage)
     assert datetime.now(timezone.utc) - now.at < timedelta(minutes=1)

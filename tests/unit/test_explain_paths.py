@@ -432,10 +432,10 @@ def test_every_case_comes_out_as_expected(explained: Explained) -> None:
     for case in CASES:
         for row in case["expect"]["resolved_routes"]:
             verdict = explained.verdicts[case["case"], row["message_id"]]
-            told = {
+            outcomes = {
                 name: row[name] for name in ("outcome", "reason", "matching_step", "route_name") if name in row
             }
-            assert {name: verdict[name] for name in told} == told
+            assert {name: verdict[name] for name in outcomes} == outcomes
 
 
 def test_paths_as_text(explained: Explained) -> None:

@@ -69,8 +69,8 @@ def _let_requests_leave(rng: random.Random, tables: Tables) -> None:
     for row in asking:
         row["address"] = rng.choice(["LOCAL", "tcp://partner:4022", *(f"tcp://{name}:4022" for name in names)])
     for row in rng.sample(tables["databases"], min(2, len(tables["databases"]))):
-        held = {"instance_name": row["instance_name"], "database_name": row["name"]}
-        tables["services"].append({**held, "name": CONFIGURATION_SERVICE})
+        place_columns = {"instance_name": row["instance_name"], "database_name": row["name"]}
+        tables["services"].append({**place_columns, "name": CONFIGURATION_SERVICE})
 
 
 def _end(line: Row) -> tuple[str, str | None, str | None]:

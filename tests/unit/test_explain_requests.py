@@ -40,8 +40,8 @@ def estate(*messages: Row, record: list[Row] | None = None) -> Tables:
 
 def request(message_id: str, hour: int, ended: int | None = None) -> Row:
     end = None if ended is None else f"2026-01-05T{ended:02}:00:00Z"
-    made = f"2026-01-05T{hour:02}:00:00Z"
-    return estate_rows.request("//nowhere", message_id=message_id, requested_at=made, ended_at=end)
+    requested_at = f"2026-01-05T{hour:02}:00:00Z"
+    return estate_rows.request("//nowhere", message_id=message_id, requested_at=requested_at, ended_at=end)
 
 
 def step_and_requests(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:

@@ -191,9 +191,9 @@ def test_every_word_of_the_path_has_a_sentence() -> None:
         for node in ast.walk(ast.parse((rooms / room).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isupper():
                 written.add(node.value)
-    said = {value for each in LINES for value in each.values() if isinstance(value, str)}
-    said |= {reason for each in LINES for reason in each["reasons"] or ()} | {"OTHER_SERVICE"}
-    assert {word for word in written if re.fullmatch("[A-Z_]{2,}", word)} <= said
+    words = {value for each in LINES for value in each.values() if isinstance(value, str)}
+    words |= {reason for each in LINES for reason in each["reasons"] or ()} | {"OTHER_SERVICE"}
+    assert {word for word in written if re.fullmatch("[A-Z_]{2,}", word)} <= words
 
 
 @pytest.mark.parametrize(

@@ -199,10 +199,10 @@ def test_reports_list_skipped_statements(tmp_path: Path, capsys: pytest.CaptureF
 
     [run] = json.loads(report("sarif", status=0))["runs"]
     [invocation] = run["invocations"]
-    [told] = invocation["toolExecutionNotifications"]
+    [notification] = invocation["toolExecutionNotifications"]
     assert invocation["executionSuccessful"] is False
-    assert "r.sql, line 1" in told["message"]["text"]
-    assert "'Peer' has no value" in told["message"]["text"]
+    assert "r.sql, line 1" in notification["message"]["text"]
+    assert "'Peer' has no value" in notification["message"]["text"]
     suites = ElementTree.fromstring(report("junit", "--fail-on", "error", status=1))
     assert (suites.get("errors"), suites.get("failures")) == ("1", "0")
     [error] = suites.iter("error")

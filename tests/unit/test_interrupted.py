@@ -106,8 +106,8 @@ def test_a_second_signal_does_not_wait_for_the_record_of_a_run(tmp_path: Path) -
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.2)
     process.send_signal(signal.SIGTERM)
-    told = "run r1 was being recorded (it counts if sbroute runs lists it)"
-    assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {told}\n", {})
+    expected = "run r1 was being recorded (it counts if sbroute runs lists it)"
+    assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {expected}\n", {})
 
 
 def test_a_run_reported_as_void_is_never_recorded(tmp_path: Path) -> None:

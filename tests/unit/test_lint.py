@@ -214,7 +214,7 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("", "lint needs --config FILE, PATHs or --explain CODE"),
         ("--config x --instance hub", "--instance goes with PATHs"),
@@ -224,10 +224,10 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )
-def test_options_that_exclude_each_other_are_refused(line: str, told: str, console: Console) -> None:
+def test_options_that_exclude_each_other_are_refused(line: str, expected: str, console: Console) -> None:
     with pytest.raises(ContractError) as caught:
         command.run(options(*line.split()), console)
-    assert caught.value.message == told
+    assert caught.value.message == expected
 
 
 @pytest.fixture

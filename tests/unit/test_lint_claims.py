@@ -138,11 +138,11 @@ def sole_targets(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
         for name, instance in walker.network.instances.items()
         for database, found in instance.databases.items()
     }
-    held: dict[str, set[str | None]] = {}
+    owned: dict[str, set[str | None]] = {}
     for row in walker.tables["services"]:
         place = row["instance_name"], row["database_name"]
         if place in brokers:
-            held.setdefault(row["name"], set()).add(brokers[place])
+            owned.setdefault(row["name"], set()).add(brokers[place])
     for instance, scope in walker.scopes():
         for row in walker.routes_of(instance, scope):
             service = row["remote_service_name"]
@@ -151,13 +151,13 @@ def sole_targets(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
                 and not row["mirror_address"]
                 and service not in (None, "", ASKED)
             )
-            if is_open and len(held.get(service, ())) == 1 and None not in held[service]:
+            if is_open and len(owned.get(service, ())) == 1 and None not in owned[service]:
                 traces = walker.traces(instance, scope, service, is_arrival=scope == "msdb")
                 ways = [way for trace in traces for way in trace.ways]
                 ends = {way.target for way in ways if way.end == "DELIVERED"}
                 firsts = {way.hops[0].route for way in ways if way.hops[0].scope == scope}
                 whole = all(way.end == "DELIVERED" for way in ways) and not any(one.is_cut for one in traces)
-                if whole and ends == held[service] and row["name"] in firsts:
+                if whole and ends == owned[service] and row["name"] in firsts:
                     yield instance.name, scope, row["name"]
 
 
@@ -231,7 +231,7 @@ def test_arrivals_without_a_route_equal_a_walk_by_the_reference() -> None:
             if one.code == "SBR024" and one.object is not None:
                 instance = walker.network.instances[one.instance_name or ""]
                 [way] = walker.traces(instance, "msdb", one.object, is_arrival=True)[0].ways
-                said = f"an open message that arrives for it is {way.end} ({way.reason})"
+                expected = f"an open message that arrives for it is {way.end} ({way.reason})"
                 brokers = [database.broker for database in instance.holding[one.object] if database.broker]
                 ends = {
                     trace.end
@@ -240,7 +240,7 @@ def test_arrivals_without_a_route_equal_a_walk_by_the_reference() -> None:
                 }
                 is_taken = "DELIVERED" in ends
                 if is_taken:
-                    said += "; bound to the broker instance of a database that holds it, it is delivered"
-                assert one.message == said, (number, one)
+                    expected += "; bound to the broker instance of a database that holds it, it is delivered"
+                assert one.message == expected, (number, one)
                 counts[is_taken] += 1
     assert min(counts[True], counts[False]) >= 5, counts

@@ -354,7 +354,7 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
     addresses = [f"TCP://{name}:{port}" for name in names for port in (4022, 4022, 4022, 4023)]
 
     def routes(number: int, local: float) -> list[dict[str, Any]]:
-        made = [
+        draft_rows = [
             route(
                 f"R{n}",
                 rng.choice(services) if rng.random() < 0.9 else None,
@@ -362,10 +362,10 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
             )
             for n in range(number)
         ]
-        for one in made:
+        for one in draft_rows:
             if one["remote_service_name"] is not None and rng.random() < 0.25:
                 one["broker_instance"] = f"{rng.choice(ids)}-0000-4000-8000-000000000000"
-        return made
+        return draft_rows
 
     def views(name: str) -> dict[str, Any]:
         held = {db: [{"name": s} for s in services if rng.random() < 0.5] for db in ("X", "Y")}
@@ -400,16 +400,16 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 def less(rng: random.Random, estate: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The same without one or two views, or one of them of a database alone."""
-    taken = {name: dict(views) for name, views in estate.items()}
+    remaining = {name: dict(views) for name, views in estate.items()}
     for _ in range(rng.choice((1, 1, 2))):
-        name = rng.choice(sorted(taken))
-        view = rng.choice(sorted(taken[name]) or ["routes"])
-        rows = taken[name].get(view)
+        name = rng.choice(sorted(remaining))
+        view = rng.choice(sorted(remaining[name]) or ["routes"])
+        rows = remaining[name].get(view)
         if isinstance(rows, dict) and rng.random() < 0.5:
-            taken[name][view] = {db: each for db, each in rows.items() if db != rng.choice(sorted(rows))}
+            remaining[name][view] = {db: each for db, each in rows.items() if db != rng.choice(sorted(rows))}
         else:
-            taken[name].pop(view, None)
-    return taken
+            remaining[name].pop(view, None)
+    return remaining
 
 
 def test_leaving_out_a_view_of_an_estate_adds_no_error(tmp_path: Path) -> None:

@@ -138,10 +138,10 @@ def test_unknown_forwarding_causes_no_error() -> None:
     rows = [row for label in unknown for row in _of(label)]
     # What is bound to an id that nobody has is dropped by a LOCAL route, whether the instance forwards or not.
     assert {row["code"] for row in rows if row["severity"] == "error"} == {"SBR022"}
-    said = {(row["code"], row["message"]) for row in rows if "not known and assumed" in row["message"]}
-    told = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
-    assert ("SBR040", told) in said
-    pinned = {message.partition("; ")[2].replace("/two ", " ") for code, message in said if code == "SBR015"}
+    findings = {(row["code"], row["message"]) for row in rows if "not known and assumed" in row["message"]}
+    expected = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
+    assert ("SBR040", expected) in findings
+    pinned = {message.partition("; ")[2].replace("/two ", " ") for code, message in findings if code == "SBR015"}
     assert [re.sub(r"forwarding of \S+ ", "forwarding of X ", one) for one in pinned] == [
         "the forwarding of X is not known and assumed to be off"
     ]
@@ -254,8 +254,8 @@ def test_a_scope_with_many_requested_services_is_one_finding() -> None:
     draft.route("one", "Sales", "Elsewhere", "tcp://far:4022", "T0")
     done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
     found = {row["database_name"]: row["message"] for row in done.findings if row["code"] == "SBR033"}
-    told = "an open message for %s opens a route request, though this instance has the service"
+    expected = "an open message for %s opens a route request, though this instance has the service"
     assert found == {
-        "Sales": told % "S1, S3, S4, S5, S6 and 3 more",
-        "msdb": told % "S0, S1, S2, S3, S4 and 5 more",
+        "Sales": expected % "S1, S3, S4, S5, S6 and 3 more",
+        "msdb": expected % "S0, S1, S2, S3, S4 and 5 more",
     }

@@ -70,12 +70,12 @@ def _different_ends(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
 def _enrich(tables: Tables) -> None:
     """Let there be something to choose from: databases of many ids that hold services, routes without an id."""
     names = ("instance_name", "database_name", "name")
-    held = {tuple(row[name] for name in names) for row in tables["services"]}
+    service_keys = {tuple(row[name] for name in names) for row in tables["services"]}
     for number, row in enumerate(tables["databases"]):
         row["service_broker_guid"] = words.ZERO if number % 9 == 8 else f"id-{number % 9}"
         row["is_broker_enabled"] = number % 7 != 6
-        held |= {(row["instance_name"], row["name"], service) for service in SERVICES[:4]}
-    tables["services"] = [dict(zip(names, key, strict=True)) for key in sorted(held)]
+        service_keys |= {(row["instance_name"], row["name"], service) for service in SERVICES[:4]}
+    tables["services"] = [dict(zip(names, key, strict=True)) for key in sorted(service_keys)]
     for number, row in enumerate(tables["routes"]):
         if number % 3:
             row["broker_instance"] = None

@@ -112,7 +112,7 @@ def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ("    yield 'hub', 'a'", "yields \"('hub', 'a')\" instead of (subject, message)"),
         ("    yield configuration.routes[0]", "instead of (subject, message)"),
@@ -125,17 +125,17 @@ def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
         ("    import json\n    json.loads('{')", "line 7: JSONDecodeError: Expecting property name"),
     ],
 )
-def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path: Path) -> None:
+def test_a_rule_that_fails_is_named_with_its_line(body: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
         custom_findings(tmp_path, rule_of(body))
     assert caught.value.exit_code == 2
     assert caught.value.message.startswith("the lint rule SHOP001")
     assert str(tmp_path / "rules.py") in caught.value.message
-    assert told in caught.value.message
+    assert expected in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (
             "import routing\nimport nothing_of_this_name\n",
@@ -160,10 +160,10 @@ def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path
         (RULE + RULE.partition(HEAD)[2].replace("def old", "def other"), "two lint rules have the code SHOP001: "),
     ],
 )
-def test_an_unusable_file(text: str, told: str, tmp_path: Path) -> None:
+def test_an_unusable_file(text: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
         load_rules([file_of(tmp_path, text)])
-    assert told in caught.value.message
+    assert expected in caught.value.message
     assert len(caught.value.message) < 1000
 
 
@@ -262,9 +262,9 @@ def test_the_command_runs_custom_rules_over_files(tmp_path: Path, capsys: pytest
 def test_the_command_reports_failing_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules, script = file_of(tmp_path, rule_of("    1 / 0")), tmp_path / "a.sql"
     script.write_text(SCRIPT, encoding="utf-8")
-    told = f"sbroute: the lint rule SHOP001 failed in {rules!r}, line 6: ZeroDivisionError: division by zero"
+    expected = f"sbroute: the lint rule SHOP001 failed in {rules!r}, line 6: ZeroDivisionError: division by zero"
     more = " (--verbose shows more; nothing was reported)\n"
-    assert run(capsys, str(script), "--rules", rules) == (2, "", told + more)
+    assert run(capsys, str(script), "--rules", rules) == (2, "", expected + more)
 
 
 def test_the_page_of_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

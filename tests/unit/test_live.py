@@ -146,8 +146,8 @@ def test_a_failed_stage_leaves_only_its_error(within: str, why: str) -> None:
     code, written = run(program, columns=200)
     assert code == 3
     assert "write\x1b[2m" in written
-    told = f"sbroute: the run failed while {why} (run again once the cause is gone)"
-    assert see(written, 200) == [told, "|"]
+    expected = f"sbroute: the run failed while {why} (run again once the cause is gone)"
+    assert see(written, 200) == [expected, "|"]
 
 
 def test_nested_and_successive_stages_are_shown() -> None:
@@ -193,8 +193,8 @@ def test_quiet_shows_only_the_result_on_a_terminal() -> None:
 
 def test_json_on_a_terminal_is_only_json() -> None:
     code, written = run(STAGES, "--log-format", "json")
-    told = [json.loads(line) for line in written.splitlines()]
-    assert (code, [line["stage"] for line in told]) == (0, ["read", "write"])
+    events = [json.loads(line) for line in written.splitlines()]
+    assert (code, [line["stage"] for line in events]) == (0, ["read", "write"])
 
 
 @pytest.mark.parametrize("options", [[], ["--log-format", "json"], ["--quiet"]])
@@ -213,8 +213,8 @@ def test_a_pipe_gets_no_live_line(options: list[str]) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "")
-    told = [json.loads(line)["message"] for line in done.stderr.splitlines()]
-    named = [re.sub(r"\d\.\d s", "0.0 s", text) for text in told]
+    messages = [json.loads(line)["message"] for line in done.stderr.splitlines()]
+    named = [re.sub(r"\d\.\d s", "0.0 s", text) for text in messages]
     assert named == (["read: 0.0 s", "write: 0.0 s", "starting Spark"] if "json" in options else [])
 
 
@@ -312,8 +312,8 @@ def test_a_narrow_terminal_has_one_line(
 
 
 def test_the_live_line_shows_finished_and_all_tasks(on_screen: OnScreen) -> None:
-    told: Iterator[terminal_streams.Tasks | None] = iter([(0, 4), (1200, 1204), None])
-    on_screen.line.watch(lambda: next(told, None))
+    task_counts: Iterator[terminal_streams.Tasks | None] = iter([(0, 4), (1200, 1204), None])
+    on_screen.line.watch(lambda: next(task_counts, None))
     on_screen.line.begin("write")
     on_screen.wait_for("write\x1b[2m  0/4 tasks  0 s")
     on_screen.wait_for("write\x1b[2m  1,200/1,204 tasks  0 s")
@@ -467,7 +467,7 @@ class _Tracker:
 
 
 @pytest.mark.parametrize(
-    ("stages", "told"),
+    ("stages", "expected"),
     [
         ({}, None),
         ({7: None}, None),
@@ -476,7 +476,7 @@ class _Tracker:
     ],
 )
 def test_the_tasks_of_all_active_stages(
-    stages: dict[int, tuple[int, int] | None], told: tuple[int, int] | None
+    stages: dict[int, tuple[int, int] | None], expected: tuple[int, int] | None
 ) -> None:
     class Context:
         def statusTracker(self) -> _Tracker:  # noqa: N802 - Spark's name.
@@ -484,7 +484,7 @@ def test_the_tasks_of_all_active_stages(
 
     session: Any = SimpleNamespace(sparkContext=Context())
     ask: Callable[[], terminal_streams.Tasks | None] = count_tasks(session)
-    assert ask() == told
+    assert ask() == expected
 
 
 def test_progress_in_a_pipe_is_a_line_from_time_to_time(capsys: pytest.CaptureFixture[str]) -> None:
@@ -508,6 +508,6 @@ def test_a_fast_command_in_a_pipe_prints_no_progress(capsys: pytest.CaptureFixtu
 
 
 def test_check_reports_judged_messages(tmp_path: Path) -> None:
-    said: list[str] = []
-    check([str(many_messages(tmp_path, 3, 1))], on_progress=said.append)
-    assert said == ["judged 0 of 3 messages", "followed 0 of 3 messages"]
+    progress: list[str] = []
+    check([str(many_messages(tmp_path, 3, 1))], on_progress=progress.append)
+    assert progress == ["judged 0 of 3 messages", "followed 0 of 3 messages"]

@@ -130,8 +130,8 @@ def test_each_run_sends_one_event(file: Path) -> None:
     assert _resolve(file, "second") != 0
     done, failed = _events(file)
     assert (done["eventType"], failed["eventType"]) == ("COMPLETE", "FAIL")
-    told = done["run"]["facets"]["sbroute_run"]
-    assert (told["run_id"], told["mode"]) == ("first", "full")
+    facet = done["run"]["facets"]["sbroute_run"]
+    assert (facet["run_id"], facet["mode"]) == ("first", "full")
     assert _names(done["inputs"]) == set(small_estate())
     assert _names(done["outputs"]) == {"resolved_routes", "new_route_requests", "rejected_messages", "runs"}
     rows = {Path(one["name"]).name: one["outputFacets"].get("outputStatistics") for one in done["outputs"]}

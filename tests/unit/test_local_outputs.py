@@ -39,12 +39,12 @@ class OnDisk:
         self.tables = tables
         self.location = tables.config.output[KEY]
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
         fixed = dict.fromkeys(("instance_name", "database_name", "service_name", "body", "run_id"), "x")
         at = moment("2026-01-05T12:00:00Z")
         told = [{**fixed, "requested_at": at, "message_id": row} for row in sorted(rows)]
         made = [table_of(told, NEW_ROUTE_REQUESTS.optional())] if told else []
-        self.tables.put(KEY, TableRows(lambda: made), mark, adds=adds)
+        self.tables.put(KEY, TableRows(lambda: made), commit_mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         table = DeltaTable(self.location.text)

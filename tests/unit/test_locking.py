@@ -88,10 +88,10 @@ def test_a_lock_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 
 
 def test_garbage_in_a_held_lock_file_is_shown_as_unknown(tmp_path: Path) -> None:
-    with (tmp_path / "runs.lock").open("w", encoding="utf-8") as held:
-        held.write("[" * 5000)
-        held.flush()
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (tmp_path / "runs.lock").open("w", encoding="utf-8") as lock:
+        lock.write("[" * 5000)
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
         with (
             pytest.raises(StorageError, match=r"run 'unknown', process 'unknown'"),
             only_run(TableLocation(str(tmp_path / "runs")), "second"),
@@ -164,7 +164,7 @@ def test_the_file_of_a_process_that_has_ended_is_taken_over(
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         ({"host": "elsewhere", "pid": 999_999_999}, "process '999999999' on host 'elsewhere'.* for 2.0 hours"),
         ({"host": None}, "on host 'None'"),
@@ -176,7 +176,7 @@ def test_the_file_of_a_process_that_has_ended_is_taken_over(
     ],
 )
 def test_the_lock_of_an_ended_process_is_taken_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], expected: str | None
 ) -> None:
     _refuse_locks(monkeypatch)
     since = (datetime.now(timezone.utc) - timedelta(hours=2)).isoformat()
@@ -184,12 +184,12 @@ def test_the_lock_of_an_ended_process_is_taken_over(
     file = tmp_path / "runs.lock.owner"
     file.write_text(json.dumps(owner), encoding="utf-8")
     runs = TableLocation(str(tmp_path / "runs"))
-    if told is None:
+    if expected is None:
         with only_run(runs, "mine"):
             assert _owner_in(file)["run_id"] == "mine"
         assert not file.exists()
     else:
-        with pytest.raises(StorageError, match=told) as caught, only_run(runs, "mine"):
+        with pytest.raises(StorageError, match=expected) as caught, only_run(runs, "mine"):
             pytest.fail("locked")
         assert (caught.value.exit_code, _owner_in(file)) == (3, owner)
 

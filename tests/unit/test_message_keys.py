@@ -149,7 +149,7 @@ def test_an_unknown_name_counts_by_its_address(service: str, expected: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("told", "broker"),
+    ("dialog_columns", "broker"),
     [
         ({}, None),
         ({"far_broker_instance": STOCK}, STOCK),
@@ -171,10 +171,12 @@ def test_an_unknown_name_counts_by_its_address(service: str, expected: tuple[str
         ({"far_broker_instance": STOCK, "conversation_id": conversation(1).upper()}, STOCK),
     ],
 )
-def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: str | None) -> None:
-    tables = only(message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(endpoint(1, **told),))
+def test_an_open_message_is_bound_by_its_dialog(dialog_columns: dict[str, Any], broker: str | None) -> None:
+    tables = only(
+        message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(endpoint(1, **dialog_columns),)
+    )
     assert keys_of(count(tables)) == {("hub", "Sales", "//stock", broker or "", 1)}
-    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(endpoint(1, **told),))
+    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(endpoint(1, **dialog_columns),))
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
@@ -246,8 +248,8 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     assert keys_of(count(tables, messages=named)) == wanted
     arrived = {("hub", "", "//stock", "", 1), ("hub", "", "//far", "", 1)}
     assert keys_of(count(tables, messages=named.select(few))) == arrived
-    bound = arrow_of(tables["dialogs"], DIALOGS)
-    far = {name: bound[name] for name in bound.column_names if not name.startswith("acknowledged")}
+    dialogs = arrow_of(tables["dialogs"], DIALOGS)
+    far = {name: dialogs[name] for name in dialogs.column_names if not name.startswith("acknowledged")}
     assert keys_of(count(tables, dialogs=pyarrow.table(far))) == wanted
     with pytest.raises(InputError, match="column to_service_name is missing"):
         count(tables, messages=messages.drop_columns(["to_service_name"]))

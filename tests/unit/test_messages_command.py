@@ -47,10 +47,10 @@ def made(folder: Path) -> None:
 
 
 def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
-    kept = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
+    imported = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
     inputs = {key: folder / "none" / key for key in KEYS}
     file = folder / "job.yaml"
-    file.write_text(config_text(folder / "none", folder / "out", **inputs, **kept), encoding="utf-8")
+    file.write_text(config_text(folder / "none", folder / "out", **inputs, **imported), encoding="utf-8")
     return file
 
 
@@ -65,8 +65,8 @@ def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: in
 
 def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ("", "--oldest --limit 2", "--waiting", "--waiting --reason no_route --reason BROKER_DISABLED")
-    told = [f"sbroute messages {line}\n\n{phrase(capsys, job, *line.split())}" for line in lines]
-    assert_golden("messages_table.txt", "\n\n".join(told))
+    answers = [f"sbroute messages {line}\n\n{phrase(capsys, job, *line.split())}" for line in lines]
+    assert_golden("messages_table.txt", "\n\n".join(answers))
 
 
 FIVE = "5 of 8 messages are stuck, the oldest since 6 h"
@@ -153,7 +153,7 @@ def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("--service //nowhere", "No message matches the filter."),
         (
@@ -166,9 +166,9 @@ def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_a_filter_without_matches_is_answered(
-    line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
+    line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert phrase(capsys, job, *line.split(), "--width", "200") == told
+    assert phrase(capsys, job, *line.split(), "--width", "200") == expected
     assert json.loads(phrase(capsys, job, *line.split(), "--format", "json"))["messages"] == []
 
 
@@ -215,8 +215,8 @@ def test_missing_outputs_of_a_run_are_reported(tmp_path: Path, capsys: pytest.Ca
 
 def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store_local(arrow_of(OBSERVED, OBSERVED_ROUTING), job.parent / "other")
-    told = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
-    assert told.startswith("sbroute: output.resolved_routes: 'FOLDER/other' is a table with another schema")
+    err = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
+    assert err.startswith("sbroute: output.resolved_routes: 'FOLDER/other' is a table with another schema")
     rows = arrow_of(OBSERVED, OBSERVED_ROUTING)
     place = rows.schema.get_field_index("observed_at")
     wrong = rows.set_column(place, "observed_at", [[1] * len(OBSERVED)])
@@ -228,15 +228,15 @@ def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         (["--outcome", "DELAID"], "sbroute: there is no outcome 'DELAID' (did you mean DELAYED?)"),
         (["--reason", "NO_RUTE"], "sbroute: there is no reason 'NO_RUTE' (did you mean NO_ROUTE?)"),
     ],
 )
-def test_an_unknown_word(line: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_word(line: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before the configuration is read."""
-    assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == told
+    assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == expected
 
 
 def test_a_limit_below_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,8 +40,8 @@ TOLD = [*OBSERVED, *BALANCED]
 
 def observed_day(fault: str) -> tuple[dict[str, list[Row]], list[Row]]:
     """Return the tables of a day with a fault, and SQL Server's actions."""
-    made = case(fault, 1)
-    return made.tables, observe(made.day, events_of(random.Random(1), made.day))
+    simulated = case(fault, 1)
+    return simulated.tables, observe(simulated.day, events_of(random.Random(1), simulated.day))
 
 
 def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
@@ -126,9 +126,9 @@ def in_buckets(
     tables: dict[str, list[Row]], rows: list[Row], rows_of_one: int
 ) -> tuple[ObservedEpisodes, list[str]]:
     """Reconcile with some rows in each bucket and the rows in another order."""
-    given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
-    given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
-    with open_episodes(given, read_settings(given), lambda text: None, rows_of_one) as judged:
+    arrow_tables = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
+    arrow_tables["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
+    with open_episodes(arrow_tables, read_settings(arrow_tables), lambda text: None, rows_of_one) as judged:
         found = judged.summarize(judged.make_rows())
     return found, sorted(str(row) for row in rows_in(found.rows))
 
@@ -164,12 +164,12 @@ def peak_of(services: int) -> int:
     """The most bytes of Python's at a time where so many services have an observation each."""
     rows = [event(number, "SENT", to_service_name=f"//stock/{number}") for number in range(services)]
     routes = [{**estate()["routes"][0], "remote_service_name": None}]
-    given = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), "routes": routes}.items()}
-    given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING)
-    settings = read_settings(given)
+    arrow_tables = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), "routes": routes}.items()}
+    arrow_tables["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING)
+    settings = read_settings(arrow_tables)
     tracemalloc.start()
     try:
-        with open_episodes(given, settings, lambda text: None, rows_of_one=250) as judged:
+        with open_episodes(arrow_tables, settings, lambda text: None, rows_of_one=250) as judged:
             assert judged.counted.counts["hub", PairClass.CONFIRMED].episodes == services
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -228,10 +228,10 @@ def test_the_table_is_replaced(job: Path, capsys: pytest.CaptureFixture[str]) ->
 
     for version in (0, 1):
         assert cli.main(["reconcile", "--config", str(job), "--format", "json"]) == 0
-        told = json.loads(capsys.readouterr().out)
+        answer = json.loads(capsys.readouterr().out)
         table = DeltaTable(job.parent / "out" / "reconciliation")
-        assert told["version"] == table.version() == version + 1
-        assert told["observations"] == len(ROWS)
+        assert answer["version"] == table.version() == version + 1
+        assert answer["observations"] == len(ROWS)
         stored = table.to_pyarrow_dataset().to_table()
         assert sum(stored["observations"].to_pylist()) == len(ROWS)
         assert stored.column_names == RECONCILIATION.names

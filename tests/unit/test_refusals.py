@@ -144,9 +144,9 @@ def test_a_row_filter_shows_only_in_the_read(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_refused_permission_is_not_absence(monkeypatch: pytest.MonkeyPatch, location: TableLocation) -> None:
     _reading(monkeypatch, _raising("INSUFFICIENT_PERMISSIONS"), _fine, _fine)
     for look in (spark_tables.find, spark_tables.current_version):
-        with pytest.raises(StorageError, match=rf"looking for a table at {location}: \[INSUFF") as told:
+        with pytest.raises(StorageError, match=rf"looking for a table at {location}: \[INSUFF") as caught:
             look(SPARK, location)
-        assert told.value.exit_code == 3
+        assert caught.value.exit_code == 3
 
 
 def test_unreadable_tables_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +177,10 @@ def test_a_failure_lists_possible_changes() -> None:
     }
     hint = "perhaps changed while the run was at work: tables.messages at 'main.broker.routes'; copy these"
     for failed in (InternalError.counts(7, 6, 0, 0), StorageError.failed("writing", "of a key")):
-        with pytest.raises(type(failed)) as told, telling_what_may_change(loose):
+        with pytest.raises(type(failed)) as caught, telling_what_may_change(loose):
             raise failed
-        assert failed.message in str(told.value)
-        assert hint in str(told.value)
+        assert failed.message in str(caught.value)
+        assert hint in str(caught.value)
         with pytest.raises(type(failed)) as plain, telling_what_may_change(fixed):
             raise failed
         assert str(plain.value) == str(failed)

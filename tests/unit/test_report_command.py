@@ -51,12 +51,14 @@ TABLES: Tables = {
 
 def picked(name: str, place: int) -> dict[str, Any]:
     """A message that step 3 sent to one of the two databases."""
-    bound: dict[str, Any] = {
+    dialog_columns: dict[str, Any] = {
         "matching_step": 3,
         "broker_instance": IDS[place - 1],
         "route_name": f"ToStock{place}",
     }
-    return resolved(name, "//stock", "10:00:00", "DELIVERED LOCAL_SERVICE", **bound, destination_database="Stock")
+    return resolved(
+        name, "//stock", "10:00:00", "DELIVERED LOCAL_SERVICE", **dialog_columns, destination_database="Stock"
+    )
 
 
 MESSAGES = [
@@ -108,9 +110,9 @@ def test_a_page_is_written_for_the_last_run(job: Path, tmp_path: Path, capsys: p
     out = tmp_path / "report.html"
     assert cli.main(["report", "--config", str(job), "--out", str(out), *NOW]) == 0
     headline = "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected"
-    printed, told = capsys.readouterr()
+    printed, err = capsys.readouterr()
     answer, summary, place = printed.split("\n\n")
-    assert (answer, place, told) == ("2 of 14 messages are stuck.", f"written to {out}\n", "")
+    assert (answer, place, err) == ("2 of 14 messages are stuck.", f"written to {out}\n", "")
     assert summary.replace("\n", " ") == headline
     page = Page(out.read_text(encoding="utf-8"))
     assert headline in page.text
@@ -154,8 +156,8 @@ def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     out = tmp_path / "report.html"
     line = ["report", "--config", str(job), "--out", str(out), *NOW, "--format", "json"]
     assert cli.main(line) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {
         "file": str(out),
         "answer": "2 of 14 messages are stuck.",
         "headline": "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected",

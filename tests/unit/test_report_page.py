@@ -404,8 +404,8 @@ def test_rows_are_the_sums_of_their_cells(text: str) -> None:
                 if row[4 + place] >= 0:
                     sums[row[4 + place]] = sums.get(row[4 + place], 0) + row[3]
             column = page.tables[name][0].index("Messages")
-            told = [int(row[column].replace(",", "")) for row in page.rows(name)]
-            assert told == [sums[number] for number in range(len(told))], name
+            numbers = [int(row[column].replace(",", "")) for row in page.rows(name)]
+            assert numbers == [sums[number] for number in range(len(numbers))], name
 
 
 def test_grouped_rows_are_not_counted_twice_over_time() -> None:
@@ -443,10 +443,10 @@ def wide_report(name: str, many: int) -> Report:
     picks = [BalancedInstance(one, one, 1, 1.0, 0, 2) for one in names]
     never = [NeverPicked(one, one, "EXPIRED", one) for one in names]
     balances = [DialogBalance(one, one, one, None, None, picks, never, None) for one in names[:20]]
-    told = {"code": "X", "severity": "error", "message": name * 9, "advice": name * 9, "error_number": None}
+    finding = {"code": "X", "severity": "error", "message": name * 9, "advice": name * 9, "error_number": None}
     found = sample_report().findings
     assert found is not None
-    rows = tuple({**told, "instance_name": one, "database_name": one, "object": one} for one in names)
+    rows = tuple({**finding, "instance_name": one, "database_name": one, "object": one} for one in names)
     findings = dataclasses.replace(found, rows=rows)
     return Report(name * 9, names, 0, flows, (), MessageSeries(300, points), balances, findings)
 

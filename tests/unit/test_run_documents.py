@@ -179,8 +179,8 @@ def _store_runs(modes: list[str], config: Config, folder: Path) -> None:
         {**row_of(run_id=f"run-{number}", mode=mode, finished_at=AT.replace(minute=number)), **fixed}
         for number, mode in enumerate(modes)
     ]
-    kept = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
-    store_local(arrow_of(kept, RUNS), folder)
+    stored_rows = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    store_local(arrow_of(stored_rows, RUNS), folder)
 
 
 def test_as_of_is_printed_like_other_times() -> None:

@@ -158,8 +158,8 @@ def test_a_retry_with_other_settings_is_refused(
 def _incremental(folder: Path) -> Path:
     settings = settings_of(folder, mode="incremental")
     settings["output"]["pending_messages"] = f"{folder}/out/pending_messages"
-    told = {"mode": "incremental", "now": "2026-11-23T01:00:00Z", "settings": json.dumps(settings)}
-    return prepared(folder, **told)
+    settings_row = {"mode": "incremental", "now": "2026-11-23T01:00:00Z", "settings": json.dumps(settings)}
+    return prepared(folder, **settings_row)
 
 
 @pytest.mark.parametrize(

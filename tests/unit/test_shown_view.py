@@ -73,8 +73,8 @@ def test_the_view_is_named_by_the_configuration(tmp_path: Path) -> None:
     by_path = config_of(folder, folder, **_INPUTS)
     assert location_of_view(by_path) is None
     named = [f"output.{key}=main.broker.{key}" for key in ("resolved_routes", "runs")]
-    beside = location_of_view(config_of(folder, folder, *named, **_INPUTS))
-    assert beside == TableLocation("main.broker.current_routes", is_name=True)
+    location = location_of_view(config_of(folder, folder, *named, **_INPUTS))
+    assert location == TableLocation("main.broker.current_routes", is_name=True)
     own = location_of_view(config_of(folder, folder, *named, "output.current_routes=main.v.mine", **_INPUTS))
     assert own == TableLocation("main.v.mine", is_name=True)
     assert sql_statements.sql_name(own) == "`main`.`v`.`mine`"

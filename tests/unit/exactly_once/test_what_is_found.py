@@ -21,9 +21,9 @@ Found = Callable[[LogsInMemory], None]
 @pytest.fixture
 def tables() -> LogsInMemory:
     """After one run."""
-    made = LogsInMemory(KEYS, {"messages": Log("id of messages").and_then("WRITE", frozenset({0, 1}))})
-    Job("first")(made)
-    return made
+    logs = LogsInMemory(KEYS, {"messages": Log("id of messages").and_then("WRITE", frozenset({0, 1}))})
+    Job("first")(logs)
+    return logs
 
 
 def _by(operation: str, metadata: str | None = None, key: str = "resolved_routes") -> Found:
@@ -186,10 +186,10 @@ def test_runs_continue_from_a_restored_table_of_runs(tables: LogsInMemory, what:
     """The runs without rows already had their turns. The next runs continue from the newest existing row."""
     _three_runs(tables)
     OF_RUNS[what](tables)
-    kept = [row["run_id"] for row in counted_runs(tables)]
+    run_ids = [row["run_id"] for row in counted_runs(tables)]
     jobs = (Job("next", mode), Job("later"), Job("last"))
     assert [_refusal(job, tables) for job in jobs] == [None, None, None]
-    assert [row["run_id"] for row in counted_runs(tables)] == [*kept, "next", "later", "last"]
+    assert [row["run_id"] for row in counted_runs(tables)] == [*run_ids, "next", "later", "last"]
     assert _is_as_expected(tables)
 
 
@@ -267,13 +267,13 @@ def test_runs_continue_after_the_runs_table_is_restored_and_maintained(
     """The turns of runs are known by the RESTORE, and by the end of the log where that is gone."""
     _three_runs(tables)
     OF_RUNS[what](tables)
-    kept = [row["run_id"] for row in counted_runs(tables)]
+    run_ids = [row["run_id"] for row in counted_runs(tables)]
     _maintained(tables, "runs")
     if is_cleaned:
         tables.cleaned["runs"] = len(tables.logs["runs"].entries) - 20
     jobs = (Job("next"), Job("later"), Job("last"))
     assert [_refusal(job, tables) for job in jobs] == [None, None, None]
-    assert [row["run_id"] for row in counted_runs(tables)] == [*kept, "next", "later", "last"]
+    assert [row["run_id"] for row in counted_runs(tables)] == [*run_ids, "next", "later", "last"]
     assert _is_as_expected(tables)
 
 
@@ -308,10 +308,10 @@ def test_foreign_rows_are_not_replaced_before_the_first_run(mode: str) -> None:
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
-def test_a_first_run_over_existing_tables(mark: CommitMark | None, is_refused: bool) -> None:
+@pytest.mark.parametrize(("commit_mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
+def test_a_first_run_over_existing_tables(commit_mark: CommitMark | None, is_refused: bool) -> None:
     """A killed first run is replaced, but tables of another job are not. Rows without a mark get a note."""
-    log = Log("id").and_then("WRITE", frozenset({"x"}), None if mark is None else mark.as_text())
+    log = Log("id").and_then("WRITE", frozenset({"x"}), None if commit_mark is None else commit_mark.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     if is_refused:
         with pytest.raises(OutputError, match="has rows of runs that are recorded in 'elsewhere/runs'"):
@@ -319,7 +319,7 @@ def test_a_first_run_over_existing_tables(mark: CommitMark | None, is_refused: b
     else:
         start = protocol.begin(tables, "first", is_full=False)
         assert start.last is None
-        assert len(start.notes) == (mark is None)
+        assert len(start.notes) == (commit_mark is None)
 
 
 class _Meddled:

@@ -272,8 +272,8 @@ def test_times_of_a_culture_are_read_with_a_note(tmp_path: Path) -> None:
         datetime(2026, 1, 5, 14, 3, 22, tzinfo=UTC),
         datetime(2026, 1, 6, 9, tzinfo=UTC),
     ]
-    said = "times such as '05.01.2026 14:03:22' are read as dd.MM.yyyy HH:mm:ss (--date-format)"
-    assert export.notes == [f"{tmp_path}/transmission_queue.csv: {said}"]
+    expected = "times such as '05.01.2026 14:03:22' are read as dd.MM.yyyy HH:mm:ss (--date-format)"
+    assert export.notes == [f"{tmp_path}/transmission_queue.csv: {expected}"]
 
 
 def test_ambiguous_times_need_a_format(tmp_path: Path) -> None:

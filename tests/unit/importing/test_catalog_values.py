@@ -110,8 +110,8 @@ def test_any_text_ends_in_rows_or_a_reason(tmp_path: Path, text: str, view: str,
     except ContractError:
         return
     read = sum(export.rows_read.values())
-    kept = sum("is_empty" not in row for rows in export.rows.values() for row in rows)
-    assert kept + len(export.rejected) == read
+    row_count = sum("is_empty" not in row for rows in export.rows.values() for row in rows)
+    assert row_count + len(export.rejected) == read
     cover(export, NameSpelling())
 
 

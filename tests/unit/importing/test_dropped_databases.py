@@ -105,8 +105,8 @@ def test_the_next_import_removes_leftovers_of_an_earlier_import(tmp_path: Path) 
     assert databases_in_force(config) == _GONE
     gone = {key: counts["removed"] + counts["closed"] for key, counts in done.written.items() if key in _GONE}
     assert gone == {"routes": 1, "services": 1, "dialogs": 1}
-    told = "its routes, services and dialogs in the tables are closed or removed"
-    assert f"sys.databases does not list HUB.Bar: {told}" in done.notes
+    note = "its routes, services and dialogs in the tables are closed or removed"
+    assert f"sys.databases does not list HUB.Bar: {note}" in done.notes
 
 
 def test_databases_exported_after_sys_databases_stay(tmp_path: Path) -> None:

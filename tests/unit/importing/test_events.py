@@ -341,8 +341,8 @@ def test_every_form_gives_the_same_rows(form: Any, job: Path, capsys: pytest.Cap
         UNKNOWN_ID,
     ]
     rows = sorted(stored(job), key=lambda row: (row["observed_at"], row["outcome"]))
-    told = [(row["instance_name"], row["database_name"], row["outcome"], row["error_number"]) for row in rows]
-    assert told == [
+    facts = [(row["instance_name"], row["database_name"], row["outcome"], row["error_number"]) for row in rows]
+    assert facts == [
         ("hub", "Sales", "DELAYED", 9793),
         ("hub", None, "DELIVERED", None),
         ("hub", None, "DELAYED", 9793),
@@ -378,7 +378,7 @@ def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureF
     lines = as_json_lines(job.parent, [])
     lines.write_text('{"instance_name": "hub"}\n[1]\nno JSON\n', encoding="utf-8")
     done = imported(job, capsys, str(file), str(lines))
-    assert [told.rpartition("/")[2] for told in done["rejected"]] == [
+    assert [sentence.rpartition("/")[2] for sentence in done["rejected"]] == [
         "events.csv, row 2: it has 2 cells, the header 5",
         "events.csv, row 4: event_data is empty",
         "events.csv, row 5: its instance is unknown (--instance)",
@@ -391,7 +391,7 @@ def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureF
 def test_a_truncated_document_keeps_its_complete_events(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (job.parent / "events.xml").write_text(f"<Events>{GOOD[0]}{GOOD[1][:-8]}", encoding="utf-8")
     done = imported(job, capsys, str(job.parent / "events.xml"), "--instance", "hub")
-    assert [told.rpartition("/")[2] for told in done["rejected"]] == ["event>'"]
+    assert [sentence.rpartition("/")[2] for sentence in done["rejected"]] == ["event>'"]
     assert done["rejected"][0].endswith("events.xml, event 2: it has no '</event>'")
     assert done["written"]["observed_routing"] == {"added": 1}
 

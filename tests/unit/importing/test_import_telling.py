@@ -67,8 +67,8 @@ def rows(*names: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_new_name_similar_to_a_known_one_is_noted(name: str, known: tuple[str, ...], near: str | None) -> None:
-    said = f"the instance '{name}' is new, and the tables already have '{near}': are they different?"
-    assert say_near_names([name], rows(*known)) == ([] if near is None else [said])
+    note = f"the instance '{name}' is new, and the tables already have '{near}': are they different?"
+    assert say_near_names([name], rows(*known)) == ([] if near is None else [note])
 
 
 def test_names_are_compared_in_bounds() -> None:
@@ -291,9 +291,9 @@ def test_evidence_views_are_accepted_and_not_imported(tmp_path: Path) -> None:
     queues = "name,is_receive_enabled,is_enqueue_enabled,messages\nStockQueue,1,1,7\n"
     plain = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "plain", MONDAY, **FIRST_VIEWS))
     views = {**FIRST_VIEWS, "service_queues": queues, "certificates": "name,certificate_id\nMine,261\n"}
-    beside = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "beside", TUESDAY, **views))
-    assert beside.written.keys() == plain.written.keys()
-    assert beside.rejected == []
-    [note] = [note for note in beside.notes if "sys.service_queues" in note]
+    imported = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "beside", TUESDAY, **views))
+    assert imported.written.keys() == plain.written.keys()
+    assert imported.rejected == []
+    [note] = [note for note in imported.notes if "sys.service_queues" in note]
     assert "sys.certificates" in note
     assert "resolve does not need" in note

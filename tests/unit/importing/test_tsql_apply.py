@@ -324,8 +324,8 @@ def test_statements_under_a_false_condition_are_skipped(run: Run, text: str, pas
 def test_statements_show_whether_an_endpoint_exists(
     run: Run, endpoint: EndpointState | None, asked: str, is_made: bool, doubts: int
 ) -> None:
-    made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
-    text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {made}"
+    create = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
+    text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {create}"
     result = run(text, InstanceState(endpoint=endpoint))
     assert result.state.endpoint == (EndpointState("e", 4024) if is_made else endpoint)
     assert [problem.counted for problem in result.problems] == [True] * doubts

@@ -171,14 +171,14 @@ def test_a_placeholder_without_a_value_is_named(read: ReadText, form: str, shown
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "expected"),
     [("${env}", "the placeholder '${env}' of a migration tool"), ("$(env)", "sqlcmd variable 'env'")],
 )
-def test_a_condition_without_a_value_names_the_missing_variable(read: ReadText, place: str, said: str) -> None:
+def test_a_condition_without_a_value_names_the_missing_variable(read: ReadText, place: str, expected: str) -> None:
     text = f"IF '{place}' = 'prod' DROP ROUTE a"
     (problem,) = read(text).problems
     assert problem.why == (
-        f"DROP ROUTE 'a': it depends on the IF in line 1: {said} has no value: give it with -v env=VALUE"
+        f"DROP ROUTE 'a': it depends on the IF in line 1: {expected} has no value: give it with -v env=VALUE"
     )
     assert [found.name for found in read(text, variables={"env": "prod"}).statements] == ["a"]
 
@@ -188,8 +188,8 @@ def test_a_statement_of_a_tool_is_named(read: ReadText, place: str) -> None:
     script = read(f"DROP ROUTE a;\n{place}\nGO\nCREATE ROUTE r WITH ADDRESS = 'TCP://{place}'")
     assert [found.name for found in script.statements] == ["a"]
     assert [problem.line for problem in script.problems] == [2, 4]
-    said = f"the placeholder '{place}' of a migration tool has no value: let the tool fill it in first"
-    assert all(said in problem.why for problem in script.problems)
+    expected = f"the placeholder '{place}' of a migration tool has no value: let the tool fill it in first"
+    assert all(expected in problem.why for problem in script.problems)
 
 
 def test_only_a_value_of_the_caller_fills_a_placeholder(read: ReadText) -> None:

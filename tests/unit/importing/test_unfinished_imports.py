@@ -69,8 +69,8 @@ def test_the_journal_has_the_remaining_changes(tmp_path: Path) -> None:
     put = {(key, "put", 1) for key in ("databases", "services", "routes", "imports")}
     # Of a view the last import alone is kept.
     assert set(rows) == {*put, ("imports", "remove", 1)}
-    held = json.loads(rows["services", "put", 1]["rows"])
-    assert {key: held[key] for key in ("columns", "rows")} == {
+    journal_rows = json.loads(rows["services", "put", 1]["rows"])
+    assert {key: journal_rows[key] for key in ("columns", "rows")} == {
         "columns": ["instance_name", "database_name", "name"],
         "rows": [["HUB", "Shop", "//new"]],
     }
@@ -301,8 +301,8 @@ def test_dropping_names_the_tables(tmp_path: Path) -> None:
     config = half_done(tmp_path)
     source = [str(tmp_path / "monday")]
     for is_dry_run, done in ((True, "would be dropped"), (False, "was dropped")):
-        told = import_views(no_spark(), config, source, drop_unfinished=True, dry_run=is_dry_run).notes[0]
-        assert told == (
+        note = import_views(no_spark(), config, source, drop_unfinished=True, dry_run=is_dry_run).notes[0]
+        assert note == (
             f"the import that began at 2026-02-01T00:00:00Z {done}; tables.databases, tables.services,"
             " tables.routes, tables.imports may hold a part of it. Import complete exports once"
         )

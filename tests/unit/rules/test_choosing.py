@@ -90,7 +90,7 @@ def test_which_route_leads_back(
 
 
 @parametrize(
-    ("routes", "kept"),
+    ("routes", "expected"),
     [
         ([], []),
         ([("a", "LOCAL", None), ("b", " local/", None)], ["a"]),
@@ -101,9 +101,9 @@ def test_which_route_leads_back(
         ([("a", "tcp://\u00c9:1", None), ("b", "tcp://\u00e9:1", None)], ["a", "b"]),
     ],
 )
-def test_equal_routes_are_merged(routes: list[tuple[str, str, str | None]], kept: list[str]) -> None:
-    made = [route(name, address=address, mirror=mirror) for name, address, mirror in routes]
-    assert names(choosing.distinct_routes(made)) == kept
+def test_equal_routes_are_merged(routes: list[tuple[str, str, str | None]], expected: list[str]) -> None:
+    merged = [route(name, address=address, mirror=mirror) for name, address, mirror in routes]
+    assert names(choosing.distinct_routes(merged)) == expected
 
 
 # Routes by letter; where LOCAL, or TRANSPORT, cannot be used; the tier, its routes, and why it cannot be used.

@@ -142,11 +142,11 @@ def test_the_routes_that_name_a_service(database: str, service: str | None, name
     [(None, []), ("S", ["Orders", "Parts", "orders"]), ("s", []), ("S ", []), ("T", ["Parts"])],
 )
 def test_the_holders_of_a_service(service: str | None, holders: list[str]) -> None:
-    made = instance(
+    owner = instance(
         databases=[("orders", None, None), ("Parts", C, None), ("Orders", B, None)],
         services=[("orders", "S"), ("Parts", "S"), ("Parts", "T"), ("Orders", "S")],
     )
-    assert [one.name for one in made.holders_of(service)] == holders
+    assert [one.name for one in owner.holders_of(service)] == holders
 
 
 def test_the_own_addresses_of_an_instance() -> None:

@@ -66,7 +66,7 @@ def _hop(instance: str, route: str | None, address: str | None, outcome: Outcome
 def test_a_trace_has_the_joint_end_of_its_paths(
     there: list[str], back: list[str], end: str, spared: list[str]
 ) -> None:
-    returns = [_parse_path(way) for way in back]
+    returns = [_parse_path(path_text) for path_text in back]
 
     def reply(delivered: HopPath) -> MessageTrace | None:
         ways = tuple(one for one in returns if one.hops[0].instance_name == delivered.instance)

@@ -31,7 +31,7 @@ def observed(outcome: str | None, number: int | None = None, source: str = EVENT
 
 
 @pytest.mark.parametrize(
-    ("told", "verdict", "expected"),
+    ("observed_message", "verdict", "expected"),
     [
         # Nothing told: a blank status, a text that is not known.
         (observed(None, source=QUEUE), SENT, M),
@@ -75,17 +75,17 @@ def observed(outcome: str | None, number: int | None = None, source: str = EVENT
     ],
 )
 def test_each_observation_and_verdict_has_its_class(
-    told: SeenMessage, verdict: Verdict, expected: PairClass
+    observed_message: SeenMessage, verdict: Verdict, expected: PairClass
 ) -> None:
-    assert compare(told, verdict).kind is expected
+    assert compare(observed_message, verdict).kind is expected
 
 
 def test_another_pick_of_the_same_ids_is_compatible() -> None:
     other = Verdict(B, Outcome.SENT, Reason.NETWORK_ADDRESS, address=OTHER)
-    told = observed("SENT", next_hop=OTHER, broker_instance=B)
-    assert compare(told, SENT).kind is X
-    assert compare(told, SENT, [SENT, other]).kind is M
-    assert compare(told, SENT, [SENT, NO_ROUTE]).kind is X
+    observed_message = observed("SENT", next_hop=OTHER, broker_instance=B)
+    assert compare(observed_message, SENT).kind is X
+    assert compare(observed_message, SENT, [SENT, other]).kind is M
+    assert compare(observed_message, SENT, [SENT, NO_ROUTE]).kind is X
     assert compare(observed("SENT", next_hop=HOP), SENT, [SENT, other]).kind is A
 
 

@@ -36,7 +36,7 @@ def test_acknowledgement_and_expiry_of_a_dialog(
 
 
 @parametrize(
-    ("own", "dialog", "bound"),
+    ("own", "dialog", "expected"),
     [
         (None, NO_DIALOG, None),
         (B, NO_DIALOG, B),
@@ -48,8 +48,8 @@ def test_acknowledgement_and_expiry_of_a_dialog(
         (None, DialogFacts(C), C),
     ],
 )
-def test_the_broker_that_a_message_is_bound_to(own: str | None, dialog: DialogFacts, bound: str | None) -> None:
-    assert bound_broker(message(broker=own), dialog) == bound
+def test_the_broker_that_a_message_is_bound_to(own: str | None, dialog: DialogFacts, expected: str | None) -> None:
+    assert bound_broker(message(broker=own), dialog) == expected
 
 
 EAST, BACK, ASK = route("east", address="tcp://east:1"), route("back", address=OWN), route("ask", ASKS)

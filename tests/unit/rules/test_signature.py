@@ -46,7 +46,7 @@ def decided(one: Asked) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "said"),
+    ("one", "other", "expected"),
     [
         (key_and_instance({"Orders": [FAR]}), key_and_instance({"Parts": [FAR]}, "Parts"), [SENT]),
         (key_and_instance({"Orders": [FAR]}), key_and_instance({"Orders": [FAR]}, addresses=None), [SENT]),
@@ -78,13 +78,13 @@ def decided(one: Asked) -> list[str]:
         ),
     ],
 )
-def test_irrelevant_facts_do_not_separate_keys(one: Asked, other: Asked, said: list[str]) -> None:
+def test_irrelevant_facts_do_not_separate_keys(one: Asked, other: Asked, expected: list[str]) -> None:
     assert signature(*one) == signature(*other)
-    assert decided(one) == decided(other) == said
+    assert decided(one) == decided(other) == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "said", "other", "otherwise"),
+    ("one", "expected", "other", "otherwise"),
     [
         # Routes: those that name the service, others of the scope, and both in msdb after coming back.
         (key_and_instance({"Orders": [NAMED]}), [LEFT], key_and_instance({"Orders": []}), ["7 - None NO_ROUTE"]),
@@ -198,6 +198,6 @@ def test_irrelevant_facts_do_not_separate_keys(one: Asked, other: Asked, said: l
         ),
     ],
 )
-def test_relevant_facts_separate_keys(one: Asked, said: list[str], other: Asked, otherwise: list[str]) -> None:
+def test_relevant_facts_separate_keys(one: Asked, expected: list[str], other: Asked, otherwise: list[str]) -> None:
     assert signature(*one) != signature(*other)
-    assert (decided(one), decided(other)) == (said, otherwise)
+    assert (decided(one), decided(other)) == (expected, otherwise)
