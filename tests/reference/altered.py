@@ -101,8 +101,8 @@ def _remove_instances(rng: random.Random, tables: Tables) -> None:
 
 def _add_databases(rng: random.Random, tables: Tables) -> None:
     """Let instances and databases be known that only other tables name."""
-    known = {row["instance_name"] for row in tables["instances"]}
-    for name in sorted({row["instance_name"] for row in tables["databases"]} - known):
+    listed_instances = {row["instance_name"] for row in tables["instances"]}
+    for name in sorted({row["instance_name"] for row in tables["databases"]} - listed_instances):
         tables["instances"].append(
             {"instance_name": name, "is_message_forwarding_enabled": True, "addresses": words.OWN_ADDRESSES[0]}
         )

@@ -57,8 +57,8 @@ def decide(tables: Tables, hops: Sequence[Hop]) -> list[tuple[Hop, Row]]:
         for place, hop in enumerate(hops)
     ]
     dialogs = [{**row, "conversation_id": _other(row["conversation_id"])} for row in tables["dialogs"]]
-    found = resolve({**tables, "messages": asked, "dialogs": dialogs}).resolved_routes
-    by_place = {row["message_id"]: row for row in found}
+    rows = resolve({**tables, "messages": asked, "dialogs": dialogs}).resolved_routes
+    by_place = {row["message_id"]: row for row in rows}
     return [(hop, by_place[str(place)]) for place, hop in enumerate(hops) if str(place) in by_place]
 
 

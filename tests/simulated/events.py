@@ -32,12 +32,12 @@ class Event(dict[str, Any]):
 
 def events_of(rng: random.Random, day: Day) -> list[Event]:
     """Return the events of a day without a few lost ones."""
-    found = []
+    events = []
     for hop, row in day.done:
         for event in _events(rng, day, hop, row):
             if rng.random() >= LOST:
-                found.append(event)
-    return sorted(found, key=lambda event: (event["instance"], event["at"]))
+                events.append(event)
+    return sorted(events, key=lambda event: (event["instance"], event["at"]))
 
 
 def _events(rng: random.Random, day: Day, hop: Hop, row: Row) -> Iterator[Event]:

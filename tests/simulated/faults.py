@@ -29,9 +29,9 @@ def case(kind: str, seed: int) -> Case:
     """Return a day with a fault that affects enough messages. Raises ValueError after many tries."""
     for number in range(200):
         rng = random.Random(f"{kind}-{seed}-{number}")
-        found = FAULTS[kind](rng, build(rng))
-        if found is not None:
-            return found
+        simulated = FAULTS[kind](rng, build(rng))
+        if simulated is not None:
+            return simulated
     raise ValueError(f"no estate of seed {seed} has enough messages for {kind}")
 
 

@@ -89,22 +89,22 @@ def main(arguments: Sequence[str]) -> int:
     with multiprocessing.Pool() as pool:
         for fault in asked.kind or FAULTS:
             seeds = [(fault, asked.seed + number) for number in range(asked.estates)]
-            found = pool.map(prove, seeds, chunksize=1)
-            is_good &= _print_result(fault, found)
+            proofs = pool.map(prove, seeds, chunksize=1)
+            is_good &= _print_result(fault, proofs)
     return 0 if is_good else 1
 
 
-def _print_result(fault: str, found: Sequence[Proved]) -> bool:
-    named, false = sum(one.is_named for one in found), sum(bool(one.others) for one in found)
+def _print_result(fault: str, proofs: Sequence[Proved]) -> bool:
+    named, false = sum(one.is_named for one in proofs), sum(bool(one.others) for one in proofs)
     precision = f"{100 * named / (named + false):.0f} %" if named + false else "-"
-    recall = "-" if fault == "none" else f"{100 * named / len(found):.0f} %"
-    sys.stdout.write(f"{fault:10} {named:6} {len(found):5} {false:7} {precision:>10} {recall:>7}\n")
-    for one in found:
+    recall = "-" if fault == "none" else f"{100 * named / len(proofs):.0f} %"
+    sys.stdout.write(f"{fault:10} {named:6} {len(proofs):5} {false:7} {precision:>10} {recall:>7}\n")
+    for one in proofs:
         if one.others or not (one.is_named or fault == "none"):
             what = "" if one.is_named or fault == "none" else "not named; "
             sys.stdout.write(f"    seed {one.seed}: {what}{' | '.join(one.others[:2])[:400]}\n")
     sys.stdout.flush()
-    return false == 0 if fault == "none" else 100 * named >= LEAST * len(found)
+    return false == 0 if fault == "none" else 100 * named >= LEAST * len(proofs)
 
 
 if __name__ == "__main__":

@@ -81,10 +81,10 @@ class ExplainDecider:
 
     def __call__(self, tables: Tables, as_of: datetime | None) -> Decided:
         """Return the verdicts of an estate and the rejected messages, without the opened requests."""
-        known, resolved, rejected = KnownRows(tables), list[Row](), list[Row]()
+        known_rows, resolved, rejected = KnownRows(tables), list[Row](), list[Row]()
         for row in tables["messages"]:
             try:
-                explained = known.explain(row, as_of=micros(as_of))
+                explained = known_rows.explain(row, as_of=micros(as_of))
             except QuestionError as error:
                 rejected.append({"message_id": as_written(row["message_id"]), "reasons": _reasons_of(error)})
                 continue

@@ -105,9 +105,9 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], set[str], set[str]]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_added_and_removed_files_are_found(what: str) -> None:
     log, added, removed = CHANGES[what]
-    found = find_changed_files(log)
-    assert ({file.path for file in found.added}, {file.path for file in found.removed}) == (added, removed)
-    assert found.names_for_delta == ({"a.parquet"} if "hidden" in what else set())
+    changed = find_changed_files(log)
+    assert ({file.path for file in changed.added}, {file.path for file in changed.removed}) == (added, removed)
+    assert changed.names_for_delta == ({"a.parquet"} if "hidden" in what else set())
 
 
 def test_names_that_spark_writes_in_another_way() -> None:

@@ -47,9 +47,9 @@ def test_each_text_is_read_as_its_table_says(form: str) -> None:
 @pytest.mark.parametrize("form", ARROW)
 def test_every_text_is_read_as_the_rules_read_it(form: str) -> None:
     words = [*ascii_texts(), *other_texts()]
-    found = ARROW[form](pyarrow.array([*words, None], pyarrow.string())).to_pylist()
-    assert found.pop() is None
-    assert differences(words, found, list(map(FORMS[form].rule, words))) == []
+    values = ARROW[form](pyarrow.array([*words, None], pyarrow.string())).to_pylist()
+    assert values.pop() is None
+    assert differences(words, values, list(map(FORMS[form].rule, words))) == []
 
 
 def test_the_hash_of_dialogs() -> None:
@@ -58,8 +58,8 @@ def test_the_hash_of_dialogs() -> None:
     ids = [*table, *random_guids(random.Random(1), 500)]
     whole = pyarrow.array(ids, pyarrow.string())
     for part in (whole, whole[3:], whole[:0]):
-        found = hash_dialog_ids(part).to_pylist()
-        assert found == [FORMS["dialog_id_hash"].rule(one) for one in part.to_pylist()]
+        hashes = hash_dialog_ids(part).to_pylist()
+        assert hashes == [FORMS["dialog_id_hash"].rule(one) for one in part.to_pylist()]
     assert hash_dialog_ids(whole).to_pylist()[: len(table)] == list(table.values())
     assert len(table) == 4
 

@@ -143,9 +143,9 @@ def test_the_last_request_before_a_message_is_found(or_own: bool) -> None:
         columns = list(zip(*asked, strict=True)) or [()] * 3
         kinds = (pyarrow.int32(), pyarrow.int64(), pyarrow.large_string())
         of_messages = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-        found = find_last(requests, *of_messages, or_own=or_own).to_pylist()
+        places = find_last(requests, *of_messages, or_own=or_own).to_pylist()
         rows = requests.to_pylist()
-        for (group, at, message_id), place in zip(asked, found, strict=True):
+        for (group, at, message_id), place in zip(asked, places, strict=True):
             before = [
                 (one.requested_at, one.message_id)
                 for one in groups[group]

@@ -141,8 +141,8 @@ def test_another_database_whose_services_were_not_read_may_hold_the_service(tmp_
 
 def test_unknown_forwarding_gives_no_verdict(tmp_path: Path) -> None:
     routes = {"Orders": [route("Back", "//stock", HERE)], "msdb": [route("On", "//stock", "tcp://hub:1")]}
-    known = whole_shop(tmp_path / "known", [waiting(1, "//stock")], routes=routes)
-    assert ends(checked(known)) == [("DROPPED", "FORWARDING_DISABLED", "On")]
+    with_endpoint = whole_shop(tmp_path / "known", [waiting(1, "//stock")], routes=routes)
+    assert ends(checked(with_endpoint)) == [("DROPPED", "FORWARDING_DISABLED", "On")]
     unknown = whole_shop(tmp_path / "not", [waiting(1, "//stock")], routes=routes, service_broker_endpoints=None)
     done = checked(unknown, addresses=[HERE])
     assert needed(done) == [("SHOP", None, "FORWARDING")]
@@ -180,8 +180,8 @@ def test_the_whole_conversation_waits_for_its_requested_route(tmp_path: Path) ->
     routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
     queue = [waiting(number, "//new", message_sequence_number=place) for number in (1, 2) for place in (0, 1)]
     done = checked(whole_shop(tmp_path, queue, routes=routes))
-    found = [(result.handle, result.verdict.reason) for result in done.results if result.verdict is not None]
-    assert found == [
+    reasons = [(result.handle, result.verdict.reason) for result in done.results if result.verdict is not None]
+    assert reasons == [
         *[(handle(1), "ROUTE_REQUESTED")] * 2,
         *[(handle(2), "SERVICE_NOT_FOUND")] * 2,
     ]

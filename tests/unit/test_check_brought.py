@@ -134,8 +134,8 @@ def test_the_instance_of_an_export_is_found(
 
 def test_options_come_before_the_folder(tmp_path: Path) -> None:
     files = {"a/queue.txt": QUEUE, "b/routes.txt": ROUTES}
-    found = units(files, tmp_path, instance="HUB", database="Sales")
-    assert found == {"transmission_queue": {("HUB", "Sales")}, "routes": {("HUB", "Sales")}}
+    found_units = units(files, tmp_path, instance="HUB", database="Sales")
+    assert found_units == {"transmission_queue": {("HUB", "Sales")}, "routes": {("HUB", "Sales")}}
 
 
 def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ def test_times_have_one_form_in_json(capsys: pytest.CaptureFixture[str]) -> None
     times = r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d[^\"]*"
     for options in (FIX, ("--message", BILLING), ("--at", "2026-01-05T17:00:00")):
         printed = run(capsys, *EXAMPLES, *options, "--format", "json")
-        found = re.findall(rf'"({times})"', printed)
-        assert len(found) > 3
-        assert [text for text in found if not re.fullmatch(r"[\d-]+T[\d:.]+Z", text)] == []
+        shown_times = re.findall(rf'"({times})"', printed)
+        assert len(shown_times) > 3
+        assert [text for text in shown_times if not re.fullmatch(r"[\d-]+T[\d:.]+Z", text)] == []
         assert "+00:00" not in printed
 
 

@@ -219,8 +219,8 @@ def test_a_peer_whose_certificate_is_not_known(tmp_path: Path) -> None:
         " Certificate not found. State 89."
     )
     shop(tmp_path, status, 28035, routes=to_stock("TCP://stock:4022"))
-    known = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2030-01-01T00:00:00"}]
-    target(tmp_path, certificates={"master": known})
+    certificates = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2030-01-01T00:00:00"}]
+    target(tmp_path, certificates={"master": certificates})
     remedy = only_remedy(tmp_path)
     statement = remedy.statement or ""
     assert remedy.place == ("SHOP", "master")
@@ -236,8 +236,8 @@ def test_a_peer_whose_certificate_has_expired(tmp_path: Path) -> None:
         " The certificate has expired. State 81."
     )
     shop(tmp_path, status, 28035, routes=to_stock("TCP://stock:4022"))
-    known = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2026-01-01T00:00:00"}]
-    target(tmp_path, certificates={"master": known})
+    certificates = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2026-01-01T00:00:00"}]
+    target(tmp_path, certificates={"master": certificates})
     remedy = only_remedy(tmp_path)
     assert remedy.place == ("STOCK", "master")
     assert "'StockCert', valid until 2026-01-01" in remedy.cause
@@ -251,8 +251,8 @@ def test_a_peer_whose_certificate_has_expired(tmp_path: Path) -> None:
 )
 def test_endpoints_without_a_common_authentication(tmp_path: Path, ours: str, differs: bool) -> None:
     closed = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
-    own = broker_endpoint("SHOP", connection_auth_desc=ours)
-    shop(tmp_path, closed, 9757, routes=to_stock("TCP://stock:4022"), service_broker_endpoints=[own])
+    own_endpoint = broker_endpoint("SHOP", connection_auth_desc=ours)
+    shop(tmp_path, closed, 9757, routes=to_stock("TCP://stock:4022"), service_broker_endpoints=[own_endpoint])
     target(tmp_path)
     remedy = only_remedy(tmp_path)
     assert ("no kind of authentication in common" in remedy.cause) is differs
@@ -360,11 +360,11 @@ def test_two_express_editions_explain_silence(tmp_path: Path) -> None:
 
 
 def test_a_silent_target_is_explained_by_its_dialogs(tmp_path: Path) -> None:
-    known = endpoint(1, is_initiator=0, conversation_handle=handle(9))
-    remedy = silent(tmp_path / "known", conversation_endpoints={"Stock": [known]})
+    known_dialog = endpoint(1, is_initiator=0, conversation_handle=handle(9))
+    remedy = silent(tmp_path / "known", conversation_endpoints={"Stock": [known_dialog]})
     assert remedy.place == ("STOCK", "Stock")
     assert "acknowledgement is lost" in remedy.cause
-    other = {**known, "conversation_id": conversation(8)}
+    other = {**known_dialog, "conversation_id": conversation(8)}
     remedy = silent(tmp_path / "other", conversation_endpoints={"Stock": [other]})
     assert "do not arrive" in remedy.cause
     assert any("Broker:Message Undeliverable" in action for action in remedy.actions)

@@ -50,8 +50,8 @@ def guid(number: int) -> str:
 def write(file: Path, at: str, **rows: list[dict[str, Any]]) -> None:
     """Write JSON lines by view in a new folder."""
     file.mkdir(parents=True, exist_ok=True)
-    for view, found in rows.items():
-        lines = (json.dumps({**row, "exported_at": at}) for row in found)
+    for view, view_rows in rows.items():
+        lines = (json.dumps({**row, "exported_at": at}) for row in view_rows)
         (file / f"{view}.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -288,7 +288,7 @@ def test_names_never_add_statements(groups: dict[str, Any]) -> None:
     """The statements to paste are the intended ones, with the names of the estate."""
     from routing.importing.tsql.script_reader import read_script
 
-    known = set(_all_texts(groups))
+    known_texts = set(_all_texts(groups))
     complete = [statement for statement, is_complete in statements_in(groups) if is_complete]
     assert len(complete) > 20
     noon = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -306,7 +306,7 @@ def test_names_never_add_statements(groups: dict[str, Any]) -> None:
         assert len(script.statements) == statement.count("\n") - around
         for one in script.statements:
             kinds.add(type(one).__name__)
-            assert one.database is None or one.database in known | {"master", "msdb"}
+            assert one.database is None or one.database in known_texts | {"master", "msdb"}
     assert kinds == {"CreateRoute", "AlterRoute", "DropRoute", "AlterDatabase"}
     for statement, is_complete in statements_in(groups):
         lines = statement.split("\n")
@@ -418,18 +418,18 @@ def test_thousands_of_groups_are_bounded(capsys: pytest.CaptureFixture[str], tmp
 def test_one_message_is_explained(capsys: pytest.CaptureFixture[str], folder: Path, name: str) -> None:
     number = EVERY.index(name)
     handle = guid(number * 100_000)
-    own = next(folder.glob(f"{number} *"))
+    file = next(folder.glob(f"{number} *"))
     if name in TOO_LONG:
-        assert_harmless(run(capsys, str(own), "--message", handle, status=2))
+        assert_harmless(run(capsys, str(file), "--message", handle, status=2))
         return
     # Each form of an id with a third of the names.
     asked = (f"{handle}:I:0", handle, "{" + handle.upper() + "}")[number % 3]
-    assert_harmless(run(capsys, str(own), "--message", asked))
-    out = run(capsys, str(own), "--message", handle, "--format", "json")
+    assert_harmless(run(capsys, str(file), "--message", asked))
+    out = run(capsys, str(file), "--message", handle, "--format", "json")
     assert out.count("\n") == 1
     assert len(json.loads(out)["explained"]) == 1
     # One of a database that is not listed has no verdict.
-    assert_harmless(run(capsys, str(own), "--message", guid(number * 100_000 + 4_000)))
+    assert_harmless(run(capsys, str(file), "--message", guid(number * 100_000 + 4_000)))
 
 
 @pytest.mark.parametrize("name", EVERY)

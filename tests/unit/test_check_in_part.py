@@ -176,14 +176,14 @@ def test_unread_databases_may_hold_the_service(
     tmp_path: Path, services: Any, dialogs: Any, routes: Any, expected: Any
 ) -> None:
     ids = {"Alpha": "0a0a0a0a", "Beta": "0b0b0b0b", "Orders": "0d0d0d0d", "msdb": "d4d4d4d4"}
-    found = decided(
+    outcome = decided(
         tmp_path,
         databases=[database(name, broker) for name, broker in ids.items()],
         services=services,
         routes={"Orders": routes, "msdb": []},
         **({} if dialogs is None else {"dialogs": dialogs}),
     )
-    assert found == expected
+    assert outcome == expected
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_unread_databases_may_hold_the_service(
 )
 def test_an_endpoint_without_a_name_has_an_address(tmp_path: Path, columns: Any, expected: Any) -> None:
     empty = {"machine_name": None, "full_name": None, "listener_names": None, "port": None}
-    known = {"endpoint_id": 1, "is_message_forwarding_enabled": 0, **empty, **columns}
+    endpoint_row = {"endpoint_id": 1, "is_message_forwarding_enabled": 0, **empty, **columns}
     routes = {"Orders": [route("R", "//s", "TCP://SHOP:4022")], "msdb": []}
-    assert decided(tmp_path, service_broker_endpoints=[known], routes=routes) == expected
+    assert decided(tmp_path, service_broker_endpoints=[endpoint_row], routes=routes) == expected
 
 
 ASK = route("Ask", "SQL/ServiceBroker/BrokerConfiguration")

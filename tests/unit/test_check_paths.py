@@ -669,8 +669,8 @@ def is_told(expected: tuple[str, str], advice: Any) -> bool:
     instance, text = expected
     statement = advice.remedy.statement or ""
     exact = not text.startswith("--") and text.startswith("USE ")
-    found = statement == text if exact else text in statement or text in advice.remedy.text
-    return advice.remedy.instance == instance and found
+    is_shown = statement == text if exact else text in statement or text in advice.remedy.text
+    return advice.remedy.instance == instance and is_shown
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -748,8 +748,8 @@ FINDINGS = {
 def test_findings_of_lint_are_shown_with_the_messages(name: str, tmp_path: Path) -> None:
     done = checked(tmp_path, CASES[name])
     [group] = done.groups
-    found = [(one.code, one.instance_name, one.database_name, one.object) for one in done.findings_on(group)]
-    assert set(FINDINGS[name]) <= set(found)
+    findings = [(one.code, one.instance_name, one.database_name, one.object) for one in done.findings_on(group)]
+    assert set(FINDINGS[name]) <= set(findings)
     assert set(done.findings_on(group)) == set(done.findings)
 
 

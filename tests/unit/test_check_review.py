@@ -109,8 +109,8 @@ def test_each_message_has_the_handle_of_its_conversation(
     """With and without a conversation endpoint."""
     whole_shop(tmp_path, [waiting(1, "//stock"), waiting(2, "//stock")], dialogs=[endpoint(1)])
     messages = [one for group in of_json(capsys, tmp_path)["groups"] for one in group["messages"]]
-    found = {(one["conversation_handle"], one["conversation_id"]) for one in messages}
-    assert found == {(handle(1), conversation(1)), (handle(2), None)}
+    handles = {(one["conversation_handle"], one["conversation_id"]) for one in messages}
+    assert handles == {(handle(1), conversation(1)), (handle(2), None)}
 
 
 def test_unused_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

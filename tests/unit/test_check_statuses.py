@@ -213,8 +213,8 @@ OF_ORDERS = [
 def test_causes_that_hold_back_a_local_message(
     status: str, number: int | None, words: str, statement: str | None, tmp_path: Path
 ) -> None:
-    found, text = words_and_statements(tmp_path, "//orders", status, number)
-    assert words in found
+    shown, text = words_and_statements(tmp_path, "//orders", status, number)
+    assert words in shown
     assert (text or "").startswith(statement or "")
     assert (text is None) == (statement is None)
 
@@ -338,8 +338,8 @@ def test_a_wrong_port_is_corrected(
 ) -> None:
     if is_known:
         stock(tmp_path)
-    found = words_and_statements(tmp_path, "//stock", RECEIVING.format(error), **to_stock(address))
-    assert found[1] == statement
+    shown = words_and_statements(tmp_path, "//stock", RECEIVING.format(error), **to_stock(address))
+    assert shown[1] == statement
 
 
 def test_a_wrong_port_is_corrected_where_no_dialog_was_exported(tmp_path: Path) -> None:
@@ -421,11 +421,11 @@ TWINS = [
 @pytest.mark.parametrize(("databases", "words"), TWINS)
 def test_a_doubled_broker_id_is_foreseen(databases: list[Any], words: str, tmp_path: Path) -> None:
     listed = [database("msdb", "d4d4d4d4", 4), *databases]
-    found, statement = words_and_statements(
+    shown, statement = words_and_statements(
         tmp_path, "//orders", "The broker is disabled in the sender's database.", databases=listed
     )
-    assert words in found
-    assert "9772" in found
+    assert words in shown
+    assert "9772" in shown
     if "cannot" in words:
         assert "-- ALTER DATABASE [Orders] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
         assert "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
@@ -475,14 +475,14 @@ def test_missing_objects_are_looked_up_at_the_destination(
     shop: dict[str, Any] = {**to_stock(), "services": {"msdb": [], "Orders": [{"name": "//from"}]}}
     if dialogs == "unknown":
         shop["conversation_endpoints"] = None
-    found, text = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.", **shop)
-    assert words in found
+    shown, text = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.", **shop)
+    assert words in shown
     assert statement is None or text == statement
 
 
 def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
-    found, statement = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.")
-    assert "Compare the names of the service and the broker instance" in found
+    shown, statement = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.")
+    assert "Compare the names of the service and the broker instance" in shown
     assert statement is None
 
 

@@ -376,8 +376,8 @@ def test_a_missing_java_is_one_sentence(tmp_path: Path, home: str | None) -> Non
     programs.mkdir()
     # What Spark's own start script calls, and nothing else.
     for name in ("bash", "sh", "env", "dirname", "uname", "ls", "cat", "grep", "sed", "ps"):
-        if (found := shutil.which(name)) is not None:
-            (programs / name).symlink_to(found)
+        if (program := shutil.which(name)) is not None:
+            (programs / name).symlink_to(program)
     unset = ("JAVA_HOME", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
     # Tables that are read without it, so that it is missed at the last.
     save_estate(small_estate(), tmp_path)

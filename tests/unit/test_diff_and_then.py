@@ -53,8 +53,8 @@ def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytes
 
 def _change(rng: random.Random, tables: Tables) -> str:
     route = rng.choice(tables["routes"])
-    known = [address.strip() for row in tables["instances"] for address in row["addresses"]]
-    address = rng.choice(["TCP://nowhere.example:4022", "LOCAL", *known])
+    addresses = [address.strip() for row in tables["instances"] for address in row["addresses"]]
+    address = rng.choice(["TCP://nowhere.example:4022", "LOCAL", *addresses])
     statement = rng.choice(CHANGES).format(name=route["name"], address=address)
     return f":CONNECT {route['instance_name']}\nUSE [{route['database_name']}];\n{statement}\nGO\n"
 

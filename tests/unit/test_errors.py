@@ -125,9 +125,9 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 
 
 def _kinds() -> list[type[RoutingError]]:
-    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
     return [
-        *(kind for kind in found if kind.__module__ == errors.__name__),
+        *(kind for kind in kinds if kind.__module__ == errors.__name__),
         ConfigError,
         RuleError,
         ArgumentFault,
@@ -194,11 +194,11 @@ def test_lists_are_cut_and_values_shortened() -> None:
 
 
 def test_the_nearest_known_key() -> None:
-    known = ["tables.routes", "tables.messages"]
-    assert errors.unknown_key("tables.mesage", known) == (
+    keys = ["tables.routes", "tables.messages"]
+    assert errors.unknown_key("tables.mesage", keys) == (
         "unknown key 'tables.mesage', did you mean 'tables.messages'?"
     )
-    assert errors.unknown_key("zzz", known) == "unknown key 'zzz', known are tables.messages, tables.routes"
+    assert errors.unknown_key("zzz", keys) == "unknown key 'zzz', known are tables.messages, tables.routes"
 
 
 def test_the_first_sentence_of_an_error_of_java() -> None:

@@ -96,8 +96,8 @@ def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
 )
 def test_the_newest_status_is_not_after_the_given_time_if_possible(times: tuple[int, ...], newest: int) -> None:
     rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
-    found = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
-    assert found == StatusText(newest * 1_000_000, None, None)
+    status = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
+    assert status == StatusText(newest * 1_000_000, None, None)
 
 
 # The row of an instance, how many databases and routes are listed of it, and the gap.
@@ -180,8 +180,8 @@ def test_views_with_a_history_are_not_listed_as_later_imports() -> None:
         for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
     ]
     nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
-    found = MessageBackground.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
-    assert found.newest == {"hub": AT + 1_000_000}
+    background = MessageBackground.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
+    assert background.newest == {"hub": AT + 1_000_000}
 
 
 def arrived() -> KnownRows:
@@ -215,6 +215,6 @@ def test_a_status_is_compared_with_the_search_that_decided(is_msdb_on: bool, rea
     arriving = message(1, "//far", database_name=None)
     msdb = database("msdb", is_broker_enabled=is_msdb_on)
     observation = {**QUEUE, "instance_name": "hub", "message_id": "m1", "error_number": 9789}
-    known = KnownRows(estate(databases=[msdb], observed_routing=[observation]))
-    *_, outcome, status = known.explain(arriving).steps
+    known_rows = KnownRows(estate(databases=[msdb], observed_routing=[observation]))
+    *_, outcome, status = known_rows.explain(arriving).steps
     assert (outcome["reason"], status["item"], status["finding"]) == (reason, "STATUS", expected)

@@ -90,15 +90,15 @@ class Explained:
 def explained() -> Explained:
     """Explain every message without its own time of all cases, the near misses, and the described messages."""
     tables = merged([prefixed(case["tables"], f"case{n}/") for n, case in enumerate(CASES)] + [_near_misses()])
-    known, answers = KnownRows(tables), {}
+    known_rows, answers = KnownRows(tables), {}
     for row in tables["messages"]:
         place = row["instance_name"].split("/")[0]
         case = "" if place == "near" else CASES[int(place[4:])]["case"]
         # A message that cannot be judged has no path.
         with suppress(QuestionError):
-            answers[case, row["message_id"]] = known.explain(row)
+            answers[case, row["message_id"]] = known_rows.explain(row)
     for row in _described():
-        answers["", row["message_id"]] = known.explain(row, is_described=True)
+        answers["", row["message_id"]] = known_rows.explain(row, is_described=True)
     return Explained(answers)
 
 
@@ -459,7 +459,7 @@ def test_an_explanation_decides_only_for_the_time_of_its_message(monkeypatch: py
         for number, (begin, end) in enumerate(pairwise(times))
     ]
     asked = message(1, "//far", enqueue_time=times[700])
-    known = KnownRows(estate(routes=versions, messages=[asked]))
+    known_rows = KnownRows(estate(routes=versions, messages=[asked]))
     decided = list[int]()
     decide = ConcerningRoutes.decide
 
@@ -470,7 +470,7 @@ def test_an_explanation_decides_only_for_the_time_of_its_message(monkeypatch: py
     with monkeypatch.context() as patched:
         patched.setattr(ConcerningRoutes, "decide", count)
         patched.setattr(ConcerningRoutes, "decide_span", lambda *_: pytest.fail("a whole timeline is decided"))
-        explained = known.explain(asked)
+        explained = known_rows.explain(asked)
     [verdict] = explained.verdict
     assert verdict["address"] == "tcp://h700:1"
     assert set(decided) == {micros(times[700])}

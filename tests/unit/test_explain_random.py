@@ -39,8 +39,8 @@ def test_irrelevant_rows_do_not_change_an_explanation() -> None:
                 expected = answer(asked, rows.known)
             except QuestionError:
                 continue
-            known = KnownTables.of_columns(near, rows.chunks, rows.known.other_instances)
-            assert answer(asked, known) == expected
+            known_tables = KnownTables.of_columns(near, rows.chunks, rows.known.other_instances)
+            assert answer(asked, known_tables) == expected
     assert left_out > 0
 
 
@@ -50,10 +50,10 @@ def test_requests_end_as_in_the_reference() -> None:
     for _ in range(NETWORKS):
         tables = random_network(rng, MESSAGES)
         _let_requests_leave(rng, tables)
-        known, network = KnownRows(tables), Network({**tables, "route_requests": []})
+        known_rows, network = KnownRows(tables), Network({**tables, "route_requests": []})
         for row in tables["messages"]:
             with suppress(QuestionError):
-                path = list(known.explain(row).steps)
+                path = list(known_rows.explain(row).steps)
                 heads = [each for each in path if each["item"] == "REQUEST_PATH"]
                 if heads:
                     ends = {_end(each) for each in path if each["item"] == "REQUEST_END"}

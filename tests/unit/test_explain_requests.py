@@ -52,19 +52,19 @@ def step_and_requests(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
 
 
 def test_other_messages_are_only_read_for_requests() -> None:
-    known = KnownRows(small_estate())
+    known_rows = KnownRows(small_estate())
     for number, name in ((1, "//stock"), (2, "//stock"), (3, "//far")):
-        known.explain(message(number, name))
+        known_rows.explain(message(number, name))
     expired = at(12, 9)
     tables = small_estate()
     tables["dialogs"].append({**tables["dialogs"][0], "conversation_id": expired["conversation_id"].lower()})
     tables["dialogs"][-1]["lifetime"] = expired["enqueue_time"]
-    assert known.asked == 0
-    known = KnownRows(tables)
-    assert step_and_requests(known.explain(expired)) == (None, [])
-    assert known.asked == 0
-    assert step_and_requests(known.explain(at(12, 10))) == (4, [])
-    assert known.asked == 1
+    assert known_rows.asked == 0
+    known_rows = KnownRows(tables)
+    assert step_and_requests(known_rows.explain(expired)) == (None, [])
+    assert known_rows.asked == 0
+    assert step_and_requests(known_rows.explain(at(12, 10))) == (4, [])
+    assert known_rows.asked == 1
 
 
 CASES: dict[str, tuple[Tables, Row, tuple[Any, list[tuple[str, str]]]]] = {
@@ -119,9 +119,9 @@ def test_reading_stops_when_the_answer_is_certain() -> None:
             read.append(row["message_id"])
             yield {"messages": columns_of_rows([row], INPUTS["messages"])}
 
-    known = KnownRows(estate())
-    known.known = replace(known.known, chunks=one_by_one)
-    assert step_and_requests(known.explain(rows[20])) == (7, [("OPEN", "m0")])
+    known_rows = KnownRows(estate())
+    known_rows.known = replace(known_rows.known, chunks=one_by_one)
+    assert step_and_requests(known_rows.explain(rows[20])) == (7, [("OPEN", "m0")])
     assert read == ["m0", "m1"]
 
 

@@ -63,8 +63,8 @@ def test_the_oldest_message_of_a_conversation_is_explained(
         assert cli.main(["explain", "--config", crowded_file, "--conversation", name, "--format", "json"]) == 0
         out, err = capsys.readouterr()
         assert err == note
-        found = json.loads(out)["verdict"]["message_id"]
-        assert found == {handle(20): "first", conversation(21): "arrived first", conversation(2): "m2"}[name]
+        message_id = json.loads(out)["verdict"]["message_id"]
+        assert message_id == {handle(20): "first", conversation(21): "arrived first", conversation(2): "m2"}[name]
     assert cli.main(["explain", "--config", crowded_file, "--conversation-id", conversation(20)]) == 2
     assert capsys.readouterr().err.startswith(
         f"sbroute: conversation '{conversation(20)}' has messages of 2 endpoints: "

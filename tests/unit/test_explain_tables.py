@@ -275,8 +275,8 @@ def test_rows_without_an_instance_match_no_message() -> None:
     nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
     with pytest.raises(QuestionError, match="the message would be rejected: MISSING_INSTANCE_NAME"):
         explain(arrow(nowhere), StoredMessage("m9"))
-    found = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
-    assert set(found.values["instance_name"]) == {"hub"}
+    selected = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
+    assert set(selected.values["instance_name"]) == {"hub"}
 
 
 @pytest.mark.parametrize("as_of", [None, 0])

@@ -179,11 +179,11 @@ def test_lint_reads_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     write(tmp_path, files)
     for path in (tmp_path, tmp_path / "db/D.sqlproj"):
         done = linted(capsys, str(path))
-        found = {
+        findings = {
             (one["code"], Path(one["file"]).name, one["database_name"], one["line"]) for one in done["findings"]
         }
         wanted = {("SBR031", "R.sql", "D", 1), ("SBR034", "D.sqlproj", "D", 2)}
-        assert found == wanted | ({("SBR006", "other.sql", None, 1)} if path == tmp_path else set())
+        assert findings == wanted | ({("SBR006", "other.sql", None, 1)} if path == tmp_path else set())
         assert done["not_taken"] == []
     [unused] = [note for note in linted(capsys, str(tmp_path))["notes"] if "does not build" in note]
     assert "scratch.sql" in unused

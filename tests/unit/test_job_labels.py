@@ -53,8 +53,8 @@ class Connect:
 
 
 def _session(stand_in: object) -> SparkSession:
-    found: Any = stand_in
-    return cast("SparkSession", found)
+    session: Any = stand_in
+    return cast("SparkSession", session)
 
 
 @pytest.mark.parametrize("own", ["the user's", None])

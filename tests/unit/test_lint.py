@@ -188,8 +188,8 @@ def test_fail_under_sets_the_exit_code(
 
 
 def test_json_is_one_line(console: Console) -> None:
-    found = lint_result(*rows("error"), suppressed=2, coverage=(4, 3))
-    command.tell_tables(found, options("--config", "x", "--format", "json"), console)
+    result = lint_result(*rows("error"), suppressed=2, coverage=(4, 3))
+    command.tell_tables(result, options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert "\n" not in line
     assert json.loads(line) == {
@@ -256,14 +256,14 @@ def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_printed_findings_equal_their_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
-    found = [
+    findings = [
         _row(4, "error"),
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Open"},
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
     ]
     assert (
         command.tell_tables(
-            lint_result(*found, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked)
+            lint_result(*findings, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked)
         )
         == 0
     )
@@ -304,8 +304,8 @@ def test_a_thousand_equal_findings_are_three_examples(capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("plain_terminal")
 def test_errors_come_first_and_counts_last(capsys: pytest.CaptureFixture[str]) -> None:
-    found = [_row(36, "info"), _row(1, "warning"), _row(20, "error"), _row(19, "warning"), _row(2, "error")]
-    lines = printed(capsys, found, "--all")
+    findings = [_row(36, "info"), _row(1, "warning"), _row(20, "error"), _row(19, "warning"), _row(2, "error")]
+    lines = printed(capsys, findings, "--all")
     heads = [line.split(" (")[0] for line in lines if line.startswith("SBR")]
     assert heads == ["SBR002 error", "SBR020 error", "SBR001 warning", "SBR019 warning", "SBR036 info"]
     assert lines[-1].startswith("2 errors, 2 warnings, 1 info, 0 suppressed")

@@ -113,7 +113,7 @@ def lacking_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
 def caught_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
     """Services that databases of their instance reach by routes for any service, and none by its name."""
     for instance in walker.network.instances.values():
-        own = sorted(database for database in instance.databases if database != "msdb")
+        databases = sorted(database for database in instance.databases if database != "msdb")
         for service in {*SERVICES, *SENDERS}:
             holders = [
                 row["database_name"]
@@ -123,7 +123,7 @@ def caught_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
             ]
             hops = [
                 trace.ways[0].hops[0]
-                for scope in own
+                for scope in databases
                 for trace in walker.traces(instance, scope, service, is_arrival=False)
             ]
             steps = {hop.step for hop in hops if hop.outcome == "DELIVERED" and hop.rerouted_from is None}
@@ -212,10 +212,10 @@ def test_claims_of_findings_equal_a_walk_by_the_reference() -> None:
     for number in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(rng, tables)
-        own, claimed = by_own_walk(tables, now), by_lint(tables, now)
+        by_reference, claimed = by_own_walk(tables, now), by_lint(tables, now)
         for code in CODES:
-            assert claimed[code] == own[code], (number, code)
-            counts[code] += len(own[code])
+            assert claimed[code] == by_reference[code], (number, code)
+            counts[code] += len(by_reference[code])
     # It is no test where nothing is claimed.
     assert min(counts[code] for code in CODES) >= 20, counts
 

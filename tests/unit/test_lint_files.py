@@ -44,8 +44,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) ->
 
 
 def linted(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(capsys, *arguments, "--format", "json", status=status)[0])
-    return found
+    answer: dict[str, Any] = json.loads(run(capsys, *arguments, "--format", "json", status=status)[0])
+    return answer
 
 
 def script(folder: Path, text: str = SCRIPT_TEXT, name: str = "change.sql") -> Path:
@@ -131,8 +131,8 @@ def test_variables_of_sqlcmd_and_the_database_in_use(tmp_path: Path, capsys: pyt
     assert done["findings"] == []
     assert "sqlcmd variable 'where' has no value" in done["not_taken"][0]
     assert [one["code"] for one in linted(capsys, file, "-v", "where=far:1")["findings"]] == ["SBR006"]
-    [found] = linted(capsys, file, "-v", "where=tcp://far", "--database", "Sales")["findings"]
-    assert (found["code"], found["database_name"], found["line"]) == ("SBR031", "Sales", 1)
+    [finding] = linted(capsys, file, "-v", "where=tcp://far", "--database", "Sales")["findings"]
+    assert (finding["code"], finding["database_name"], finding["line"]) == ("SBR031", "Sales", 1)
 
 
 def test_a_file_in_another_language_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,8 +152,8 @@ def test_nothing_to_lint_is_an_error(name: str, tmp_path: Path, capsys: pytest.C
 def test_exports_name_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     orders = [route("Old", "//old", "TCP://old.example")]
     shop = whole_shop(tmp_path, [], [], routes={"msdb": [route("AutoCreatedLocal")], "Orders": orders})
-    [found] = [one for one in linted(capsys, str(shop))["findings"] if one["code"] == "SBR031"]
-    assert (found["file"], found["line"]) == (str(tmp_path / "SHOP" / "routes.jsonl"), None)
+    [finding] = [one for one in linted(capsys, str(shop))["findings"] if one["code"] == "SBR031"]
+    assert (finding["file"], finding["line"]) == (str(tmp_path / "SHOP" / "routes.jsonl"), None)
 
 
 def test_statements_about_what_was_exported_are_left_out(
@@ -331,17 +331,17 @@ def test_leaving_out_a_view_of_an_instance_adds_no_error(tmp_path: Path) -> None
     written = write_estates(random.Random(SEED), tmp_path, range(ESTATES), less=4, scripted=0)
 
     def found_of(name: str) -> set[tuple[Any, ...]]:
-        found = found_in(tmp_path / name.replace("\\", "$"), seen)
-        return {(code, *rest) for code, _, *rest in found}
+        findings = found_in(tmp_path / name.replace("\\", "$"), seen)
+        return {(code, *rest) for code, _, *rest in findings}
 
     whole = {each.estate: found_of(each.name) for each in written if each.variant == FULL}
     seen.clear()
     in_part = 0
     for each in written:
         if each.variant not in (FULL, SCRIPT):
-            found = found_of(each.name)
-            assert found - whole[each.estate] == set(), (each.name, sorted(map(str, each.left_out)))
-            in_part += len(found)
+            findings = found_of(each.name)
+            assert findings - whole[each.estate] == set(), (each.name, sorted(map(str, each.left_out)))
+            in_part += len(findings)
     # It is no test where nothing is found, or nothing is left unjudged.
     assert in_part > 50
     assert len(seen) > 3

@@ -163,9 +163,9 @@ def test_coverage_counts_used_routes() -> None:
 def test_finding_rows_are_sorted_and_complete() -> None:
     rows = _rows()
     assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
-    known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
-    assert {row["code"] for row in rows} == set(known) - OF_FILES
-    assert all((row["severity"], row["advice"]) == known[row["code"]] for row in rows)
+    advice_by_code = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
+    assert {row["code"] for row in rows} == set(advice_by_code) - OF_FILES
+    assert all((row["severity"], row["advice"]) == advice_by_code[row["code"]] for row in rows)
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 
 
@@ -217,8 +217,8 @@ def test_separate_rings_are_separate_findings() -> None:
 def test_a_long_chain_of_forwarders_is_a_loop_only_if_closed(closed: bool) -> None:
     draft = EstateDraft()
     _ring(draft, "f", 1_500, "Lost", closed=closed)
-    found = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
-    assert _around(draft) == (found if closed else [])
+    messages = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
+    assert _around(draft) == (messages if closed else [])
 
 
 def test_expired_versions_give_no_finding() -> None:
@@ -253,9 +253,9 @@ def test_a_scope_with_many_requested_services_is_one_finding() -> None:
     draft.route("one", "Sales", "Bound", "LOCAL", "S2", "id-sales")
     draft.route("one", "Sales", "Elsewhere", "tcp://far:4022", "T0")
     done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
-    found = {row["database_name"]: row["message"] for row in done.findings if row["code"] == "SBR033"}
+    messages = {row["database_name"]: row["message"] for row in done.findings if row["code"] == "SBR033"}
     expected = "an open message for %s opens a route request, though this instance has the service"
-    assert found == {
+    assert messages == {
         "Sales": expected % "S1, S3, S4, S5, S6 and 3 more",
         "msdb": expected % "S0, S1, S2, S3, S4 and 5 more",
     }

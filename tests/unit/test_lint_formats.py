@@ -34,8 +34,8 @@ def sarif(*rows: Row, root: str = "/work") -> dict[str, Any]:
     assert "\n" not in text
     check_sarif(json.loads(text))
     [run] = json.loads(text)["runs"]
-    found: dict[str, Any] = run
-    return found
+    document: dict[str, Any] = run
+    return document
 
 
 def check_sarif(log: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ def _proved(tables: Tables, now: datetime) -> dict[OpenChoice, Ends]:
 def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
     """Each choice with all that any dialog's hash shows, from every scope for every service."""
     network = Network({**tables, "route_requests": []})
-    found: dict[OpenChoice, list[Ends]] = {}
+    hazards: dict[OpenChoice, list[Ends]] = {}
     for instance in network.instances.values():
         for scope in {*instance.databases, "msdb"}:
             for service in {*SERVICES, *SENDERS}:
@@ -45,10 +45,10 @@ def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
                 for conversation in CONVERSATIONS:
                     message = message_to(instance, sender, service, now, conversation=conversation)
                     trace = network.follow(message, RequestBook([]))
-                    found.setdefault(choice, []).extend(_different_ends(trace, choice))
+                    hazards.setdefault(choice, []).extend(_different_ends(trace, choice))
                     if len(trace.ways) == 1 and not any(hop.step == 3 for hop in trace.ways[0].hops):
                         break
-    return {choice: ends for choice, ends in found.items() if ends}
+    return {choice: ends for choice, ends in hazards.items() if ends}
 
 
 def _different_ends(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
@@ -90,12 +90,12 @@ def test_hazards_equal_a_walk_by_the_reference() -> None:
     for _ in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(tables)
-        proved, own = _proved(tables, now), _by_own_walk(tables, now)
-        assert proved.keys() == own.keys()
-        assert all(proved[choice] in ends for choice, ends in own.items())
-        count += len(own)
+        proved, by_reference = _proved(tables, now), _by_own_walk(tables, now)
+        assert proved.keys() == by_reference.keys()
+        assert all(proved[choice] in ends for choice, ends in by_reference.items())
+        count += len(by_reference)
         names = {
             (row["instance_name"], row["database_name"], row["remote_service_name"]) for row in tables["routes"]
         }
-        by_any += sum(choice not in names for choice in own)
+        by_any += sum(choice not in names for choice in by_reference)
     assert min(count - 60, by_any - 20) > 0, (count, by_any)

@@ -462,8 +462,10 @@ class _Tracker:
     def getStageInfo(self, stage: int) -> Any:  # noqa: N802 - Spark's name.
         from pyspark import SparkStageInfo
 
-        found = self.stages[stage]
-        return None if found is None else SparkStageInfo(stage, 0, "save", found[1], 1, found[0], 0)
+        stage_tasks = self.stages[stage]
+        return (
+            None if stage_tasks is None else SparkStageInfo(stage, 0, "save", stage_tasks[1], 1, stage_tasks[0], 0)
+        )
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def _end(file: Path, number: signal.Signals, point: str, seconds: float) -> tupl
 
 def _counting_run(file: Path) -> str | None:
     config = config_of(file.parent / "in", file.parent / "out")
-    found = last_run(LocalOpener(), config.output["runs"]) if (file.parent / "out" / "runs").exists() else None
-    return None if found is None else found.run_id
+    recorded = last_run(LocalOpener(), config.output["runs"]) if (file.parent / "out" / "runs").exists() else None
+    return None if recorded is None else recorded.run_id
 
 
 # Each signal at a moment of its own: which one it is does not matter to the run.

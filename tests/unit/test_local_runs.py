@@ -251,10 +251,10 @@ def test_comments_of_columns_stay(folder: Path, key: str) -> None:
     DeltaTable(place).alter.set_table_description("of our job")
     done = routing.resolve_local(_config(folder), run_id="next")
     assert done.notes == (NOT_ENDED,)
-    found = {
+    comments = {
         field["name"]: field["metadata"] for field in json.loads(DeltaTable(place).schema().to_json())["fields"]
     }
-    assert found["run_id"] == {"comment": "which run"}
+    assert comments["run_id"] == {"comment": "which run"}
     _assert_left(folder, "next", MORE)
 
 

@@ -93,10 +93,10 @@ def test_the_answer_names_stuck_messages_and_since_when(
 
 def test_many_reasons_become_a_table(job: Path) -> None:
     config = routing.load_config(str(job))
-    found = routing.list_messages(config, routing.ask(), now=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
+    listed = routing.list_messages(config, routing.ask(), now=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
     ends = ["DELAYED NO_ROUTE", "DROPPED NO_ROUTE", "DROPPED HOP_LIMIT", "DROPPED ROUTING_LOOP"]
     counts = [{"outcome": end.split()[0], "reason": end.split()[1], "messages": 2} for end in ends]
-    shown = routing.text_of(replace(found, counts=replace(found.counts, rows=tuple(counts))), width=80)
+    shown = routing.text_of(replace(listed, counts=replace(listed.counts, rows=tuple(counts))), width=80)
     assert shown.startswith(
         "8 messages are stuck, the oldest since 6 h, for 3 reasons.\n\nStuck messages\noutcome  reason"
     )
@@ -104,8 +104,8 @@ def test_many_reasons_become_a_table(job: Path) -> None:
 
 
 def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
-    assert json.loads(found) == {
+    answer = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
+    assert json.loads(answer) == {
         "now": "2026-01-05T12:00:00Z",
         "last_checked": None,
         "total": 2,

@@ -78,9 +78,9 @@ SERVICES = [
 def test_a_near_route_has_its_differences(
     one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None
 ) -> None:
-    found = NearMisses(estate([("Orders", one)], [])).find(HUB, "Orders", "S", broker, NOW)
-    assert [miss.differences for miss in found] == ([] if expected is None else [expected])
-    for miss in found:
+    misses = NearMisses(estate([("Orders", one)], [])).find(HUB, "Orders", "S", broker, NOW)
+    assert [miss.differences for miss in misses] == ([] if expected is None else [expected])
+    for miss in misses:
         assert (miss.object_type, miss.instance, miss.database, miss.name) == ("route", HUB, "Orders", "r")
         assert (miss.service, miss.broker) == (one.service, one.broker)
 
@@ -92,10 +92,10 @@ def test_a_near_service_has_its_differences(
     off: str | None,
     expected: list[tuple[str, str, str, tuple[str, ...]]],
 ) -> None:
-    found = NearMisses(estate([], services, off)).find(HUB, "Orders", "S", broker, NOW)
-    assert [(miss.instance, miss.database, miss.service, miss.differences) for miss in found] == expected
+    misses = NearMisses(estate([], services, off)).find(HUB, "Orders", "S", broker, NOW)
+    assert [(miss.instance, miss.database, miss.service, miss.differences) for miss in misses] == expected
     ids = {name: each for _, name, each, _ in DATABASES}
-    for miss in found:
+    for miss in misses:
         assert (miss.object_type, miss.name, miss.broker) == ("service", miss.service, ids[miss.database])
 
 
@@ -108,8 +108,8 @@ def test_routes_come_first_then_services_of_the_own_instance() -> None:
         ("msdb", route("e", "s")),
     ]
     services = [(SHOP, "Parts", "s"), (HUB, "Stock", "s/"), (HUB, "msdb", "s")]
-    found = NearMisses(estate(routes, services)).find(HUB, "Orders", "S", None, NOW)
-    assert [(miss.object_type, miss.database, miss.name) for miss in found] == [
+    misses = NearMisses(estate(routes, services)).find(HUB, "Orders", "S", None, NOW)
+    assert [(miss.object_type, miss.database, miss.name) for miss in misses] == [
         ("route", "Orders", "a"),
         ("route", "Orders", "b"),
         ("route", "Orders", "c"),
@@ -133,8 +133,8 @@ def test_an_old_version_of_a_route_is_not_a_near_miss() -> None:
         ("Orders", route("gone", "S", valid_to=NOW)),
         ("Orders", route("gone", "S", valid_from=1, valid_to=50)),
     ]
-    found = NearMisses(estate(versions, [])).find(HUB, "Orders", "S", None, NOW)
-    assert [(miss.name, miss.differences) for miss in found] == [("gone", ("EXPIRED",))]
+    misses = NearMisses(estate(versions, [])).find(HUB, "Orders", "S", None, NOW)
+    assert [(miss.name, miss.differences) for miss in misses] == [("gone", ("EXPIRED",))]
 
 
 def test_only_near_names_are_compared() -> None:

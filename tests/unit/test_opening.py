@@ -63,9 +63,9 @@ def test_text_of_a_fixed_length_needs_spark(kind: str, is_read: bool, tmp_path: 
             schema["fields"][0]["metadata"] = {"__CHAR_VARCHAR_TYPE_STRING": kind}
             action["metaData"]["schemaString"] = json.dumps(schema)
 
-    found = stored(tmp_path)
-    change_log(found, say)
-    opened = open_local(TableLocation(str(found)))
+    folder = stored(tmp_path)
+    change_log(folder, say)
+    opened = open_local(TableLocation(str(folder)))
     assert is_read == (
         opened != UnreadableTable("a column has texts of a fixed length, which are filled up with blanks")
     )

@@ -45,10 +45,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_one_time_decides_only_its_interval(made: list[int]) -> None:
     hub = _versions(VERSIONS)
     timeline = Planner().timeline(key_of(hub), hub)
-    found = [timeline.at(t) for t in (7, 7, 4_000, 7)]
-    assert [(one.valid_from, one.valid_to) for one in found] == [(7, 8), (7, 8), (4_000, 4_001), (7, 8)]
+    intervals = [timeline.at(t) for t in (7, 7, 4_000, 7)]
+    assert [(one.valid_from, one.valid_to) for one in intervals] == [(7, 8), (7, 8), (4_000, 4_001), (7, 8)]
     assert made == [7, 4_000]
-    assert found[0] is found[1] is found[3]
+    assert intervals[0] is intervals[1] is intervals[3]
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,6 @@ def test_an_open_message_reads_each_route_of_its_service_few_times(there: str) -
     CountedRoute.reads = 0
     for number in range(side):
         key = RoutingKey.of_names(hub, "app", f"//s/{number}", None, is_initiator=True)
-        found = Planner().at(key, hub, 0).choices
-        assert [one.last.route_name for one in found] == [f"{number * side + n:06}" for n in range(side)]
+        choices = Planner().at(key, hub, 0).choices
+        assert [one.last.route_name for one in choices] == [f"{number * side + n:06}" for n in range(side)]
     assert CountedRoute.reads < 40 * side * side

@@ -61,9 +61,11 @@ def searched(groups: Sequence[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause
 
 def causes(*groups: EpisodeGroup) -> list[tuple[str, str] | None]:
     """The kind and sentence of each contradicted group, in their order."""
-    found = searched(groups)
+    causes_by_answers = searched(groups)
     found_causes = [
-        found.get(one.answers) for one in groups if one.answers.kind not in (RIGHT, PairClass.COMPATIBLE)
+        causes_by_answers.get(one.answers)
+        for one in groups
+        if one.answers.kind not in (RIGHT, PairClass.COMPATIBLE)
     ]
     return [None if cause is None else (str(cause.kind), cause.text) for cause in found_causes]
 

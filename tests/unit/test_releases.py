@@ -12,10 +12,10 @@ OLDEST_FIRST = ["0.2.0.dev1", "0.2.0", "v0.3", "0.9.12", "0.10.0", "1.0.0rc1", "
 
 
 def test_later_releases_are_newer() -> None:
-    for index, own in enumerate(OLDEST_FIRST):
-        assert newer_than(own, OLDEST_FIRST[: index + 1]) is None
+    for index, release in enumerate(OLDEST_FIRST):
+        assert newer_than(release, OLDEST_FIRST[: index + 1]) is None
         for other in OLDEST_FIRST[index + 1 :]:
-            assert newer_than(own, [*OLDEST_FIRST[: index + 1], other]) == other
+            assert newer_than(release, [*OLDEST_FIRST[: index + 1], other]) == other
     assert newer_than("1", ["1.0.0"]) is None
     assert newer_than("0.1", []) is None
 

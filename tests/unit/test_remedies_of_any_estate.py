@@ -202,8 +202,8 @@ def draw(seed: int) -> Asked:
         if chance.random() < 0.6
     }
     addresses = {"hub": ["tcp://hub:4022"], "shop": ["tcp://shop:4022"], "depot": ["tcp://depot:4022"]}
-    known = {name: where for name, where in addresses.items() if name == "hub" or chance.random() < 0.8}
-    return Asked({"hub": hub, **others}, "S", chance.choice([None, None, B, C, D, OLD]), known)
+    known_addresses = {name: where for name, where in addresses.items() if name == "hub" or chance.random() < 0.8}
+    return Asked({"hub": hub, **others}, "S", chance.choice([None, None, B, C, D, OLD]), known_addresses)
 
 
 def reason_and_scope(verdict: Verdict) -> tuple[Reason, str | None]:

@@ -121,9 +121,9 @@ def test_a_route_that_ended_between_two_runs(config: Config) -> None:
     before = run(config, "before", 5, 2)
     assert changed_routes(changed(config, before, run(config, "now", 6, 2))) == [("REMOVED", "Ends")]
     retried = {"mode": "incremental", "now": "2026-01-05T23:59:59Z"}
-    found = changed(config, before, run(config, "now", 6, 2, **retried))
-    assert found is not None
-    assert (changed_routes(found), found.is_incremental) == ([], True)
+    changes = changed(config, before, run(config, "now", 6, 2, **retried))
+    assert changes is not None
+    assert (changed_routes(changes), changes.is_incremental) == ([], True)
     assert changed_routes(changed(config, before, run(config, "now", 6, 2, as_of="2026-01-05T23:59:59Z"))) == []
 
 

@@ -210,10 +210,10 @@ def test_runs_are_read_from_a_table_in_a_notebook() -> None:
     listed = run_documents.read_runs(runs)
     assert [row["run_id"] for row in listed] == [EMPTY, SLOW, FULL]
     assert listed.to_arrow().column_names == LISTED_RUNS.names
-    found = run_documents.find_run(runs, EMPTY, "there")
-    assert found.to_arrow().column_names == ONE_RUN.names
+    run_row = run_documents.find_run(runs, EMPTY, "there")
+    assert run_row.to_arrow().column_names == ONE_RUN.names
     # A run of no time has no shares.
-    [row] = found
+    [row] = run_row
     assert row["slow_stages"] == [{"stage": "read", "seconds": 0.0, "share": None}]
 
 

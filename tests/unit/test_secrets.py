@@ -242,10 +242,10 @@ _NUMBER = "a number or time of more than 1000 characters"
 )
 def test_oversized_or_circular_yaml_is_refused_in_time(text: str, why: str) -> None:
     started = time.process_time()
-    found = shown_refusal(text)
+    refusal = shown_refusal(text)
     assert time.process_time() - started < 5
-    assert found.startswith("the configuration '/conf/job.yaml', line ")
-    assert f": {why} (" in found
+    assert refusal.startswith("the configuration '/conf/job.yaml', line ")
+    assert f": {why} (" in refusal
 
 
 @pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])

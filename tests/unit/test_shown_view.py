@@ -53,14 +53,14 @@ VIEWS = {
 @pytest.mark.parametrize("what", VIEWS)
 def test_the_table_and_version_of_a_view_are_read(what: str) -> None:
     text, tables, version = VIEWS[what]
-    found = read_view({**MADE_IN, "View Text": text}, "another")
-    assert {".".join(parts) for parts in found.tables} == tables
-    assert found.version == version
+    view_read = read_view({**MADE_IN, "View Text": text}, "another")
+    assert {".".join(parts) for parts in view_read.tables} == tables
+    assert view_read.version == version
 
 
 def test_other_objects_have_no_table() -> None:
-    found = read_view({"Provider": "delta", "Type": "MANAGED"}, "spark_catalog")
-    assert (found.tables, found.version) == (frozenset(), None)
+    view_read = read_view({"Provider": "delta", "Type": "MANAGED"}, "spark_catalog")
+    assert (view_read.tables, view_read.version) == (frozenset(), None)
 
 
 def test_the_catalog_of_the_session_is_the_default() -> None:

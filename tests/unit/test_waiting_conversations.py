@@ -43,8 +43,8 @@ def request(
     where: str, for_service: str, whose: str | None, *, is_initiator: bool | None = True, **more: Any
 ) -> Row:
     """A request on record, made before noon."""
-    own = {"database_name": where, "conversation_id": whose, "is_initiator": is_initiator}
-    return estate_rows.request(for_service, **own, **more)
+    columns = {"database_name": where, "conversation_id": whose, "is_initiator": is_initiator}
+    return estate_rows.request(for_service, **columns, **more)
 
 
 def asking(*messages: Row, record: list[Row]) -> Tables:

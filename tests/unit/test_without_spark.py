@@ -33,8 +33,8 @@ Told = Callable[..., str]
 @pytest.fixture(scope="module")
 def commands() -> Iterator[CommandsWithout]:
     """A process in which commands run where there is no Spark."""
-    with CommandsWithout(_NO_SPARK) as found:
-        yield found
+    with CommandsWithout(_NO_SPARK) as without_spark:
+        yield without_spark
 
 
 @pytest.fixture
@@ -129,8 +129,10 @@ def test_explain_of_a_described_message(estate: Path, output_without_spark: Told
 
 def test_lint_needs_no_spark(estate: Path, output_without_spark: Told) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
-    found = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
-    assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
+    answer = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))[
+        "findings"
+    ]
+    assert sorted({row["code"] for row in answer}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
     assert "more: sbroute lint --explain CODE" in output_without_spark("lint", "--config", str(estate), *now)
     assert output_without_spark("lint", "--explain", "SBR001").startswith("# SBR001")
 

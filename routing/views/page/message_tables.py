@@ -96,7 +96,7 @@ class GridGroup:
 class FilledGrid:
     """A table of all messages, with the row number of each cell or moment (`_NO_ROW` if it has none)."""
 
-    table: PageTable
+    page_table: PageTable
     rows: Sequence[int]
 
 
@@ -213,7 +213,7 @@ def fill_tables(report: Report, cube: ReportCube, filler: TableFiller) -> tuple[
         [(number, filler.name(column, value)) for value, number in of_column.items() if value != UNTOLD]
         for column, of_column in numbers.items()
     )
-    tables = {name: filled_table.table for name, filled_table in (filled | over_time).items()}
+    tables = {name: filled_table.page_table for name, filled_table in (filled | over_time).items()}
     return tables, PageFilter(instances, services, data)
 
 

@@ -241,11 +241,11 @@ def test_the_newest_of_several_exports_counts(tmp_path: Path) -> None:
 def test_the_queries_export_all_imported_columns() -> None:
     script = queries()
     selects = re.split(r"SELECT (?:TOP \(@most\) )?'+(?=[a-z_]+'+ AS view_name)", script)[1:]
-    found = {}
+    exported = {}
     for select in selects:
         name = select.partition("'")[0]
-        found[name] = ("view_name", *re.findall(r" AS (\w+)(?=,\n|\nFROM)", select.partition(";")[0])[1:])
-    assert found == {name: view.exported for name, view in VIEWS.items()}
+        exported[name] = ("view_name", *re.findall(r" AS (\w+)(?=,\n|\nFROM)", select.partition(";")[0])[1:])
+    assert exported == {name: view.exported for name, view in VIEWS.items()}
 
 
 def test_the_queries_only_read() -> None:
@@ -253,9 +253,9 @@ def test_the_queries_only_read() -> None:
     words = set(re.findall(r"[A-Z]{3,}", script))
     assert not words & {"DELETE", "MERGE", "DROP", "ALTER", "CREATE", "TRUNCATE", "RECEIVE", "SEND"}
     # Into variables of its own, which updates name by an alias.
-    own = set(re.findall(r"DECLARE (@\w+) TABLE", script))
+    declared = set(re.findall(r"DECLARE (@\w+) TABLE", script))
     aliases = dict(re.findall(r"FROM (@\w+) AS (\w+)", script))
-    assert set(re.findall(r"INTO (\S+)", script)) == own
+    assert set(re.findall(r"INTO (\S+)", script)) == declared
     assert set(re.findall(r"UPDATE (\w+)\n", script)) == {aliases["@texts"], aliases["@statuses"]} == {"t", "s"}
     assert "SET LOCK_TIMEOUT 5000;" in script
     assert not set(re.findall(r"[a-z_]+", script)) & {"message_body", "thumbprint", "key_guid", "private_key"}

@@ -123,5 +123,5 @@ def test_routes_of_an_older_file_in_the_same_folder_are_closed(tmp_path: Path) -
     folders = exports(tmp_path / "monday", MONDAY, {"routes": _MONDAY["routes"]})
     folders += exports(tmp_path / "tuesday", TUESDAY, DATABASES)
     import_views(no_spark(), config, folders)
-    found = {row["name"]: (row["valid_from"], row["valid_to"]) for row in rows_at(config.tables["routes"])}
-    assert found == {"r": (None, None), "b": (None, TUESDAY), "m": (None, None)}
+    validity = {row["name"]: (row["valid_from"], row["valid_to"]) for row in rows_at(config.tables["routes"])}
+    assert validity == {"r": (None, None), "b": (None, TUESDAY), "m": (None, None)}

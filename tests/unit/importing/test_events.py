@@ -331,8 +331,8 @@ UNKNOWN_ID = (
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_every_form_gives_the_same_rows(form: Any, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = ("--instance", "hub")
-    done = imported(job, capsys, str(form(job.parent, GOOD)), *own)
+    options = ("--instance", "hub")
+    done = imported(job, capsys, str(form(job.parent, GOOD)), *options)
     [read] = done["read"].values()
     assert (read, done["rejected"]) == ({"rows": 4, "rejected": 0, "left_out": 0}, [])
     assert done["written"] == {"observed_routing": {"added": 3}, "dialogs": {}}

@@ -36,11 +36,11 @@ class Bucket:
         below = path.removeprefix("s3://b").strip("/")
         if below in self.content:
             return self._listed(below)
-        found: Folder = {}
+        listing: Folder = {}
         for name in self.content:
             if name.startswith(f"{below}/".lstrip("/")):
-                found[name.removeprefix(below).strip("/")] = self._listed(name)
-        return found or None
+                listing[name.removeprefix(below).strip("/")] = self._listed(name)
+        return listing or None
 
     def read(self, _: Any, wanted: list[ListedFile]) -> dict[str, bytes]:
         """As `file_systems.read`."""
@@ -133,14 +133,14 @@ def test_local_readers_refuse_a_uri(named: str) -> None:
     ],
 )
 def test_paths_of_a_session_are_joined(start: str, written: str, expected: str) -> None:
-    found = SessionPath(fetching._Fetcher(opener()), start) / written
-    assert str(found) == expected
+    path = SessionPath(fetching._Fetcher(opener()), start) / written
+    assert str(path) == expected
 
 
 def test_parts_of_a_session_path() -> None:
-    found = SessionPath(fetching._Fetcher(opener()), "s3://b/a b/routes.v2.CSV")
-    assert (found.name, found.stem, found.suffix) == ("routes.v2.CSV", "routes.v2", ".CSV")
-    assert str(found.parent) == "s3://b/a b"
+    path = SessionPath(fetching._Fetcher(opener()), "s3://b/a b/routes.v2.CSV")
+    assert (path.name, path.stem, path.suffix) == ("routes.v2.CSV", "routes.v2", ".CSV")
+    assert str(path.parent) == "s3://b/a b"
 
 
 def test_files_of_one_kind_are_fetched_together_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

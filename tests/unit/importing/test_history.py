@@ -194,7 +194,7 @@ def digest(view: str, unit: Unit) -> str:
 
 
 def test_only_the_last_import_of_a_view_is_recorded() -> None:
-    known = [
+    imports = [
         imported("routes", MONDAY, kind="VIEW", digest="routes of Shop"),
         imported("services", TUESDAY, kind="VIEW", digest="services of Shop"),
         imported("conversation_endpoints", TUESDAY, kind="VIEW", digest="something else"),
@@ -209,20 +209,20 @@ def test_only_the_last_import_of_a_view_is_recorded() -> None:
     }
     rows = import_order.rows_of_views(units, WEDNESDAY, digest)
     assert {row["imported_at"] for row in rows} == {WEDNESDAY}
-    changes = import_order.imports_changes(known, rows)
+    changes = import_order.imports_changes(imports, rows)
     put = [(row["view_or_file"], row["exported_at"], row["kind"], row["content_digest"]) for row in changes.put]
     assert put == [
         ("routes", TUESDAY, "VIEW", "routes of Shop"),
         ("conversation_endpoints", TUESDAY, "VIEW", "conversation_endpoints of Shop"),
         ("databases", TUESDAY, "VIEW", "databases of None"),
     ]
-    assert changes.remove == [known[0], known[2]]
+    assert changes.remove == [imports[0], imports[2]]
 
 
 def test_every_import_of_a_script_is_recorded() -> None:
-    known = [imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), imported("a.sql", MONDAY)]
+    imports = [imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), imported("a.sql", MONDAY)]
     rows = import_order.rows_of_script("a.sql", [SHOP, ("hub", None)], TUESDAY, WEDNESDAY, "b")
-    changes = import_order.imports_changes(known, rows)
+    changes = import_order.imports_changes(imports, rows)
     assert (changes.put, changes.remove) == (rows, [])
     assert rows == [
         {**imported("a.sql", TUESDAY, name, kind="SCRIPT", digest="b"), "imported_at": WEDNESDAY}
@@ -246,13 +246,13 @@ def test_scripts_imported_before_are_recognized(known: Row, is_known: bool) -> N
 
 
 def test_a_script_may_have_the_name_of_a_view() -> None:
-    for known in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
-        assert not import_order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
+    for import_row in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
+        assert not import_order.is_known([import_row], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
 
 def test_instances_without_imported_routes_are_found() -> None:
-    known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
-    assert import_order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
+    imports = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
+    assert import_order.find_first(imports, ["hub", "spoke"], []) == ({"hub"}, set())
 
 
 @pytest.mark.parametrize(

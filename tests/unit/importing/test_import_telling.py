@@ -73,9 +73,9 @@ def test_a_new_name_similar_to_a_known_one_is_noted(name: str, known: tuple[str,
 
 def test_names_are_compared_in_bounds() -> None:
     many = [f"{number:06}" + "x" * 1_000_000 for number in range(50)]
-    known = rows(*(f"SQL{number:05}" for number in range(5_000)))
+    known_rows = rows(*(f"SQL{number:05}" for number in range(5_000)))
     assert len(say_near_names(many, rows("000001x"))) <= 20
-    assert say_near_names(["SQL00001x"], known) == [
+    assert say_near_names(["SQL00001x"], known_rows) == [
         "the instance 'SQL00001x' is new, and the tables already have 'SQL00001': are they different?"
     ]
 
@@ -250,11 +250,11 @@ def test_a_server_is_found_by_an_address() -> None:
         "BOX": ["tcp://box:4022", "tcp://shared:4022"],
         "BOX2": ["tcp://shared:4022"],
     }
-    found = {
+    places = {
         server: find_instance(server, names, addresses)
         for server in ("hub.example", "HUB.example,14331", "hub.example,9", "shared", "hub.example\\B", "fe80::1")
     }
-    assert found == {
+    assert places == {
         "hub.example": "C0FFEE",
         "HUB.example,14331": "C0FFEE\\A",
         "hub.example,9": None,

@@ -56,9 +56,9 @@ def test_tables_that_spark_must_write(tmp_path: Path, what: str) -> None:
     store = open_tables(tmp_path, "services")
     # It is read all the same.
     assert store.rows("services") == []
-    found = store.opener.open_to_write(where, 0)
-    assert isinstance(found, UnreadableTable)
-    assert why in found.why
+    table = store.opener.open_to_write(where, 0)
+    assert isinstance(table, UnreadableTable)
+    assert why in table.why
     with pytest.raises(AssertionError, match="Spark was started"):
         store.writer("services")
 

@@ -116,9 +116,9 @@ def test_dialogs_are_found_without_case(tmp_path: Path) -> None:
     ]
     changed = [{**row, "far_service": "new"} for row in mine[::2]]
     put(open_tables(tmp_path, "dialogs"), "dialogs", TableChanges(put=changed, remove=mine[1::2]))
-    found = {row["conversation_id"]: row for row in rows_at(place(tmp_path, "dialogs"))}
-    assert len(found) == 999 - len(mine[1::2])
-    assert found == {
+    rows_by_id = {row["conversation_id"]: row for row in rows_at(place(tmp_path, "dialogs"))}
+    assert len(rows_by_id) == 999 - len(mine[1::2])
+    assert rows_by_id == {
         **{row["conversation_id"]: row for row in rows if row["instance_name"] != "i3"},
         **{row["conversation_id"]: row for row in changed},
     }
@@ -229,8 +229,8 @@ def test_the_commands_work_without_pyspark(tmp_path: Path) -> None:
         assert "tables.routes: written by deltalake" in done.stderr
         assert "Spark" not in done.stderr
     assert len(rows_at(TableLocation(str(folder / "data" / "messages")))) == 2
-    found = {
+    versions = {
         row["name"]: row["valid_to"] is None for row in rows_at(TableLocation(str(folder / "data" / "routes")))
     }
-    assert found["Billing"] is True
-    assert found["Doomed"] is False
+    assert versions["Billing"] is True
+    assert versions["Doomed"] is False

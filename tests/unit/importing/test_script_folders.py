@@ -117,9 +117,9 @@ def test_scripts_of_environments_are_left_out(names: list[str], environments: se
 def test_scripts_of_the_chosen_environment_are_read() -> None:
     names = ["r.PROD.sql", "r.Test.sql", "r.sql", "s.K1.sql", "s.K2.sql"]
     assert arranged(*names, environment="test")[0] == ["r.sql", "r.Test.sql", "s.K1.sql", "s.K2.sql"]
-    files, _, found = arranged(*names, environment="K1")
+    files, _, environments = arranged(*names, environment="K1")
     assert files == ["r.sql", "s.K1.sql"]
-    refuse_unknown("k2", found)
+    refuse_unknown("k2", environments)
     paths = [TOP / "PROD/r.sql", TOP / "TEST/r.sql"]
     assert arrange(TOP, paths, None, [], set(), ["prod", "Test"]) == paths
     assert arranged("K1/r.sql", "PROD/r.sql", "s.sql", environment="K1")[0] == ["K1/r.sql", "s.sql"]

@@ -240,8 +240,8 @@ def test_a_script_that_an_older_release_imported(tmp_path: Path, bring: Import) 
     assert bring(file)["notes"] == [f"{file}: {KNOWN}"]
     assert rows_at(place(tmp_path, "imports")) == [row]
     assert bring(file, "--scripted-at", WEDNESDAY.isoformat())["written"]["routes"] == {"added": 1}
-    found = {(row["exported_at"], row["kind"]) for row in rows_at(place(tmp_path, "imports"))}
-    assert found == {(MONDAY, None), (WEDNESDAY, "SCRIPT")}
+    imports = {(row["exported_at"], row["kind"]) for row in rows_at(place(tmp_path, "imports"))}
+    assert imports == {(MONDAY, None), (WEDNESDAY, "SCRIPT")}
 
 
 def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None:

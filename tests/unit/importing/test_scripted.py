@@ -30,11 +30,11 @@ def route(name: str, database: str = "Shop", ends: datetime | None = None) -> Ro
 
 
 def own() -> dict[str, list[Row]]:
-    known = {"database_id": 5, "is_broker_enabled": None}
+    database_columns = {"database_id": 5, "is_broker_enabled": None}
     return {
         "routes": [route("a"), route("ended", ends=AT), route("b", "Stock")],
         "services": [estate_rows.service("Stock", "//stock")],
-        "databases": [estate_rows.database(name, GUID, **known) for name in ("Shop", "Stock")],
+        "databases": [estate_rows.database(name, GUID, **database_columns) for name in ("Shop", "Stock")],
         "instances": [estate_rows.instance("hub", "tcp://hub:1", is_message_forwarding_enabled=True)],
     }
 
@@ -218,8 +218,8 @@ def test_scripts_are_applied_in_turn(
     history: History,
     counts: dict[str, int],
 ) -> None:
-    done, changes, found = apply(read, *scripts, **options)
-    assert (found, done.rejected) == (history, [])
+    done, changes, final_state = apply(read, *scripts, **options)
+    assert (final_state, done.rejected) == (history, [])
     assert dict(changes["routes"].counts) == counts
 
 

@@ -375,9 +375,9 @@ def test_no_row_comes_out_that_was_not_in_the_file(
         export = read(tmp_path, "services.txt", text[: len(text) - cut] if cut > 20 else text)
     except ContractError:
         return
-    known = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
+    texts = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
     # Quotation marks that stand alone in two lines are around a cell with a line end.
-    assert all(name in known or f'"{name}"' in text for name in names(export))
+    assert all(name in texts or f'"{name}"' in text for name in names(export))
 
 
 @pytest.mark.parametrize(
@@ -423,8 +423,8 @@ def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: st
 def test_a_mark_names_a_database_without_its_id(tmp_path: Path, mark: str, database: str | None) -> None:
     text = "".join(f"Current database: {each}\n{services()}\n" for each in (mark, "Shop"))
     export = read(tmp_path, "services.txt", text)
-    found = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
-    assert list(found) == ([] if database is None else [database]) + ["Shop"]
+    databases = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
+    assert list(databases) == ([] if database is None else [database]) + ["Shop"]
     assert bool(rejections_of(export)) == (database is None)
 
 

@@ -77,7 +77,7 @@ def _read(text: str) -> ReadScript:
 def test_any_text_ends_in_statements_or_problems(text: str) -> None:
     script = _read(text)
     lines = len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    places = [(found.file, found.line) for found in script.statements]
+    places = [(statement.file, statement.line) for statement in script.statements]
     places += [(problem.file, problem.line) for problem in script.problems]
     assert all(file == "f.sql" and 1 <= line <= lines for file, line in places)
     assert all(problem.why for problem in script.problems)

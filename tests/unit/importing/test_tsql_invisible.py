@@ -81,13 +81,13 @@ def test_each_line_with_an_invisible_character_is_named(read: ReadText, text: st
 )
 def test_invisible_characters_outside_code_get_no_note(read: ReadText, text: str) -> None:
     script = read(text)
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert script.problems == ()
 
 
 def test_invisible_characters_in_names_are_kept_and_noted(read: ReadText) -> None:
     script = read("CREATE ROUTE [a\u200bb] WITH SERVICE_NAME = '//s\u00adt', ADDRESS = 'TCP://h\u200b:4022'")
-    assert [found.name for found in script.statements] == ["a\u200bb"]
+    assert [statement.name for statement in script.statements] == ["a\u200bb"]
     assert [problem.counted for problem in script.problems] == [True] * 3
     assert [problem.why.partition(": ")[2] for problem in script.problems] == [
         "the route name contains the invisible character U+200B (zero width space)",

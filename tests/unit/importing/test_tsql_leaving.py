@@ -13,7 +13,7 @@ ReadText = Callable[..., ReadScript]
 
 
 def _names(script: ReadScript) -> list[str]:
-    return [found.name for found in script.statements]
+    return [statement.name for statement in script.statements]
 
 
 def _applied(script: ReadScript, *databases: str) -> list[str]:
@@ -24,7 +24,7 @@ def _applied(script: ReadScript, *databases: str) -> list[str]:
 
 
 def _doubts(script: ReadScript) -> list[tuple[str, str | None]]:
-    return [(found.name, found.doubt) for found in script.statements]
+    return [(statement.name, statement.doubt) for statement in script.statements]
 
 
 def test_a_throw_ends_the_batch(read: ReadText) -> None:
@@ -55,7 +55,7 @@ def test_a_throw_in_a_try_block_goes_to_its_catch(read: ReadText) -> None:
     )
     assert _names(script) == ["a", "c", "d", "e", "g"]
     assert [problem.line for problem in script.problems] == [4, 11]
-    assert [found.doubt for found in script.statements] == [None] * 5
+    assert [statement.doubt for statement in script.statements] == [None] * 5
 
 
 def test_a_return_in_a_try_block_ends_the_batch(read: ReadText) -> None:

@@ -46,12 +46,12 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _values(script: ReadScript) -> list[dict[str, str | None]]:
-    found = []
+    values = []
     for statement in script.statements:
         assert isinstance(statement, CreateRoute)
         options = statement.options
         seconds = options.lifetime_seconds
-        found.append(
+        values.append(
             {
                 "route_name": statement.name,
                 "authorization": statement.owner,
@@ -62,7 +62,7 @@ def _values(script: ReadScript) -> list[dict[str, str | None]]:
                 "mirror_address": options.mirror_address,
             }
         )
-    return found
+    return values
 
 
 def test_each_statement_is_read_right_or_reported(read: ReadText) -> None:
@@ -132,5 +132,7 @@ def test_texts_of_exec_are_read_and_printed_ones_reported(read: ReadText) -> Non
         else:
             script = read(f"\nEXEC (N'{text}');")
             assert _values(script) == [row["values"]]
-            assert [(found.line, found.database) for found in script.statements] == [(2, row["context_database"])]
+            assert [(statement.line, statement.database) for statement in script.statements] == [
+                (2, row["context_database"])
+            ]
             assert script.problems == ()

@@ -62,7 +62,7 @@ def script_of(rows: list[Row], services: list[Row]) -> str:
 
 @st.composite
 def routes(draw: st.DrawFn) -> list[Row]:
-    found = []
+    drawn = []
     for name in draw(st.lists(NAMES, max_size=6, unique_by=str.casefold)):
         service = draw(st.one_of(st.none(), SERVICES))
         broker = None if service is None else draw(st.one_of(st.none(), NAMES))
@@ -80,8 +80,8 @@ def routes(draw: st.DrawFn) -> list[Row]:
             address,
             mirror,
         )
-        found.append(dict(zip(ROUTE, values, strict=True)))
-    return found
+        drawn.append(dict(zip(ROUTE, values, strict=True)))
+    return drawn
 
 
 def imported(text: str, own: dict[str, list[Row]]) -> Any:

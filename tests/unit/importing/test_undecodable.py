@@ -210,8 +210,8 @@ def test_half_a_character_in_the_json_of_an_event(tmp_path: Path) -> None:
         json.dumps({"event_data": EVENT.format("\udc00")}),
         json.dumps({"event_data": EVENT.format("\U0001f600"), "instance_name": "Infinity"}),
     ]
-    found = raws(tmp_path, "e.jsonl", "\n".join(rows).encode())
-    assert [raw.instance for raw in found if raw.why is None] == ["Infinity"]
+    raw_events = raws(tmp_path, "e.jsonl", "\n".join(rows).encode())
+    assert [raw.instance for raw in raw_events if raw.why is None] == ["Infinity"]
 
 
 def test_half_a_character_of_utf_16(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def test_the_routing_table_that_is_searched(database: str | None, scope: str) ->
     [("S", NameAddress.NONE), ("tcp://e:1/S", NameAddress.ELSEWHERE), (f"{OWN}/S", NameAddress.OWN)],
 )
 def test_the_key_of_a_message(service: str, named: NameAddress) -> None:
-    found = RoutingKey.of_names(instance(), None, service, B, is_initiator=False)
-    assert found == RoutingKey(None, service, B, False, named)
+    key = RoutingKey.of_names(instance(), None, service, B, is_initiator=False)
+    assert key == RoutingKey(None, service, B, False, named)
 
 
 # Section 1, then the scope's broker, then the search: sender, broker, who began the dialog; msdb's broker.
@@ -104,8 +104,8 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
         },
         forwards=True,
     )
-    found = decide_at(key_of(hub), hub, 10)
-    assert [(searches_of(one), one.pick, names(one.first.alternatives)) for one in found] == [
+    decisions = decide_at(key_of(hub), hub, 10)
+    assert [(searches_of(one), one.pick, names(one.first.alternatives)) for one in decisions] == [
         ("3 b 2 NETWORK_ADDRESS", B, []),
         # The picked id is the message's from here on: bound, it matches in step 1.
         ("3 c 1 NETWORK_ADDRESS > 1 - one NETWORK_ADDRESS", C, ["3"]),
@@ -113,9 +113,9 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
     ]
     # In msdb alone: first no pick, then two.
     hub = instance({"Orders": [BACK], "msdb": [route("1", "S", C, "tcp://c:1"), route("2", "S", B, "tcp://b:1")]})
-    found = decide_at(key_of(hub), hub, 10)
-    assert [one.pick for one in found] == [B, C]
-    assert [searches_of(one).partition(" > ")[2] for one in found] == [
+    decisions = decide_at(key_of(hub), hub, 10)
+    assert [one.pick for one in decisions] == [B, C]
+    assert [searches_of(one).partition(" > ")[2] for one in decisions] == [
         "3 b 2 FORWARDING_DISABLED",
         "3 c 1 FORWARDING_DISABLED",
     ]

@@ -51,8 +51,8 @@ def _pairs() -> Iterator[tuple[Followed, followed.Sent, dict[str, Any]]]:
 def test_walks_and_plans_agree_with_the_reference(
     find: Callable[[Followed, Sent], FoundPath | None], share: float
 ) -> None:
-    found = [(find(by_rules, message), message.row, path) for by_rules, message, path in _pairs()]
-    paths = [(followed.path(one, row), row, path) for one, row, path in found if one is not None]
+    traces = [(find(by_rules, message), message.row, path) for by_rules, message, path in _pairs()]
+    paths = [(followed.path(one, row), row, path) for one, row, path in traces if one is not None]
     differing = [(row, got, path) for got, row, path in paths if got != path]
     assert not differing, (len(differing), differing[0])
     assert len(paths) >= NETWORKS * MESSAGES * share

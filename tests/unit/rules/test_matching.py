@@ -155,7 +155,7 @@ def test_step_3_picks_between_the_broker_instances_of_routes() -> None:
 
 
 @parametrize(
-    ("database", "service", "broker", "found"),
+    ("database", "service", "broker", "expected_names"),
     [
         ("Orders", None, None, "any any/B ask ask/C"),
         ("Orders", "S", None, "S S/B S/C any any/B ask ask/C"),
@@ -173,11 +173,11 @@ def test_step_3_picks_between_the_broker_instances_of_routes() -> None:
     ],
 )
 def test_the_routes_to_search_for_a_message(
-    database: str, service: str | None, broker: str | None, found: str
+    database: str, service: str | None, broker: str | None, expected_names: str
 ) -> None:
     names_to_search = ["T/B", "S/C", "any", "ask", "S/B", "any/B", "S"]
     hub = instance({"Orders": [*(ROUTES[name] for name in names_to_search), route("ask/C", ASKS, C)]})
-    assert names(routes_to_search(MatchKey(service, broker), hub, database)) == found.split()
+    assert names(routes_to_search(MatchKey(service, broker), hub, database)) == expected_names.split()
 
 
 def test_versions_of_a_route_are_in_order() -> None:

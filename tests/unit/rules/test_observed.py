@@ -132,5 +132,7 @@ def test_compatible_pairs_have_one_sentence_of_explanation() -> None:
 
 def test_every_line_is_the_first_for_some_pair() -> None:
     pairs = [(reason, number, msdb) for reason in Reason for number in TRUTH if number for msdb in (False, True)]
-    known = [pair for pair in pairs if topic_of(pair[1])]
-    assert {next(i for i, line in enumerate(TABLE) if line.has(*pair)) for pair in known} == set(range(len(TABLE)))
+    known_pairs = [pair for pair in pairs if topic_of(pair[1])]
+    assert {next(i for i, line in enumerate(TABLE) if line.has(*pair)) for pair in known_pairs} == set(
+        range(len(TABLE))
+    )

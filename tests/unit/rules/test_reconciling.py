@@ -26,8 +26,8 @@ A, M, X, N = PairClass.CONFIRMED, PairClass.COMPATIBLE, PairClass.CONTRADICTED, 
 
 
 def observed(outcome: str | None, number: int | None = None, source: str = EVENT, **rest: object) -> SeenMessage:
-    known = None if outcome is None else Outcome(outcome)
-    return SeenMessage(source, known, number, **rest)  # type: ignore[arg-type]
+    word = None if outcome is None else Outcome(outcome)
+    return SeenMessage(source, word, number, **rest)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

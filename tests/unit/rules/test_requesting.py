@@ -170,8 +170,8 @@ def test_the_body_of_a_request(service: str, name: str) -> None:
 
 def test_the_namespace_of_a_request() -> None:
     """D7 uses the document's namespace, and a setting changes it."""
-    own = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
-    assert own == MISSING_ROUTE_NAMESPACE
+    namespace = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
+    assert namespace == MISSING_ROUTE_NAMESPACE
     assert missing_route("S", 'a&<">') == (
         '<MissingRoute xmlns="a&amp;&lt;&quot;>"><SERVICE_NAME>S</SERVICE_NAME></MissingRoute>'
     )

@@ -42,7 +42,7 @@ def key_and_instance(
 
 def decided(one: Asked) -> list[str]:
     """Return the paths of a key, each with its final database."""
-    return [f"{searches_of(found)} {found.destination or ''}".rstrip() for found in decide_at(*one, 10)]
+    return [f"{searches_of(decision)} {decision.destination or ''}".rstrip() for decision in decide_at(*one, 10)]
 
 
 @pytest.mark.parametrize(

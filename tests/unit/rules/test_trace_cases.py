@@ -31,9 +31,9 @@ _NAMES = {
 
 
 def _hop(hop: PathHop) -> Row:
-    found = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
+    row = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
     return {
-        **found,
+        **row,
         "outcome": str(hop.outcome),
         "reason": str(hop.reason),
         "step": hop.matching_step and int(hop.matching_step),
@@ -41,7 +41,7 @@ def _hop(hop: PathHop) -> Row:
 
 
 def _path_row(way: HopPath, like: Row) -> Row:
-    found: Row = {
+    row: Row = {
         "end": str(way.ending),
         "reason": None if way.reason is None else str(way.reason),
         "instance": way.instance,
@@ -49,8 +49,8 @@ def _path_row(way: HopPath, like: Row) -> Row:
         "address": way.address,
         "hops": [_hop(hop) for hop in way.hops],
     }
-    assert not {name for name in found.keys() - like.keys() if found[name] is not None}
-    return {name: found[name] for name in like}
+    assert not {name for name in row.keys() - like.keys() if row[name] is not None}
+    return {name: row[name] for name in like}
 
 
 def _path(case: dict[str, Any]) -> PathWithReturn:
